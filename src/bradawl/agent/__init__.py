@@ -1,0 +1,1 @@
+"""Orchestration: turns, steps and calls, against ports only."""

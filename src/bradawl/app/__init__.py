@@ -1,0 +1,1 @@
+"""The terminal program, and the one place where concrete classes meet."""

@@ -1,0 +1,1 @@
+"""Values and pure functions. No awaiting, files, clock, environment or logging."""

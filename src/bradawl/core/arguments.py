@@ -1,0 +1,58 @@
+"""Tool arguments as models really send them: what can be trusted to run, and what can't."""
+
+import json
+import re
+from typing import NoReturn, TypeGuard
+
+import msgspec
+
+from bradawl.core.messages import ArgumentsStatus
+
+Arguments = dict[str, object]
+
+
+def _is_object(value: object) -> TypeGuard[Arguments]:
+    return isinstance(value, dict)
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _decode(raw: str) -> object:
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        # msgspec refuses raw control characters and lone surrogates; models send both.
+        return json.loads(raw, strict=False, parse_constant=_reject_constant)
+
+
+_UNFINISHED = re.compile(r"t(r(ue?)?)?|f(a(l(se?)?)?)?|n(u(ll?)?)?|-|\.|[eE][+-]?|\\(u[0-9a-fA-F]{0,3})?")
+
+
+def _fails_at_the_end(raw: str, error: ValueError) -> bool:
+    """True when more text could still have made it JSON."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    rest = raw[error.pos :].strip()
+    return not rest or error.msg.startswith("Unterminated string") or bool(_UNFINISHED.fullmatch(rest))
+
+
+def parse_arguments(raw: str, *, cut: bool = False) -> tuple[Arguments | None, ArgumentsStatus]:
+    """Decode the arguments of a call; nothing is ever repaired.
+
+    Nothing at all means no arguments. A JSON string that holds the object (some chat
+    templates encode twice) is opened. `cut` says that the reply ended early (token limit
+    or broken stream): only then can unfinished text be `truncated` instead of `malformed`.
+    """
+    if not raw.strip():
+        return {}, "ok"
+    try:
+        value = _decode(raw)
+        if isinstance(value, str):
+            value = _decode(value)
+    except RecursionError:
+        return None, "malformed"
+    except ValueError as error:
+        return None, "truncated" if cut and _fails_at_the_end(raw, error) else "malformed"
+    return (value, "ok") if _is_object(value) else (None, "malformed")

@@ -1,0 +1,102 @@
+"""Puts a streamed reply together; at any moment it can say what the reply is so far."""
+
+from typing import assert_never
+
+from bradawl.core.deltas import (
+    CallDelta,
+    Delta,
+    PartClosed,
+    ReplyEnded,
+    ReplyStarted,
+    RetryScheduled,
+    StreamFailed,
+    TextDelta,
+    ThinkingDelta,
+    UsageReported,
+)
+from bradawl.core.errors import Failure
+from bradawl.core.messages import Assistant, Origin, Part, StopReason, Text, Thinking, ToolCall
+from bradawl.core.usage import Usage
+
+_Open = tuple[type[Text] | type[Thinking], list[str]]
+
+
+class Assembler:
+    """One reply in the making. Feed it every delta of one stream, in order."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+        self._open: dict[int, _Open] = {}
+        self._closed: dict[int, Part] = {}
+        self.response_id: str | None = None
+        self.model: str | None = None
+        self.usage: Usage | None = None
+        self.stop: StopReason | None = None
+        self.failure: Failure | None = None
+        self.warnings: tuple[str, ...] = ()
+        self.dropped_calls: set[int] = set()
+        """Places of calls that were begun and have not been closed."""
+
+    def feed(self, delta: Delta) -> ToolCall | None:
+        """Take one delta; gives back the call it closed, if it closed one."""
+        match delta:
+            case TextDelta() | ThinkingDelta():
+                self._fragment(delta)
+            case CallDelta(index):
+                if index not in self._closed:
+                    self.dropped_calls.add(index)
+            case PartClosed(index, part):
+                return self._close(index, part)
+            case UsageReported(usage):
+                self.usage = usage
+            case ReplyStarted(response_id, model):
+                self.response_id, self.model = response_id, model
+            case ReplyEnded(stop, _, warnings):
+                self.stop, self.warnings = stop, warnings
+            case StreamFailed(failure, _, warnings):
+                self.stop, self.failure, self.warnings = "error", failure, warnings
+            case RetryScheduled():
+                pass
+            case _:
+                assert_never(delta)
+        return None
+
+    def _fragment(self, delta: TextDelta | ThinkingDelta) -> None:
+        kind = Text if isinstance(delta, TextDelta) else Thinking
+        self._open.setdefault(delta.index, (kind, []))[1].append(delta.text)
+
+    def _close(self, index: int, part: Part) -> ToolCall | None:
+        self._open.pop(index, None)
+        self.dropped_calls.discard(index)
+        self._closed[index] = part
+        return part if isinstance(part, ToolCall) else None
+
+    @property
+    def is_empty(self) -> bool:
+        """True while nothing of the reply could be kept."""
+        return not self._closed and not self._open
+
+    @property
+    def has_ended(self) -> bool:
+        """True once the whole reply has arrived."""
+        return self.stop is not None and self.failure is None
+
+    def closed_before(self, index_of: ToolCall) -> tuple[Part, ...]:
+        """The closed parts that stand before a closed call."""
+        before: list[Part] = []
+        for index in sorted(self._closed):
+            part = self._closed[index]
+            if part is index_of:
+                break
+            before.append(part)
+        return tuple(before)
+
+    def reply(self) -> Assistant:
+        """The reply so far. Of a reply that has not ended only closed calls are in it."""
+        parts = dict(self._closed)
+        for index, (kind, fragments) in self._open.items():
+            text = "".join(fragments)
+            if text:
+                parts[index] = kind(text)
+        ordered = tuple(parts[index] for index in sorted(parts))
+        return Assistant(ordered, self._origin, complete=self.has_ended, response_id=self.response_id)

@@ -1,0 +1,222 @@
+"""The messages the model sees, as a fold over the log."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from bradawl.core.events import (
+    AssistantReplied,
+    CallPrepared,
+    Compacted,
+    Envelope,
+    Event,
+    HeadMoved,
+    NoteDelivered,
+    NoteQueued,
+    PromptSubmitted,
+    ReplyWithdrawn,
+    ResultAmended,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from bradawl.core.messages import (
+    Assistant,
+    Document,
+    Image,
+    Message,
+    Note,
+    Origin,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    User,
+    calls_of,
+)
+
+_Shown = tuple[Text | Image | Document, ...]
+
+
+class Transcript:
+    """The state of the fold. `apply` changes it in place; each call costs amortised O(1)."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.open_calls: dict[str, ToolCall] = {}
+        """Calls of the last reply that have no answer yet, in call order."""
+        self.prepared: dict[str, CallPrepared] = {}
+        """Calls of a reply that is not logged yet."""
+        self.started: set[str] = set()
+        """Calls that may have had an effect and have no answer yet."""
+        self.waiting_notes: dict[str, Note] = {}
+        self.turn_is_open = False
+        self.base_ref: str | None = None
+        """Blob the messages start from, after a compaction."""
+        self.results: dict[str, ToolResult] = {}
+        """Answers that came before all calls of their reply were answered."""
+
+    @property
+    def is_answerable(self) -> bool:
+        """True when the next request would be well-formed."""
+        return bool(self.messages) and not self.open_calls and not isinstance(self.messages[-1], Assistant)
+
+
+def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
+    """Take one event into account; gives back the same transcript."""
+    event = envelope.event
+    match event:
+        case PromptSubmitted(parts):
+            transcript.turn_is_open = True
+            transcript.messages.append(User(parts))
+        case NoteQueued(note):
+            transcript.waiting_notes[note.id] = note
+        case NoteDelivered(note_id):
+            _deliver(transcript, note_id)
+        case AssistantReplied():
+            _reply(transcript, event)
+        case ReplyWithdrawn():
+            transcript.prepared.clear()
+        case Compacted(_, _, replacement_ref):
+            transcript.messages.clear()
+            transcript.base_ref = replacement_ref
+        case TurnFinished():
+            transcript.turn_is_open = False
+        case _:
+            _apply_call(transcript, event)
+    return transcript
+
+
+def _apply_call(transcript: Transcript, event: Event) -> None:
+    match event:
+        case CallPrepared():
+            if event.call_id not in transcript.open_calls:
+                transcript.prepared[event.call_id] = event
+        case ToolStarted(call_id):
+            transcript.started.add(call_id)
+        case ToolFinished(call_id, outcome, shown):
+            _finish(transcript, call_id, shown, is_error=outcome != "ok")
+        case ResultAmended(call_id, shown):
+            _amend(transcript, call_id, shown)
+        case _:
+            pass  # every other event says nothing to the model
+
+
+def fold(envelopes: Iterable[Envelope], agent: str = "main") -> Transcript:
+    """The transcript of one agent at the head of its branch."""
+    transcript = Transcript()
+    for envelope in branch(envelopes, agent):
+        apply(transcript, envelope)
+    return transcript
+
+
+def branch(envelopes: Iterable[Envelope], agent: str = "main") -> Sequence[Envelope]:
+    """The entries from the root to the head of one agent, in order."""
+    by_seq: dict[int, Envelope] = {}
+    head: int | None = None
+    for envelope in envelopes:
+        if envelope.agent == agent:
+            by_seq[envelope.seq] = envelope
+            head = envelope.seq
+    chain: list[Envelope] = []
+    while head is not None and (entry := by_seq.get(head)) is not None:
+        chain.append(entry)
+        following = entry.event.to if isinstance(entry.event, HeadMoved) else entry.parent
+        head = following if following is None or following < head else None
+    return chain[::-1]
+
+
+def repair(transcript: Transcript, origin: Origin, step: int) -> tuple[Event, ...]:
+    """Events that close what a crash left open; looks at the tail only.
+
+    A reply that was never logged but had started calls is rebuilt from what was prepared.
+    A call that was started and not answered may or may not have happened; the model is told so.
+    """
+    events: list[Event] = []
+    open_calls = list(transcript.open_calls)
+    rebuilt = _rebuild(transcript, origin, step)
+    if rebuilt is not None:
+        events.append(rebuilt)
+        open_calls = [call.id for call in calls_of(rebuilt.message) if call.id not in transcript.results]
+    events.extend(_answer(call_id, started=call_id in transcript.started) for call_id in open_calls)
+    if transcript.turn_is_open:
+        events.append(TurnFinished("interrupted"))
+    return tuple(events)
+
+
+def _answer(call_id: str, *, started: bool) -> ToolFinished:
+    if started:
+        text = (
+            "The program ended while this call was running: it may or may not have happened. Check before repeating it."
+        )
+        return ToolFinished(call_id, "interrupted", (Text(text),))
+    return ToolFinished(call_id, "cancelled", (Text("Not run: the program ended before this call started."),))
+
+
+def _rebuild(transcript: Transcript, origin: Origin, step: int) -> AssistantReplied | None:
+    kept = [
+        p for p in transcript.prepared.values() if p.call_id in transcript.started or p.call_id in transcript.results
+    ]
+    if not kept:
+        return None
+    parts: list[Text | ToolCall] = []
+    for prepared in kept:
+        parts.extend(part for part in prepared.parts_before if isinstance(part, Text))
+        parts.append(ToolCall(prepared.call_id, prepared.name, prepared.raw_arguments))
+    message = Assistant(tuple(parts), origin, complete=False)
+    return AssistantReplied(step, message, "error", cut=True)
+
+
+def _reply(transcript: Transcript, replied: AssistantReplied) -> None:
+    transcript.prepared.clear()
+    if not replied.message.parts:
+        return
+    transcript.messages.append(replied.message)
+    transcript.open_calls = {call.id: call for call in calls_of(replied.message)}
+    for call_id in [call_id for call_id in transcript.open_calls if call_id in transcript.results]:
+        del transcript.open_calls[call_id]
+    _close_batch(transcript)
+
+
+def _finish(transcript: Transcript, call_id: str, shown: _Shown, *, is_error: bool) -> None:
+    transcript.started.discard(call_id)
+    call = transcript.open_calls.pop(call_id, None) or transcript.prepared.get(call_id)
+    name = call.name if call else ""
+    transcript.results[call_id] = ToolResult(call_id, name, shown, is_error)
+    if not transcript.prepared:
+        _close_batch(transcript)
+
+
+def _close_batch(transcript: Transcript) -> None:
+    """Once every call of the last reply is answered, the answers become one message, in call order."""
+    last = transcript.messages[-1] if transcript.messages else None
+    if transcript.open_calls or not isinstance(last, Assistant):
+        return
+    results = tuple(transcript.results[call.id] for call in calls_of(last) if call.id in transcript.results)
+    transcript.results.clear()
+    if results:
+        transcript.messages.append(ToolResults(results))
+
+
+def _amend(transcript: Transcript, call_id: str, shown: _Shown) -> None:
+    if (waiting := transcript.results.get(call_id)) is not None:
+        transcript.results[call_id] = msgspec.structs.replace(waiting, parts=shown)
+        return
+    last = transcript.messages[-1] if transcript.messages else None
+    if isinstance(last, ToolResults):
+        results = tuple(
+            msgspec.structs.replace(result, parts=shown) if result.call_id == call_id else result
+            for result in last.results
+        )
+        transcript.messages[-1] = msgspec.structs.replace(last, results=results)
+
+
+def _deliver(transcript: Transcript, note_id: str) -> None:
+    note = transcript.waiting_notes.pop(note_id, None)
+    if note is None:
+        return
+    last = transcript.messages[-1] if transcript.messages else None
+    if last is None or isinstance(last, Assistant):
+        transcript.messages.append(User((), (note,)))
+    else:
+        transcript.messages[-1] = msgspec.structs.replace(last, notes=(*last.notes, note))

@@ -1,0 +1,1 @@
+"""The files and processes of the machine, behind ports."""
