@@ -57,15 +57,18 @@ class ModelSession(Protocol):
 
     def append(self, message: Message) -> None:
         """Add a message to all later requests."""
+        ...
 
     def prefix_hash(self) -> str:
         """sha256 over system, tools and messages as encoded so far; O(1)."""
+        ...
 
     def stream(self, params: RequestParams, budget: RetryBudget) -> AsyncIterator[Delta]:
         """Send the request and yield the reply; ends with one `ReplyEnded` or `StreamFailed`.
 
         Retries by itself only before the first content delta. Closing the iterator closes the connection's stream.
         """
+        ...
 
 
 class Model(Protocol):
@@ -74,12 +77,15 @@ class Model(Protocol):
     @property
     def info(self) -> ModelInfo:
         """What is known about it."""
+        ...
 
     def open(self, prefix: Prefix) -> ModelSession:
         """Begin a conversation."""
+        ...
 
     async def aclose(self) -> None:
         """Close connections; safe to call twice."""
+        ...
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
@@ -100,13 +106,16 @@ class HttpResponse(Protocol):
     @property
     def status(self) -> int:
         """HTTP status code."""
+        ...
 
     @property
     def headers(self) -> Mapping[str, str]:
         """Names in lower case."""
+        ...
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes, decompressed. Raises `HttpError`."""
+        ...
 
 
 class HttpError(Exception):
@@ -122,9 +131,11 @@ class Http(Protocol):
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
         """Open one exchange; leaving the context ends it at once. Raises `HttpError`."""
+        ...
 
     async def aclose(self) -> None:
         """Close kept connections; safe to call twice."""
+        ...
 
 
 # ------------------------------------------------------------------ workspace
@@ -153,9 +164,11 @@ class Files(Protocol):
 
     def resolve(self, path: str, cwd: str) -> str:
         """Absolute path with `~` and symlinks resolved; the file need not exist. Raises `ToolError`."""
+        ...
 
     async def read(self, path: str, limit_bytes: int) -> FileContent:
         """A whole regular file. Raises `ToolError`: missing, denied, not a regular file, larger than the limit."""
+        ...
 
     async def replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
         """Put `data` in place of the file, atomically, creating folders; gives back its sha256.
@@ -163,9 +176,11 @@ class Files(Protocol):
         With `expected_sha256` the file must still have that content; None means that it must
         not exist. Mode, owner, symlinks and hard links are kept. Raises `ToolError`.
         """
+        ...
 
     async def list(self, root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
         """Regular files below `root`, ignored ones left out, and whether the limit cut the walk. Raises `ToolError`."""
+        ...
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -203,6 +218,7 @@ class Processes(Protocol):
         self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
     ) -> CommandResult:
         """Run to the end; on timeout or cancellation the process group is ended and reaped. Raises `ToolError`."""
+        ...
 
 
 class Checkpoints(Protocol):
@@ -210,9 +226,11 @@ class Checkpoints(Protocol):
 
     async def take(self, paths: tuple[str, ...]) -> str:
         """Save what is there now and give back its reference; durable on return. Raises `ToolError`."""
+        ...
 
     async def restore(self, checkpoint_ref: str) -> tuple[str, ...]:
         """Put it back; gives back the paths that changed. Raises `ToolError`."""
+        ...
 
 
 # ------------------------------------------------------------------ tools
@@ -261,6 +279,7 @@ class Tool(Protocol[P]):
     @property
     def name(self) -> str:
         """As the model sees it; `[a-z0-9_]`, at most 64 characters."""
+        ...
 
     @property
     def params(self) -> type[P]:
@@ -268,12 +287,15 @@ class Tool(Protocol[P]):
 
         The struct's docstring is the tool's description.
         """
+        ...
 
     def effects(self, params: P, context: CallContext) -> Effects:
         """What this call would touch. Must not touch anything itself. Raises `ToolError`."""
+        ...
 
     async def run(self, params: P, context: CallContext) -> ToolOutput:
         """Do it. Raises `ToolError` with what to try instead."""
+        ...
 
 
 class Hook(Protocol):
@@ -282,12 +304,15 @@ class Hook(Protocol):
     @property
     def name(self) -> str:
         """For the log."""
+        ...
 
     async def before_call(self, call: ToolCall) -> ToolCall | str:
         """The call, amended or not, or a reason to refuse it."""
+        ...
 
     async def after_call(self, call: ToolCall, result: ToolResult) -> ToolResult:
         """The result, amended or not."""
+        ...
 
 
 class Spawner(Protocol):
@@ -295,6 +320,7 @@ class Spawner(Protocol):
 
     async def spawn(self, kind: str, prompt: str, call_id: str) -> tuple[str, AgentEnded]:
         """Run one to its end; gives back its conclusion."""
+        ...
 
 
 # ------------------------------------------------------------------ session
@@ -306,15 +332,19 @@ class SessionLog(Protocol):
     @property
     def session_id(self) -> str:
         """Its ulid."""
+        ...
 
     def append(self, event: Event, agent: str = "main") -> Envelope:
         """Write one entry at once, without waiting for the disk. Never raises for a full disk; see `is_saved`."""
+        ...
 
     async def durable(self, entry: Envelope) -> bool:
         """Wait until the entry has reached the disk; false if it could not. Shielded from cancellation."""
+        ...
 
     def close(self) -> bool:
         """Release the file and its lock; true if everything that was appended is on disk. Safe to call twice."""
+        ...
 
 
 class Blobs(Protocol):
@@ -322,12 +352,15 @@ class Blobs(Protocol):
 
     async def put(self, data: bytes) -> str:
         """Store and give back the name; durable on return."""
+        ...
 
     def get(self, ref: str) -> bytes:
         """The bytes. Raises `SessionError` if they are gone or damaged."""
+        ...
 
     def path(self, ref: str) -> str:
         """Where a tool can read them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,12 +379,15 @@ class SessionStore(Protocol):
 
     def create(self) -> OpenSession:
         """A new, empty session. Where nothing can be written it lives in memory, and says so."""
+        ...
 
     def open(self, session_id: str) -> OpenSession:
         """An existing one, locked for writing. Raises `SessionError`."""
+        ...
 
     def latest(self) -> str | None:
         """Id of the session of this project that was written last."""
+        ...
 
 
 # ------------------------------------------------------------------ people, limits, time
@@ -380,6 +416,7 @@ class Approver(Protocol):
 
     async def ask(self, question: Question) -> Answer:
         """One question at a time per session; cancelled with the turn."""
+        ...
 
 
 class Inbox(Protocol):
@@ -387,9 +424,11 @@ class Inbox(Protocol):
 
     def put(self, note: Note) -> None:
         """Queue a note; safe from any task of the session's loop."""
+        ...
 
     def drain(self) -> tuple[Note, ...]:
         """All waiting notes, oldest first."""
+        ...
 
 
 class Ledger(Protocol):
@@ -397,9 +436,11 @@ class Ledger(Protocol):
 
     def reserve(self, worst_case: float | None) -> bool:
         """Set aside US dollars; false if they do not fit."""
+        ...
 
     def settle(self, reserved: float | None, spent: float | None) -> None:
         """Replace a reservation by what it really cost."""
+        ...
 
 
 class Clock(Protocol):
@@ -407,12 +448,15 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Unix time in milliseconds."""
+        ...
 
     def monotonic(self) -> float:
         """Seconds that never run backwards."""
+        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
+        ...
 
 
 class Ids(Protocol):
@@ -420,6 +464,8 @@ class Ids(Protocol):
 
     def ulid(self) -> str:
         """26 characters, sortable by time."""
+        ...
 
     def draw(self) -> float:
         """Uniform in [0, 1)."""
+        ...

@@ -39,12 +39,15 @@ class RequestEncoder(Protocol):
 
     def append(self, message: Message) -> None:
         """Encode a message behind the ones before it."""
+        ...
 
     def body(self, params: RequestParams) -> tuple[bytes, ...]:
         """The request's JSON in pieces; nothing is encoded again."""
+        ...
 
     def prefix_hash(self) -> str:
         """sha256 in hex of system, tools and messages as encoded, cache markers and framing left out."""
+        ...
 
 
 class ReplyDecoder(Protocol):
@@ -52,12 +55,15 @@ class ReplyDecoder(Protocol):
 
     def feed(self, event: ServerEvent) -> Iterable[Delta]:
         """Take one event of the stream."""
+        ...
 
     def finish(self) -> Iterable[Delta]:
         """The stream is over; says whether the reply was whole."""
+        ...
 
     def whole(self, body: bytes) -> Iterable[Delta]:
         """A reply that came as one JSON document although a stream was asked for."""
+        ...
 
 
 class Codec(Protocol):
@@ -65,12 +71,16 @@ class Codec(Protocol):
 
     def encoder(self, prefix: Prefix, origin: Origin) -> RequestEncoder:
         """Begin a conversation with the model `origin` names."""
+        ...
 
     def decoder(self) -> ReplyDecoder:
         """Begin to read a reply."""
+        ...
 
     def target(self, endpoint: Endpoint) -> tuple[str, tuple[tuple[str, str], ...]]:
         """URL and headers of a request, credentials included."""
+        ...
 
     def error_of(self, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
         """What a response that is not a reply means. Header names are in lower case."""
+        ...
