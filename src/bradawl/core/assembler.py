@@ -28,25 +28,26 @@ class Assembler:
         self._origin = origin
         self._open: dict[int, _Open] = {}
         self._closed: dict[int, Part] = {}
+        self._taken = -1
         self.response_id: str | None = None
         self.model: str | None = None
         self.usage: Usage | None = None
         self.stop: StopReason | None = None
         self.failure: Failure | None = None
         self.warnings: tuple[str, ...] = ()
-        self.dropped_calls: set[int] = set()
+        self.open_calls: set[int] = set()
         """Places of calls that were begun and have not been closed."""
 
-    def feed(self, delta: Delta) -> ToolCall | None:
-        """Take one delta; gives back the call it closed, if it closed one."""
+    def feed(self, delta: Delta) -> None:
+        """Take one delta."""
         match delta:
             case TextDelta() | ThinkingDelta():
                 self._fragment(delta)
             case CallDelta(index):
                 if index not in self._closed:
-                    self.dropped_calls.add(index)
+                    self.open_calls.add(index)
             case PartClosed(index, part):
-                return self._close(index, part)
+                self._close(index, part)
             case UsageReported(usage):
                 self.usage = usage
             case ReplyStarted(response_id, model):
@@ -59,17 +60,15 @@ class Assembler:
                 pass
             case _:
                 assert_never(delta)
-        return None
 
     def _fragment(self, delta: TextDelta | ThinkingDelta) -> None:
         kind = Text if isinstance(delta, TextDelta) else Thinking
         self._open.setdefault(delta.index, (kind, []))[1].append(delta.text)
 
-    def _close(self, index: int, part: Part) -> ToolCall | None:
+    def _close(self, index: int, part: Part) -> None:
         self._open.pop(index, None)
-        self.dropped_calls.discard(index)
+        self.open_calls.discard(index)
         self._closed[index] = part
-        return part if isinstance(part, ToolCall) else None
 
     @property
     def is_empty(self) -> bool:
@@ -81,15 +80,24 @@ class Assembler:
         """True once the whole reply has arrived."""
         return self.stop is not None and self.failure is None
 
-    def closed_before(self, index_of: ToolCall) -> tuple[Part, ...]:
-        """The closed parts that stand before a closed call."""
+    def take_calls(self) -> list[tuple[ToolCall, tuple[Part, ...]]]:
+        """Calls that closed since the last time, each with the closed parts between it and the one before.
+
+        In order of their place: a call behind one that is still open is held back.
+        """
+        limit = min(self.open_calls, default=None)
+        ready = sorted(i for i in self._closed if i > self._taken and (limit is None or i < limit))
+        taken: list[tuple[ToolCall, tuple[Part, ...]]] = []
         before: list[Part] = []
-        for index in sorted(self._closed):
+        for index in ready:
             part = self._closed[index]
-            if part is index_of:
-                break
-            before.append(part)
-        return tuple(before)
+            if isinstance(part, ToolCall):
+                taken.append((part, tuple(before)))
+                before.clear()
+                self._taken = index
+            else:
+                before.append(part)
+        return taken
 
     def reply(self) -> Assistant:
         """The reply so far. Of a reply that has not ended only closed calls are in it."""

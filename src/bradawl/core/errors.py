@@ -28,6 +28,7 @@ FailureKind = Literal[
     "connection",
     "server",
     "content_filter",
+    "output_limit",
     "cancelled",
 ]
 

@@ -4,7 +4,7 @@
 `session` and `app`, fakes in `testing`. A port has at most four methods.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
@@ -63,7 +63,7 @@ class ModelSession(Protocol):
         """sha256 over system, tools and messages as encoded so far; O(1)."""
         ...
 
-    def stream(self, params: RequestParams, budget: RetryBudget) -> AsyncIterator[Delta]:
+    def stream(self, params: RequestParams, budget: RetryBudget) -> AsyncGenerator[Delta, None]:
         """Send the request and yield the reply; ends with one `ReplyEnded` or `StreamFailed`.
 
         Retries by itself only before the first content delta. Closing the iterator closes the connection's stream.

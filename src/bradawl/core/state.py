@@ -27,6 +27,8 @@ class SessionState:
         """Path to sha256 of the content the model last saw."""
         self.todos: tuple[Todo, ...] = ()
         self.steps = 0
+        """Number of the last step."""
+        self.replies = 0
         self.usage = Usage()
         self.cost: float | None = 0.0
         """US dollars so far; None as soon as one reply could not be priced."""
@@ -41,8 +43,9 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             state.prefix = prefix
         case RequestSent(step):
             state.steps = max(state.steps, step)
-        case AssistantReplied(usage=usage, cost=cost) if usage is not None:
-            state.usage += usage
+        case AssistantReplied(usage=usage, cost=cost):
+            state.replies += 1
+            state.usage += usage or Usage(source="estimated")
             state.cost = add_costs(state.cost, cost)
         case StateChanged(Cwd(path)):
             state.cwd = path

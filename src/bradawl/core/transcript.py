@@ -27,6 +27,7 @@ from bradawl.core.messages import (
     Message,
     Note,
     Origin,
+    Part,
     Text,
     ToolCall,
     ToolResult,
@@ -77,6 +78,8 @@ def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
             _reply(transcript, event)
         case ReplyWithdrawn():
             transcript.prepared.clear()
+            transcript.started.clear()
+            transcript.results.clear()
         case Compacted(_, _, replacement_ref):
             transcript.messages.clear()
             transcript.base_ref = replacement_ref
@@ -159,9 +162,9 @@ def _rebuild(transcript: Transcript, origin: Origin, step: int) -> AssistantRepl
     ]
     if not kept:
         return None
-    parts: list[Text | ToolCall] = []
+    parts: list[Part] = []
     for prepared in kept:
-        parts.extend(part for part in prepared.parts_before if isinstance(part, Text))
+        parts.extend(prepared.parts_before)
         parts.append(ToolCall(prepared.call_id, prepared.name, prepared.raw_arguments))
     message = Assistant(tuple(parts), origin, complete=False)
     return AssistantReplied(step, message, "error", cut=True)

@@ -1,0 +1,88 @@
+"""The agent: everything a session needs, put together once. Holds no state; shareable."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from bradawl.agent.limits import Limits
+from bradawl.agent.session import Prompt, Session, TurnResult
+from bradawl.core.events import Envelope, Live, RequestParams
+from bradawl.core.permissions import Policy
+from bradawl.core.ports import Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore, Tool
+from bradawl.core.retry import RetryBudget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """Configuration. `open` gives a living session; `stream` and `run_sync` are for one prompt."""
+
+    model: Model
+    tools: tuple[Tool[msgspec.Struct], ...]
+    store: SessionStore
+    files: Files
+    processes: Processes
+    approver: Approver
+    clock: Clock
+    ids: Ids
+    policy: Callable[[], Policy]
+    """Asked before each call, so that a change of mode holds at once."""
+    system_prompt: Callable[[], Awaitable[str]]
+    """Asked once, when a session opens its first prefix."""
+    project: str
+    """Real path of the folder the session belongs to; its first working directory."""
+    version: str = ""
+    limits: Limits = field(default_factory=Limits)
+    params: RequestParams = field(default_factory=RequestParams)
+    retry: RetryBudget = field(default_factory=RetryBudget)
+    hooks: tuple[Hook, ...] = ()
+    checkpoints: Checkpoints | None = None
+
+    def open(self, session_id: str | None = None) -> Session:
+        """A new session, or an existing one to continue; an async context manager. Raises `SessionError`."""
+        return Session(self, self.store.create() if session_id is None else self.store.open(session_id))
+
+    async def run(self, prompt: Prompt, session_id: str | None = None) -> TurnResult:
+        """Run one prompt to its end. Raises `SessionError`."""
+        async with self.open(session_id) as session:
+            return await session.run(prompt)
+
+    def run_sync(self, prompt: Prompt, session_id: str | None = None) -> TurnResult:
+        """`run` for callers without an event loop; blocks. The agent is closed afterwards."""
+
+        async def main() -> TurnResult:
+            try:
+                return await self.run(prompt, session_id)
+            finally:
+                await self.aclose()
+
+        return asyncio.run(main())
+
+    async def stream(self, prompt: Prompt, session_id: str | None = None) -> AsyncIterator[Envelope | Live]:
+        """Run one prompt and yield every event as it happens; ends after `TurnFinished`.
+
+        Closing the iterator early cancels the turn. Raises `SessionError`.
+        """
+        queue: asyncio.Queue[Envelope | Live | None] = asyncio.Queue()
+
+        async def pump() -> None:
+            try:
+                async with self.open(session_id) as session:
+                    await session.run(prompt, queue.put_nowait)
+            finally:
+                queue.put_nowait(None)
+
+        # A task group may not span a yield, so the generator owns this one task itself.
+        task = asyncio.get_running_loop().create_task(pump())
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+            await task
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def aclose(self) -> None:
+        """Close the model's connections; safe to call twice."""
+        await self.model.aclose()

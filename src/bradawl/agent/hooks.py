@@ -1,0 +1,43 @@
+"""Runs hooks around a call, one after the other, in the order they were given."""
+
+from collections.abc import Callable, Sequence
+
+from bradawl.core.events import Event, HookRan
+from bradawl.core.messages import ToolCall, ToolResult
+from bradawl.core.ports import Hook
+
+Record = Callable[[Event], object]
+
+
+async def before_call(hooks: Sequence[Hook], call: ToolCall, record: Record) -> ToolCall | str:
+    """The call as the hooks leave it, or the reason of the first that refused it.
+
+    A hook that breaks refuses the call: a guard that can't decide must not wave through.
+    """
+    for hook in hooks:
+        try:
+            verdict = await hook.before_call(call)
+        except Exception as error:
+            record(HookRan(hook.name, "before_call", call.id, "failed", f"{type(error).__name__}: {error}"))
+            return f"The hook {hook.name} failed, so the call was not run: {error}"
+        if isinstance(verdict, str):
+            record(HookRan(hook.name, "before_call", call.id, "blocked", verdict))
+            return verdict
+        if verdict != call:
+            record(HookRan(hook.name, "before_call", call.id, "amended"))
+        call = verdict
+    return call
+
+
+async def after_call(hooks: Sequence[Hook], call: ToolCall, result: ToolResult, record: Record) -> ToolResult:
+    """The result as the hooks leave it; one that breaks leaves it as it was."""
+    for hook in hooks:
+        try:
+            amended = await hook.after_call(call, result)
+        except Exception as error:
+            record(HookRan(hook.name, "after_call", call.id, "failed", f"{type(error).__name__}: {error}"))
+            continue
+        if amended != result:
+            record(HookRan(hook.name, "after_call", call.id, "amended"))
+        result = amended
+    return result

@@ -1,0 +1,241 @@
+"""One call from the model's words to the model's answer: prepare, execute, finalize."""
+
+import asyncio
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+
+from bradawl.agent import hooks
+from bradawl.core.arguments import parse_arguments
+from bradawl.core.deltas import ToolProgress
+from bradawl.core.effects import Effects
+from bradawl.core.errors import ToolError
+from bradawl.core.events import (
+    CallPrepared,
+    CheckpointTaken,
+    Outcome,
+    PermissionAsked,
+    PermissionDecided,
+    ResultAmended,
+    State,
+    StateChanged,
+    ToolFinished,
+    ToolStarted,
+)
+from bradawl.core.messages import Part, Text, ToolCall, ToolResult
+from bradawl.core.permissions import Allow, Ask, Decision, Deny, Grant, Request, decide
+from bradawl.core.ports import Answer, CallContext, Question, Tool, ToolOutput
+
+if TYPE_CHECKING:
+    from bradawl.agent.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call that is known and well-formed; not yet allowed."""
+
+    call: ToolCall
+    tool: Tool[msgspec.Struct]
+    params: msgspec.Struct
+    effects: Effects
+    cwd: str
+    """The working directory its paths were resolved against."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A call that will not run, and what the model should do instead."""
+
+    call: ToolCall
+    text: str
+    outcome: Outcome = "error"
+
+
+async def prepare(session: "Session", call: ToolCall, step: int, before: tuple[Part, ...]) -> Prepared | Refused:
+    """Find the tool, check the arguments, let hooks look, and declare the effects. Nothing is touched."""
+    verdict = await hooks.before_call(session.agent.hooks, call, session.record)
+    if isinstance(verdict, str):
+        return Refused(call, verdict, "refused")
+    checked = check(session, verdict)
+    effects = checked.effects if isinstance(checked, Prepared) else Effects()
+    session.record(CallPrepared(call.id, step, call.name, verdict.raw_arguments, effects, before))
+    return checked
+
+
+def check(session: "Session", call: ToolCall) -> Prepared | Refused:
+    """Everything about a call that needs no waiting; used again when the working directory has moved."""
+    tool = session.tools.get(call.name)
+    if tool is None:
+        return Refused(call, _unknown_tool(call.name, tuple(session.tools)))
+    arguments, status = parse_arguments(call.raw_arguments, cut=call.status == "truncated")
+    if arguments is None or call.status != "ok":
+        return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
+    try:
+        params = msgspec.convert(arguments, tool.params, strict=False)
+    except msgspec.ValidationError as error:
+        return Refused(call, f"{tool.name} was not run: {_readable(error)}.\n{_signature(tool)}")
+    try:
+        effects = tool.effects(params, _context(session, call, None))
+    except ToolError as error:
+        return Refused(call, str(error))
+    return Prepared(call, tool, params, effects, session.state.cwd)
+
+
+def _unknown_tool(name: str, known: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # only a mistaken model pays for it
+
+    near = get_close_matches(name, known, 1, 0.5)
+    guess = f" Did you mean {near[0]}?" if near else ""
+    return f"There is no tool named {name!r}; nothing was run.{guess} The tools are: {', '.join(known)}."
+
+
+def _unusable_arguments(tool: Tool[msgspec.Struct], call: ToolCall, status: str) -> str:
+    if status == "truncated":
+        return (
+            f"{tool.name} was not run: its arguments were cut off after {len(call.raw_arguments)} characters, "
+            "because the reply hit its length limit. Send the call again with less in it, or in several parts."
+        )
+    return f"{tool.name} was not run: its arguments are not a JSON object.\n{_signature(tool)}"
+
+
+def _readable(error: msgspec.ValidationError) -> str:
+    """`Expected int, got str (in timeout)` rather than msgspec's path syntax."""
+    text = str(error).replace("`", "")
+    what, separator, where = text.partition(" - at $")
+    return f"{what} (in {where.lstrip('.')})" if separator and where.strip(".") else what
+
+
+def _signature(tool: Tool[msgspec.Struct]) -> str:
+    fields = msgspec.structs.fields(tool.params)
+    listed = ", ".join(field.name if field.required else f"{field.name} (optional)" for field in fields)
+    return f"Its parameters are: {listed}."
+
+
+async def authorize(session: "Session", prepared: Prepared, reply_ended: asyncio.Event) -> Grant | Refused:
+    """Decide whether the call may run; ask if it must be asked, once the reply has ended."""
+    call = prepared.call
+    decision = _decide(session, prepared)
+    if isinstance(decision, Ask):
+        await reply_ended.wait()
+        async with session.asking:
+            # An earlier answer may have settled this question too.
+            decision = _decide(session, prepared)
+            if isinstance(decision, Ask):
+                return await _ask(session, prepared, decision)
+    match decision:
+        case Allow(grant, reason):
+            if not prepared.effects.is_read_only:
+                session.record(PermissionDecided(call.id, "allow", "policy", reason))
+            return grant
+        case Deny(reason):
+            session.record(PermissionDecided(call.id, "deny", "policy", reason))
+            return Refused(call, f"{call.name} was not run: {reason}.", "refused")
+        case _:
+            assert_never(decision)
+
+
+def _request(prepared: Prepared) -> Request:
+    digest = sha256(prepared.call.raw_arguments.encode("utf-8", "surrogatepass")).hexdigest()
+    return Request(prepared.tool.name, digest, prepared.effects)
+
+
+def _decide(session: "Session", prepared: Prepared) -> Decision:
+    decision = decide(session.agent.policy(), _request(prepared))
+    if isinstance(decision, Ask) and prepared.tool.name in session.allowed_tools:
+        return Allow(decision.grant, "allowed by the user for this session")
+    return decision
+
+
+async def _ask(session: "Session", prepared: Prepared, ask: Ask) -> Grant | Refused:
+    call = prepared.call
+    session.record(PermissionAsked(call.id, ask.reason))
+    answer = await session.agent.approver.ask(Question(call, _request(prepared), ask.reason))
+    word = "allow" if answer.allowed else "deny"
+    session.record(PermissionDecided(call.id, word, answer.by, scope=answer.scope))
+    if answer.allowed:
+        if answer.scope == "session":
+            session.allowed_tools.add(prepared.tool.name)
+        return ask.grant
+    return _denied(session, call, answer)
+
+
+def _denied(session: "Session", call: ToolCall, answer: Answer) -> Refused:
+    if answer.by == "nobody":
+        session.denials.append(call)
+        return Refused(call, f"{call.name} was not run: it needs permission. {answer.message}".strip(), "refused")
+    said = f" They said: {answer.message}" if answer.message else " Do something else, or say what you need and why."
+    return Refused(call, f"{call.name} was not run: the user declined.{said}", "refused")
+
+
+async def execute(session: "Session", prepared: Prepared, grant: Grant) -> ToolFinished:
+    """Run an allowed call. Before it may change anything, the log that says so is on the disk."""
+    call, output = prepared.call, None
+    try:
+        await _save_state(session, prepared)
+        started = session.record(ToolStarted(call.id))
+        if not prepared.effects.is_read_only:
+            await session.log.durable(started)
+        output = await _run(session, prepared, grant)
+        full_ref = None if output.full is None else await session.blobs.put(output.full)
+    except asyncio.CancelledError:
+        if call.id in session.transcript.started:
+            session.record(_cancelled(call, output))
+        raise
+    return _finished(session, call, output, full_ref)
+
+
+async def _save_state(session: "Session", prepared: Prepared) -> None:
+    if prepared.effects.writes and session.agent.checkpoints is not None:
+        reference = await session.agent.checkpoints.take(prepared.effects.writes)
+        session.record(CheckpointTaken(prepared.call.id, reference))
+
+
+def _cancelled(call: ToolCall, output: ToolOutput | None) -> ToolFinished:
+    if output is not None:  # it was done; only its copy for later reading was not
+        return ToolFinished(call.id, "error" if output.is_error else "ok", output.parts)
+    text = "Cancelled while it was running; it may have done part of its work."
+    return ToolFinished(call.id, "cancelled", (Text(text),))
+
+
+async def _run(session: "Session", prepared: Prepared, grant: Grant) -> ToolOutput:
+    try:
+        return await prepared.tool.run(prepared.params, _context(session, prepared.call, grant))
+    except ToolError as error:
+        return ToolOutput((Text(str(error)),), is_error=True)
+    except Exception as error:
+        import traceback  # only a broken tool pays for it
+
+        text = f"{prepared.tool.name} broke: {type(error).__name__}: {error}. The tool is at fault, not your call."
+        return ToolOutput((Text(text),), full=traceback.format_exc().encode("utf-8", "replace"), is_error=True)
+
+
+def _finished(session: "Session", call: ToolCall, output: ToolOutput, full_ref: str | None) -> ToolFinished:
+    shown = output.parts
+    if full_ref is not None:
+        shown = (*shown, Text(f"\n[all of it: {session.blobs.path(full_ref)}]"))
+    return ToolFinished(call.id, "error" if output.is_error else "ok", shown, full_ref)
+
+
+async def finalize(session: "Session", call: ToolCall, finished: ToolFinished) -> None:
+    """Log the answer, and what hooks make of it."""
+    session.record(finished)
+    if not session.agent.hooks:
+        return
+    result = ToolResult(call.id, call.name, finished.shown, finished.outcome != "ok")
+    amended = await hooks.after_call(session.agent.hooks, call, result, session.record)
+    if amended.parts != result.parts:
+        session.record(ResultAmended(call.id, amended.parts, "hook"))
+
+
+def _context(session: "Session", call: ToolCall, grant: Grant | None) -> CallContext:
+    def progress(text: str) -> None:
+        session.show(ToolProgress(call.id, text))
+
+    def change(state: State) -> None:
+        session.record(StateChanged(state))
+
+    agent = session.agent
+    seen = session.state.files_seen
+    return CallContext(call.id, session.state.cwd, agent.files, agent.processes, seen, grant, progress, change)
