@@ -38,6 +38,8 @@ class Agent:
     retry: RetryBudget = field(default_factory=RetryBudget)
     hooks: tuple[Hook, ...] = ()
     checkpoints: Checkpoints | None = None
+    on_close: Callable[[], None] | None = None
+    """Gives back what the adapters hold."""
 
     def open(self, session_id: str | None = None) -> Session:
         """A new session, or an existing one to continue; an async context manager. Raises `SessionError`."""
@@ -84,5 +86,9 @@ class Agent:
             await asyncio.wait([task])
 
     async def aclose(self) -> None:
-        """Close the model's connections; safe to call twice."""
-        await self.model.aclose()
+        """Close connections and give back what the adapters hold; safe to call twice."""
+        try:
+            await self.model.aclose()
+        finally:
+            if self.on_close is not None:
+                self.on_close()

@@ -102,6 +102,11 @@ class Session:
             raise SessionError("The session has not begun.")
         return self._model_session
 
+    @property
+    def last_event(self) -> Event | None:
+        """What the log ends with; None in a session that has not begun."""
+        return self._last.event if self._last else None
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -11,7 +11,7 @@ from bradawl.agent import hooks
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.deltas import ToolProgress
 from bradawl.core.effects import Effects
-from bradawl.core.errors import ToolError
+from bradawl.core.errors import SessionError, ToolError
 from bradawl.core.events import (
     CallPrepared,
     CheckpointTaken,
@@ -214,7 +214,10 @@ async def _run(session: "Session", prepared: Prepared, grant: Grant) -> ToolOutp
 def _finished(session: "Session", call: ToolCall, output: ToolOutput, full_ref: str | None) -> ToolFinished:
     shown = output.parts
     if full_ref is not None:
-        shown = (*shown, Text(f"\n[all of it: {session.blobs.path(full_ref)}]"))
+        try:
+            shown = (*shown, Text(f"\n[all of it: {session.blobs.path(full_ref)}]"))
+        except SessionError as error:
+            shown = (*shown, Text(f"\n[the rest can't be read again: {error}]"))
     return ToolFinished(call.id, "error" if output.is_error else "ok", shown, full_ref)
 
 

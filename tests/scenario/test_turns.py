@@ -1,0 +1,434 @@
+"""Whole turns of the real agent on a scripted model."""
+
+import asyncio
+
+import pytest
+from house import assert_valid, build, call, results
+
+from bradawl.agent.limits import Limits
+from bradawl.core.errors import SessionError
+from bradawl.core.events import (
+    AssistantReplied,
+    CallPrepared,
+    LimitReached,
+    Live,
+    NoteDelivered,
+    PermissionAsked,
+    PromptSubmitted,
+    ReplyWithdrawn,
+    SessionOpened,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from bradawl.core.messages import Text, ToolCall, ToolResult
+from bradawl.core.permissions import Policy
+from bradawl.core.ports import Answer
+from bradawl.core.retry import RetryBudget
+from bradawl.testing.fakes import MemoryStore, RecordingEmit, ScriptedApprover
+
+
+def run(script, prompt="go", **changes):
+    agent, model, probe = build(script, **changes)
+
+    async def main():
+        emit = RecordingEmit()
+        async with agent.open() as session:
+            result = await session.run(prompt, emit)
+            assert_valid(session.transcript.messages)
+            return result, session.transcript.messages, emit.events
+
+    result, messages, events = asyncio.run(main())
+    return result, messages, events, model, probe
+
+
+def test_a_reply_without_calls_ends_the_turn() -> None:
+    result, messages, events, model, _ = run([{"text": "hello", "usage": {"input": 7, "output": 3}}])
+    assert (result.reason, result.text, result.steps) == ("completed", "hello", 1)
+    assert (result.usage.input, result.usage.output, result.cost) == (7, 3, None)
+    assert [type(e).__name__ for e in events] == [
+        "SessionOpened",
+        "PrefixOpened",
+        "PromptSubmitted",
+        "RequestSent",
+        "AssistantReplied",
+        "TurnFinished",
+    ]
+    assert len(messages) == 2 and not model.failures
+
+
+def test_the_finish_reason_does_not_decide_whether_calls_run() -> None:
+    script = [{"tool_calls": [call("a")], "stop": "end_turn"}, {"text": "done", "stop": "tool_use"}]
+    result, messages, *_ = run(script)
+    assert result.reason == "completed" and results(messages) == ["did a"]
+
+
+def test_results_stand_in_call_order_however_long_the_calls_take() -> None:
+    agent, _, probe = build([{"tool_calls": [call("slow"), call("quick")]}, {"text": "ok"}])
+
+    async def main():
+        gate = probe.gate("slow")
+        async with agent.open() as session:
+            turn = asyncio.ensure_future(session.run("go"))
+            await probe.has_started("slow").wait()
+            await probe.has_ended("quick").wait()
+            gate.set()
+            await turn
+            return results(session.transcript.messages)
+
+    assert asyncio.run(main()) == ["did slow", "did quick"]
+    assert probe.log == ["+slow", "+quick", "-quick", "-slow"]
+
+
+def test_calls_that_conflict_never_overlap_and_keep_their_order() -> None:
+    calls = [
+        call("read1", reads=["/p/a"]),
+        call("write", writes=["/p/a"]),
+        call("read2", reads=["/p"]),
+        call("free", reads=["/p/b"]),
+        call("alone", unknown=True),
+        call("last", reads=["/q"]),
+    ]
+    agent, _, probe = build([{"tool_calls": calls}, {"text": "ok"}])
+
+    async def main():
+        gate = probe.gate("read1")
+        async with agent.open() as session:
+            turn = asyncio.ensure_future(session.run("go"))
+            await probe.has_started("free").wait()
+            waiting = list(probe.log)
+            gate.set()
+            await turn
+        return waiting
+
+    waiting = asyncio.run(main())
+    assert "+write" not in waiting and "+alone" not in waiting, "a call waits for those it conflicts with"
+    log = probe.log
+    assert log.index("-read1") < log.index("+write") < log.index("-write") < log.index("+read2")
+    assert all(log.index(f"-{name}") < log.index("+alone") for name in ("read1", "write", "read2", "free"))
+    assert log.index("-alone") < log.index("+last")
+
+
+def test_no_more_than_the_cap_run_at_once() -> None:
+    agent, _, probe = build([{"tool_calls": [call(f"c{n}") for n in range(25)]}, {"text": "ok"}])
+
+    async def main():
+        gate = asyncio.Event()
+        probe.gates = {f"c{n}": gate for n in range(25)}
+        async with agent.open() as session:
+            turn = asyncio.ensure_future(session.run("go"))
+            await probe.has_started("c9").wait()
+            for _ in range(200):
+                await asyncio.sleep(0)  # time enough for an eleventh to start
+            gate.set()
+            await turn
+            return session.transcript.messages
+
+    messages = asyncio.run(main())
+    assert probe.most_running == 10
+    assert results(messages) == [f"did c{n}" for n in range(25)]
+
+
+def test_a_closed_call_starts_while_the_model_is_still_talking() -> None:
+    agent, _, probe = build([{"tool_calls": [call("early"), call("late")]}, {"text": "ok"}])
+    seen: list[str] = []
+
+    def emit(item):
+        if isinstance(item, Live):
+            return
+        seen.append(type(item.event).__name__)
+
+    async def main():
+        async with agent.open() as session:
+            await session.run("go", emit)
+
+    asyncio.run(main())
+    assert seen.index("ToolStarted") < seen.index("AssistantReplied")
+    assert probe.log[0] == "+early"
+
+
+def test_a_call_that_must_be_asked_about_waits_for_the_end_of_the_reply() -> None:
+    script = [{"tool_calls": [call("w", writes=["/p/a"]), call("r", reads=["/p/b"])]}, {"text": "ok"}]
+    approver = ScriptedApprover([True])
+    _, messages, events, _, probe = run(script, approver=approver, policy=Policy)
+    names = [type(e).__name__ for e in events]
+    assert names.index("AssistantReplied") < names.index("PermissionAsked")
+    assert probe.log.index("+r") < probe.log.index("+w")
+    assert results(messages) == ["did w", "did r"]
+
+
+def test_a_yes_for_the_session_is_not_asked_again() -> None:
+    script = [{"tool_calls": [call("a", writes=["/p/a"]), call("b", writes=["/p/b"])]}, {"text": "ok"}]
+    approver = ScriptedApprover([Answer(True, "user", "session")])
+    result, messages, events, *_ = run(script, approver=approver, policy=Policy)
+    assert result.reason == "completed" and results(messages) == ["did a", "did b"]
+    assert sum(isinstance(e, PermissionAsked) for e in events) == 1
+
+
+def test_a_no_is_a_result_and_the_turn_goes_on() -> None:
+    script = [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "then not"}]
+    approver = ScriptedApprover([Answer(False, "user", message="not there")])
+    result, messages, _, _, probe = run(script, approver=approver, policy=Policy)
+    assert result.reason == "completed" and probe.log == []
+    assert "declined" in results(messages)[0] and "not there" in results(messages)[0]
+
+
+def test_a_permission_nobody_could_give_makes_the_turn_refused() -> None:
+    script = [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "I could not"}]
+    approver = ScriptedApprover([Answer(False, "nobody")])
+    result, _, events, _, probe = run(script, approver=approver, policy=Policy)
+    assert (result.reason, result.text, probe.log) == ("refused", "I could not", [])
+    assert [c.name for c in result.denials] == ["probe"]
+    assert not any(isinstance(e, ToolStarted) for e in events)
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ({"id": "x", "name": "prob", "arguments": {}}, "Did you mean probe?"),
+        ({"id": "x", "name": "rm_rf", "arguments": {}}, "There is no tool named 'rm_rf'"),
+        ({"id": "x", "name": "probe", "arguments": "{'name': 'a',}"}, "not a JSON object"),
+        ({"id": "x", "name": "probe", "arguments": "[1]"}, "not a JSON object"),
+        ({"id": "x", "name": "probe", "arguments": {}}, "missing required field name"),
+        ({"id": "x", "name": "probe", "arguments": {"name": "a", "oops": 1}}, "oops"),
+        ({"id": "x", "name": "probe", "arguments": {"name": ["a"]}}, "in name"),
+    ],
+)
+def test_an_unusable_call_becomes_a_result_and_nothing_of_it_runs(bad, says) -> None:
+    result, messages, events, _, probe = run([{"tool_calls": [bad]}, {"text": "sorry"}])
+    assert result.reason == "completed" and probe.log == []
+    assert says in results(messages)[0]
+    assert not any(isinstance(e, ToolStarted) for e in events)
+    assert [e.outcome for e in events if isinstance(e, ToolFinished)] == ["error"]
+
+
+def test_a_call_cut_by_the_length_limit_is_answered_and_not_run() -> None:
+    cut = {"id": "x", "name": "probe", "arguments": '{"name": "a'}
+    _, messages, _, _, probe = run([{"tool_calls": [cut], "stop": "max_tokens"}, {"text": "shorter"}])
+    assert probe.log == [] and "cut off" in results(messages)[0]
+
+
+def test_a_tool_that_fails_or_breaks_gives_a_result() -> None:
+    script = [{"tool_calls": [call("a", fails="no such thing; try b"), call("b", fails="bug")]}, {"text": "ok"}]
+    result, messages, events, *_ = run(script)
+    assert result.reason == "completed"
+    assert results(messages)[0] == "no such thing; try b"
+    assert "RuntimeError: a defect" in results(messages)[1]
+    broken = next(e for e in events if isinstance(e, ToolFinished) and e.call_id == "id_b")
+    assert broken.full_ref is not None, "the traceback belongs in a blob, not in the model's context"
+
+
+def test_the_turn_ends_at_the_step_limit() -> None:
+    script = [{"tool_calls": [call(f"c{n}")]} for n in range(5)]
+    result, _, events, model, _ = run(script, limits=Limits(max_steps=3))
+    assert (result.reason, result.steps, len(model.requests)) == ("steps", 3, 3)
+    assert LimitReached("steps", 3, 3) in events
+
+
+def test_a_refusal_of_the_provider_ends_the_turn_and_starts_nothing_more() -> None:
+    script = [{"text": "half", "tool_calls": [call("w", unknown=True)], "stop": "content_filter"}]
+    result, messages, _, _, probe = run(script, policy=Policy, approver=ScriptedApprover([True]))
+    assert result.reason == "refused" and probe.log == []
+    assert "Not run" in results(messages)[0]
+
+
+def test_an_answer_cut_by_the_length_limit_is_not_called_complete() -> None:
+    result, *_ = run([{"text": "half an ans", "stop": "max_tokens"}])
+    assert result.reason == "error" and result.failure is not None and result.failure.kind == "output_limit"
+
+
+def test_a_broken_stream_is_retried_and_what_was_shown_is_withdrawn() -> None:
+    script = [{"text": "one two three", "faults": {"cut_at_byte": 6}}, {"text": "whole"}]
+    result, messages, events, model, _ = run(script)
+    assert (result.reason, result.text, result.steps) == ("completed", "whole", 1)
+    assert sum(isinstance(e, ReplyWithdrawn) for e in events) == 1
+    assert len(messages) == 2 and len(model.requests) == 2
+
+
+def test_a_free_read_of_a_broken_reply_is_not_done_twice() -> None:
+    reply = {"tool_calls": [call("r", reads=["/p"]), call("long", reads=["/q" * 60])]}
+    script = [{**reply, "faults": {"cut_at_byte": 60}}, reply, {"text": "ok"}]
+    result, messages, events, model, probe = run(script)
+    assert result.reason == "completed" and not model.failures
+    assert probe.log.count("+r") == 1 and results(messages) == ["did r", "did long"]
+    assert sum(isinstance(e, ReplyWithdrawn) for e in events) == 1
+
+
+def test_a_change_made_before_the_stream_broke_stands_exactly_once() -> None:
+    reply = {"tool_calls": [call("w", writes=["/p"]), call("long", reads=["/q" * 60])]}
+    script = [{**reply, "faults": {"cut_at_byte": 60}}, {"text": "went on"}]
+    result, messages, events, _, probe = run(script)
+    assert (result.reason, result.text, result.steps) == ("completed", "went on", 2)
+    assert probe.log == ["+w", "-w"] and results(messages) == ["did w"]
+    replied = [e for e in events if isinstance(e, AssistantReplied)]
+    assert [e.cut for e in replied] == [True, False] and not replied[0].message.complete
+
+
+def test_retries_stop_at_the_budget_and_the_shown_text_is_kept() -> None:
+    script = [{"text": "one two three", "faults": {"cut_at_byte": 6}}] * 3
+    result, messages, _, model, _ = run(script, retry=RetryBudget(attempts=3))
+    assert result.reason == "error" and result.failure is not None and result.failure.retryable
+    assert len(model.requests) == 3 and result.text.startswith("one")
+    assert len(messages) == 2
+
+
+def test_a_final_failure_is_not_retried() -> None:
+    result, _, _, model, _ = run([{"faults": {"status": 401}}])
+    assert result.reason == "error" and result.failure is not None and result.failure.kind == "auth"
+    assert len(model.requests) == 1
+
+
+def test_a_note_sent_while_calls_run_is_delivered_with_their_results() -> None:
+    agent, model, probe = build([{"tool_calls": [call("a")]}, {"text": "I see"}])
+
+    async def main():
+        gate = probe.gate("a")
+        emit = RecordingEmit()
+        async with agent.open() as session:
+            turn = asyncio.ensure_future(session.run("go", emit))
+            await probe.has_started("a").wait()
+            session.send("use tabs")
+            gate.set()
+            await turn
+        return emit.events
+
+    events = asyncio.run(main())
+    assert any(isinstance(e, NoteDelivered) for e in events)
+    assert [note.text for note in model.requests[1][-1].notes] == ["use tabs"]
+
+
+def test_a_word_of_the_user_during_the_last_reply_keeps_the_turn_going() -> None:
+    agent, model, _ = build([{"text": "all done here"}, {"text": "and now that too"}])
+
+    async def main():
+        async with agent.open() as session:
+
+            def emit(item):
+                if isinstance(item, Live) and len(model.requests) == 1 and not session.transcript.waiting_notes:
+                    session.send("one more thing")
+
+            return await session.run("go", emit)
+
+    result = asyncio.run(main())
+    assert (result.reason, result.text, result.steps) == ("completed", "and now that too", 2)
+    assert [note.text for note in model.requests[1][-1].notes] == ["one more thing"]
+
+
+def test_the_log_of_a_turn_folds_to_the_transcript_and_a_resumed_session_goes_on() -> None:
+    store = MemoryStore()
+    agent, first_model, _ = build([{"tool_calls": [call("a")]}, {"text": "one"}], store=store)
+    again, second_model, _ = build([{"text": "two"}], store=store)
+
+    async def main():
+        async with agent.open() as session:
+            await session.run("first")
+            kept = list(session.transcript.messages)
+            session_id = session.id
+        async with again.open(session_id) as resumed:
+            assert resumed.transcript.messages == kept
+            result = await resumed.run("second")
+            return result, resumed.state
+
+    result, state = asyncio.run(main())
+    assert result.text == "two" and state.steps == 3
+    assert second_model.requests[0][: len(first_model.requests[-1])] == first_model.requests[-1]
+    assert second_model.prefixes == first_model.prefixes, "a resumed session keeps its prefix"
+
+
+def test_a_call_is_in_the_log_before_it_may_change_anything() -> None:
+    store = MemoryStore()
+    agent, _, probe = build([{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "ok"}], store=store)
+
+    async def main():
+        gate = probe.gate("w")
+        async with agent.open() as session:
+            turn = asyncio.ensure_future(session.run("go"))
+            await probe.has_started("w").wait()
+            events = [entry.event for entry in session.log.entries]
+            awaited = list(session.log.awaited)
+            started = next(e for e in session.log.entries if isinstance(e.event, ToolStarted))
+            gate.set()
+            await turn
+        return events, awaited, started.seq
+
+    events, awaited, started = asyncio.run(main())
+    assert any(isinstance(e, CallPrepared) for e in events) and started in awaited
+
+
+def test_hooks_amend_calls_and_results_and_can_refuse() -> None:
+    class Guard:
+        name = "guard"
+
+        async def before_call(self, call: ToolCall) -> ToolCall | str:
+            if '"b"' in call.raw_arguments:
+                return "b is not allowed here"
+            return call
+
+        async def after_call(self, call: ToolCall, result: ToolResult) -> ToolResult:
+            return ToolResult(result.call_id, result.name, (Text("amended"),), result.is_error)
+
+    script = [{"tool_calls": [call("a"), call("b")]}, {"text": "ok"}]
+    _, messages, _, _, probe = run(script, hooks=(Guard(),))
+    assert results(messages) == ["amended", "amended"] and probe.log == ["+a", "-a"]
+
+
+def test_a_hook_that_breaks_does_not_wave_the_call_through() -> None:
+    class Broken:
+        name = "broken"
+
+        async def before_call(self, call: ToolCall) -> ToolCall | str:
+            raise RuntimeError("boom")
+
+        async def after_call(self, call: ToolCall, result: ToolResult) -> ToolResult:
+            return result
+
+    _, messages, _, _, probe = run([{"tool_calls": [call("a")]}, {"text": "ok"}], hooks=(Broken(),))
+    assert probe.log == [] and "broken failed" in results(messages)[0]
+
+
+def test_two_turns_in_one_session_do_not_run_at_once() -> None:
+    agent, _, probe = build([{"tool_calls": [call("a")]}, {"text": "ok"}])
+
+    async def main():
+        gate = probe.gate("a")
+        async with agent.open() as session:
+            turn = asyncio.ensure_future(session.run("go"))
+            await probe.has_started("a").wait()
+            with pytest.raises(SessionError, match="already running"):
+                await session.run("me too")
+            gate.set()
+            assert (await turn).reason == "completed"
+
+    asyncio.run(main())
+
+
+def test_stream_yields_every_event_to_the_last() -> None:
+    agent, *_ = build([{"text": "hello"}])
+
+    async def main():
+        return [item async for item in agent.stream("go")]
+
+    items = asyncio.run(main())
+    assert isinstance(items[0].event, SessionOpened) and isinstance(items[2].event, PromptSubmitted)
+    assert items[-1].event == TurnFinished("completed")
+    assert "".join(item.item.text for item in items if isinstance(item, Live)) == "hello"
+
+
+def test_closing_a_stream_early_cancels_the_turn() -> None:
+    agent, _, probe = build([{"tool_calls": [call("a")]}, {"text": "ok"}])
+
+    async def main():
+        probe.gate("a")
+        events = agent.stream("go")
+        async for item in events:
+            if not isinstance(item, Live) and isinstance(item.event, ToolStarted):
+                break
+        await events.aclose()
+
+    asyncio.run(main())
+    assert "-a" not in probe.log and probe.running == 0
+
+
+def test_run_sync_gives_the_result() -> None:
+    agent, *_ = build([{"text": "hello"}])
+    assert agent.run_sync("go").text == "hello"
