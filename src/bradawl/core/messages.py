@@ -46,8 +46,8 @@ class Thinking(Value, frozen=True):
     text: str
     signature: str | None = None
     redacted: bool = False
-    provider_data: Raw | None = None
-    """JSON the provider wants back as it came."""
+    provider_data: Raw = Raw()
+    """JSON the provider wants back as it came; empty when there is none."""
 
 
 class Image(Value, frozen=True):
@@ -74,7 +74,7 @@ class ToolCall(Value, frozen=True):
     """As the model wrote them; see `core.arguments.parse_arguments`."""
     status: ArgumentsStatus = "ok"
     signature: str | None = None
-    provider_data: Raw | None = None
+    provider_data: Raw = Raw()
 
 
 class Refusal(Value, frozen=True):

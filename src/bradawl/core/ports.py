@@ -335,7 +335,7 @@ class SessionLog(Protocol):
         ...
 
     def append(self, event: Event, agent: str = "main") -> Envelope:
-        """Write one entry at once, without waiting for the disk. Never raises for a full disk; see `is_saved`."""
+        """Write one entry at once, without waiting for the disk; never raises for one that refuses."""
         ...
 
     async def durable(self, entry: Envelope) -> bool:

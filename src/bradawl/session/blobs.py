@@ -1,0 +1,146 @@
+"""Bytes too large for a line of the log, each a file named by the sha256 of its content."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+from bradawl.core.errors import SessionError
+
+_HEX = frozenset("0123456789abcdef")
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create a folder, and those above it, for this user alone; one that exists is left as it is."""
+    if folder.is_dir():
+        return
+    if folder.parent != folder:
+        make_private_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring a folder's names to the disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _checked(ref: str) -> str:
+    if len(ref) != 64 or not _HEX.issuperset(ref):
+        raise SessionError(f"{ref[:80]!r} does not name a blob: a sha256 in hex was expected.")
+    return ref
+
+
+class LocalBlobs:
+    """`Blobs` in one folder, shared by all sessions of a project.
+
+    Where the disk refuses a blob it is kept in memory, so that the session can go on, and
+    tried again with the next one; see `is_saved`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._durable: set[str] = set()
+        self._waiting: dict[str, bytes] = {}
+
+    @property
+    def is_saved(self) -> bool:
+        """False while a blob could not be brought to the disk."""
+        return not self._waiting
+
+    async def put(self, data: bytes) -> str:
+        """Store and give back the name; durable on return unless `is_saved` turns false."""
+        ref = hashlib.sha256(data).hexdigest()
+        if ref not in self._durable:
+            self._waiting[ref] = data
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self.save_waiting))
+        return ref
+
+    def save_waiting(self) -> bool:
+        """Try to bring everything that waits to the disk; true if nothing waits any more."""
+        for ref, data in list(self._waiting.items()):
+            with contextlib.suppress(OSError):
+                self._save(ref, data)
+                self._durable.add(ref)
+                self._waiting.pop(ref, None)
+        return not self._waiting
+
+    def _save(self, ref: str, data: bytes) -> None:
+        make_private_folder(self._folder)
+        place = self._folder / ref
+        if not _has_size(place, len(data)):
+            _write(self._folder / f".{ref}.{os.urandom(6).hex()}", data, place)
+        sync_folder(self._folder)
+        if not self._durable:
+            sync_folder(self._folder.parent)
+
+    def get(self, ref: str) -> bytes:
+        """The bytes, compared with their name. Raises `SessionError` if they are gone or damaged."""
+        waiting = self._waiting.get(_checked(ref))
+        if waiting is not None:
+            return waiting
+        place = self._folder / ref
+        try:
+            data = place.read_bytes()
+        except OSError as error:
+            raise SessionError(f"A part of the session's history can't be read: {error.strerror}: {place}") from error
+        if hashlib.sha256(data).hexdigest() != ref:
+            raise SessionError(f"A part of the session's history is damaged: {place} is not what was saved.")
+        return data
+
+    def path(self, ref: str) -> str:
+        """Where a tool can read them. Raises `SessionError` if they are not on disk."""
+        place = self._folder / _checked(ref)
+        if not place.is_file():
+            raise SessionError(f"This part of the session's history is not on disk: {place}")
+        return str(place)
+
+
+def _has_size(place: Path, size: int) -> bool:
+    try:
+        return place.stat().st_size == size
+    except FileNotFoundError:
+        return False
+
+
+def _write(temporary: Path, data: bytes, place: Path) -> None:
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb", buffering=0) as file:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(fd)
+        temporary.replace(place)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+
+
+class MemoryBlobs:
+    """`Blobs` that live as long as the program."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[str, bytes] = {}
+
+    async def put(self, data: bytes) -> str:
+        """Keep and give back the name."""
+        ref = hashlib.sha256(data).hexdigest()
+        self._blobs[ref] = data
+        return ref
+
+    def get(self, ref: str) -> bytes:
+        """The bytes. Raises `SessionError` for a name nobody put."""
+        try:
+            return self._blobs[_checked(ref)]
+        except KeyError:
+            raise SessionError(f"No blob {ref} in this session.") from None
+
+    def path(self, ref: str) -> str:
+        """Raises `SessionError`: there is no file."""
+        raise SessionError("This session lives in memory only, so there is no file to read it from.")

@@ -1,0 +1,242 @@
+"""A session's file is JSON, one envelope a line; here a line becomes an envelope and back.
+
+What can't be read is never dropped in silence: entries of kinds from a newer program and
+damaged lines are counted, and the entries around them are joined, so that no chain of
+parents ends where only one link is missing.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from bradawl.core.errors import SessionDamaged
+from bradawl.core.events import FORMAT_VERSION, Envelope, HeadMoved
+from bradawl.core.messages import Opaque, Thinking, ToolCall
+
+Plain = dict[str, object]
+Upcaster = Callable[[Plain], Plain]
+
+UPCASTERS: Mapping[int, Upcaster] = {}
+"""Format version to the function that turns one line of it, as plain JSON, into the next version's."""
+
+MAIN = "main"
+_SHOWN_LINES = 10
+_START = b'{"seq":'
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Envelope)
+
+
+class _OpeningEvent(msgspec.Struct):
+    type: str
+    version: int
+
+
+class _Opening(msgspec.Struct):
+    event: _OpeningEvent
+
+
+class _Unknown(msgspec.Struct):
+    """As much of an entry as every version has in common."""
+
+    seq: int
+    parent: int | None
+    at: int
+    agent: str
+    event: Plain
+
+
+_opening_decoder = msgspec.json.Decoder(_Opening)
+
+
+def encode(envelope: Envelope) -> bytes:
+    """One line, its newline included; any text a `str` can hold survives the way back."""
+    try:
+        line = _encoder.encode(envelope)
+    except UnicodeEncodeError:
+        # A file name that is not UTF-8 holds lone surrogates, which only an escape can carry.
+        plain = msgspec.to_builtins(envelope, enc_hook=_plain_raw)
+        line = json.dumps(plain, separators=(",", ":")).encode("ascii")
+    # A provider's own JSON is embedded as it came; a line break in it can only be white space.
+    return (line.replace(b"\n", b" ") if b"\n" in line else line) + b"\n"
+
+
+def _plain_raw(value: object) -> object:
+    if isinstance(value, msgspec.Raw):
+        return json.loads(bytes(value))
+    raise TypeError(f"{type(value).__name__} has no place in an event")
+
+
+def _raw(value: object) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+    except UnicodeEncodeError:
+        return msgspec.Raw(json.dumps(value, separators=(",", ":")).encode())
+
+
+def _revive_part(part: object) -> object:
+    """The part itself where it has provider data, which plain values can't be converted to."""
+    if not isinstance(part, dict) or part.get("provider_data") is None:
+        return part
+    data = _raw(part["provider_data"])
+    if part.get("type") == "Opaque":
+        return Opaque(data)
+    bare = msgspec.convert({k: v for k, v in part.items() if k != "provider_data"}, Thinking | ToolCall)
+    return msgspec.structs.replace(bare, provider_data=data)
+
+
+def _revive(plain: Plain) -> Envelope:
+    """The envelope of plain JSON. Raises `msgspec.ValidationError`."""
+    event = plain.get("event")
+    if isinstance(event, dict):
+        event = dict(event)
+        if isinstance(parts := event.get("parts_before"), list):
+            event["parts_before"] = [_revive_part(part) for part in parts]
+        message = event.get("message")
+        if isinstance(message, dict) and isinstance(parts := message.get("parts"), list):
+            event["message"] = {**message, "parts": [_revive_part(part) for part in parts]}
+        plain = {**plain, "event": event}
+    return msgspec.convert(plain, Envelope)
+
+
+class Reader:
+    """Reads one session's lines in order, and knows where its next entry belongs."""
+
+    def __init__(self, upcasters: Mapping[int, Upcaster] = UPCASTERS, current: int = FORMAT_VERSION) -> None:
+        self._upcasters = upcasters
+        self._current = current
+        self._agents: dict[int, str] = {}
+        self._stand_ins: dict[int, int | None] = {}
+        self._first = 0
+        self._damaged: list[int] = []
+        self._newest = 0
+        self.lines = 0
+        """Lines read."""
+        self.version = 0
+        """Format of the last lines read; 0 before the first."""
+        self.next_seq = 0
+        self.last: dict[str, int] = {}
+        """Agent to the seq of its last entry that could be read."""
+
+    def feed(self, line: bytes) -> tuple[Envelope, ...]:
+        """The entries of one line: one, or none when it can't be read; more where lines were fused.
+
+        Raises `SessionDamaged` when the first line does not open a session.
+        """
+        self.lines += 1
+        if not line.strip():
+            return ()
+        if self.version == 0 or b'"type":"Session' in line[:200]:
+            self._read_version(line)
+        entry = self._decode(line)
+        if entry is not None and self._is_new(entry):
+            return self._take(entry)
+        self._damaged.append(self.lines)
+        return self._salvage(line)
+
+    def can_read(self, line: bytes) -> bool:
+        """True when the line is one whole entry, known or not."""
+        return self._decode(line) is not None
+
+    def notices(self) -> tuple[str, ...]:
+        """What the user should know about what was read."""
+        notices: list[str] = []
+        if self._newest > self._current:
+            notices.append(
+                f"This session was written by a newer bradawl (format {self._newest}; this one knows {self._current})."
+            )
+        if count := len(self._stand_ins):
+            what = "entry of a kind" if count == 1 else "entries of kinds"
+            notices.append(f"{count} {what} this version does not know stayed in the file and is not used.")
+        if self._damaged:
+            shown = ", ".join(str(number) for number in self._damaged[:_SHOWN_LINES])
+            more = "" if len(self._damaged) <= _SHOWN_LINES else f" and {len(self._damaged) - _SHOWN_LINES} more"
+            notices.append(
+                f"Damaged lines of the session's file were skipped: {shown}{more}. What follows them is kept."
+            )
+        return tuple(notices)
+
+    def nearest(self, seq: int | None, agent: str = MAIN) -> int | None:
+        """The entry itself if it could be read, else the one it continues, else the one before it."""
+        if seq is None or seq in self._agents or seq < self._first:
+            return seq
+        if seq in self._stand_ins:
+            return self._stand_ins[seq]
+        last = self.last.get(agent, self.last.get(MAIN))
+        if last is None or last < seq:
+            return last
+        before = (known for known, owner in self._agents.items() if known < seq and owner == agent)
+        return max(before, default=None)
+
+    def _read_version(self, line: bytes) -> None:
+        try:
+            event = _opening_decoder.decode(line).event
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            event = None
+        if event is not None and event.type in ("SessionOpened", "SessionForked") and event.version > 0:
+            self.version = event.version
+            self._newest = max(self._newest, event.version)
+        elif self.version == 0:
+            raise SessionDamaged("The first line of the session's file does not open a session.")
+
+    def _decode(self, line: bytes) -> Envelope | _Unknown | None:
+        if 0 < self.version < self._current:
+            return self._decode_plain(line)
+        try:
+            return _decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self._decode_plain(line)
+
+    def _decode_plain(self, line: bytes) -> Envelope | _Unknown | None:
+        try:
+            plain = json.loads(line)
+            if not isinstance(plain, dict):
+                return None
+            for version in range(self.version or self._current, self._current):
+                plain = self._upcasters[version](plain)
+        except (ValueError, RecursionError):
+            return None
+        try:
+            return _revive(plain)
+        except (msgspec.ValidationError, UnicodeEncodeError, RecursionError):
+            return _unknown(plain)
+
+    def _is_new(self, entry: Envelope | _Unknown) -> bool:
+        return entry.seq >= 0 and entry.seq not in self._agents and entry.seq not in self._stand_ins
+
+    def _take(self, entry: Envelope | _Unknown) -> tuple[Envelope, ...]:
+        if not self._agents and not self._stand_ins:
+            self._first = entry.seq
+        parent = self.nearest(entry.parent, entry.agent)
+        self.next_seq = max(self.next_seq, entry.seq + 1, self.lines)
+        if isinstance(entry, _Unknown):
+            self._stand_ins[entry.seq] = parent
+            return ()
+        event = entry.event
+        if isinstance(event, HeadMoved) and (to := self.nearest(event.to, entry.agent)) is not None:
+            event = event if to == event.to else HeadMoved(to, event.restore)
+        self._agents[entry.seq] = entry.agent
+        self.last[entry.agent] = entry.seq
+        if parent == entry.parent and event is entry.event:
+            return (entry,)
+        return (Envelope(entry.seq, parent, entry.at, entry.agent, event),)
+
+    def _salvage(self, line: bytes) -> tuple[Envelope, ...]:
+        """Whole entries in a damaged line: behind a block of NULs, or fused with a torn one."""
+        self.next_seq = max(self.next_seq, self.lines)
+        found: list[Envelope] = []
+        # Inside a JSON string the quotes would be escaped, so this can't be a user's text.
+        for piece in line.split(_START)[1:]:
+            entry = self._decode((_START + piece).strip(b"\0 \r\n"))
+            if entry is not None and self._is_new(entry):
+                found.extend(self._take(entry))
+        return tuple(found)
+
+
+def _unknown(plain: Plain) -> _Unknown | None:
+    try:
+        entry = msgspec.convert(plain, _Unknown)
+    except msgspec.ValidationError:
+        return None
+    return entry if isinstance(entry.event.get("type"), str) else None

@@ -1,0 +1,468 @@
+"""The durable log of one session: one writer, whole lines, one sync for many waiters."""
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+
+import msgspec
+
+from bradawl.core.errors import SessionBusy
+from bradawl.core.events import FORMAT_VERSION, Cwd, Envelope, Event, SessionForked, SessionOpened, StateChanged
+from bradawl.core.ports import Clock
+from bradawl.session.blobs import LocalBlobs, make_private_folder, sync_folder
+from bradawl.session.encoding import MAIN, Reader, encode
+
+_READ_BUFFER = 1 << 20
+_NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+
+Sync = Callable[[int], None]
+"""Brings what was written to a descriptor to the disk; may block. Raises `OSError`."""
+
+
+class Loaded(msgspec.Struct):
+    """A session's file as it was read."""
+
+    entries: tuple[Envelope, ...]
+    reader: Reader
+    whole_bytes: int
+    """Size of the file up to the end of its last whole entry."""
+    torn: bytes = b""
+    """What follows it: an entry that was never finished."""
+    lacks_newline: bool = False
+    """The last entry is whole but for its newline."""
+
+
+def load(path: Path) -> Loaded:
+    """Read a session's file and change nothing. Raises `SessionDamaged` and `OSError`."""
+    reader = Reader()
+    entries: list[Envelope] = []
+    whole_bytes = 0
+    with path.open("rb", buffering=_READ_BUFFER) as file:
+        for line in file:
+            is_torn = not line.endswith(b"\n")
+            if is_torn and not reader.can_read(line):
+                return Loaded(tuple(entries), reader, whole_bytes, torn=line)
+            entries.extend(reader.feed(line))
+            whole_bytes += len(line)
+            if is_torn:
+                return Loaded(tuple(entries), reader, whole_bytes, lacks_newline=True)
+    return Loaded(tuple(entries), reader, whole_bytes)
+
+
+class Lock:
+    """The right to write one session, held until `release` or the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        """Take it. Raises `SessionBusy` when another holds it, `OSError` when it can't be written."""
+        self._path = path
+        self.notice = ""
+        """Set where the file system has no locks."""
+        self._fd: int | None = None
+        while self._fd is None:
+            self._fd = self._try()
+        try:
+            os.ftruncate(self._fd, 0)
+            os.write(self._fd, f"{os.getpid()}\n".encode())
+        except OSError:
+            self.release(remove=False)
+            raise
+
+    def _try(self) -> int | None:
+        """The locked file, or None when it was removed between opening and locking."""
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            self._flock(fd)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(fd), self._path.stat()):
+                    return fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        return None
+
+    def _flock(self, fd: int) -> None:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise SessionBusy(_busy(self._path.stem, os.pread(fd, 32, 0))) from error
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            self.notice = "This file system has no locks: do not open the session in two programs at once."
+
+    def release(self, *, remove: bool) -> None:
+        """Let go; `remove` also takes the lock's file away. Safe to call twice."""
+        if self._fd is None:
+            return
+        if remove:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+        os.close(self._fd)
+        self._fd = None
+
+
+def _busy(session_id: str, content: bytes) -> str:
+    digits = content.strip()
+    holder = f"process {digits.decode()}" if digits.isdigit() else "another process"
+    if digits == str(os.getpid()).encode():
+        holder = f"this program (process {digits.decode()})"
+    return f"Session {session_id} is open in {holder}. Close it there first, or start a new session."
+
+
+class Places:
+    """Numbers entries and says which one each continues."""
+
+    def __init__(self, next_seq: int = 0, last: dict[str, int] | None = None) -> None:
+        self.next_seq = next_seq
+        self._last = dict(last or {})
+
+    def place(self, event: Event, agent: str, at_ms: int) -> Envelope:
+        """The event in its envelope. A fork goes on counting where it left its origin."""
+        if isinstance(event, SessionForked) and not self._last:
+            self.next_seq, parent = event.seq + 1, event.seq
+        else:
+            parent = self._last.get(agent, self._last.get(MAIN))
+        envelope = Envelope(self.next_seq, parent, at_ms, agent, event)
+        self._last[agent] = envelope.seq
+        self.next_seq += 1
+        return envelope
+
+    def place_aside(self, event: Event, at_ms: int) -> Envelope:
+        """An envelope that no later entry continues."""
+        envelope = Envelope(self.next_seq, self._last.get(MAIN), at_ms, MAIN, event)
+        self.next_seq += 1
+        return envelope
+
+
+class _Lines:
+    """A file that only ever holds whole lines; what it can't take yet waits in memory."""
+
+    def __init__(self, path: Path, fd: int | None, size: int, written: int) -> None:
+        self._path = path
+        self.fd = fd
+        self._size = size
+        self._is_ragged = False
+        self._has_grown = False
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self.written = written
+        """Seq of the last entry that is in the file."""
+        self.is_closed = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._waiting
+
+    def add(self, seq: int, line: bytes) -> None:
+        self._waiting.append((seq, line))
+        self.flush()
+
+    def flush(self) -> bool:
+        """Write what waits, in order; false while some of it could not be written."""
+        if self.is_closed:
+            return not self._waiting
+        try:
+            while self._waiting:
+                self._write(*self._waiting[0])
+                self._waiting.popleft()
+        except OSError:
+            return False
+        return True
+
+    def _write(self, seq: int, line: bytes) -> None:
+        if self.fd is None:
+            make_private_folder(self._path.parent)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            self.fd = os.open(self._path, flags, 0o600)
+        if self._is_ragged:
+            os.ftruncate(self.fd, self._size)
+            self._is_ragged = False
+        try:
+            done = os.write(self.fd, line)
+            while done < len(line):
+                done += os.write(self.fd, line[done:])
+        except OSError:
+            self._is_ragged = True
+            with contextlib.suppress(OSError):
+                os.ftruncate(self.fd, self._size)
+                self._is_ragged = False
+            raise
+        self._size += len(line)
+        self._has_grown = True
+        self.written = seq
+
+    def close(self) -> None:
+        self.is_closed = True
+        if self.fd is not None:
+            if self._has_grown:
+                # The kernel's own stamp has ticks of 4 ms, too coarse to tell which session was written last.
+                with contextlib.suppress(OSError):
+                    os.utime(self.fd, ns=(time.time_ns(), time.time_ns()))
+            os.close(self.fd)
+            self.fd = None
+
+
+class _SyncThread:
+    """Runs one sync after the other away from the loop; begins with the first."""
+
+    def __init__(self, sync: Callable[[], bool]) -> None:
+        self._sync = sync
+        self._jobs: SimpleQueue[asyncio.Future[bool] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def request(self, future: "asyncio.Future[bool]") -> None:
+        """Sync once and put the outcome into the future, in its loop."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="bradawl-journal", daemon=True)
+            self._thread.start()
+        self._jobs.put(future)
+
+    def _serve(self) -> None:
+        while (future := self._jobs.get()) is not None:
+            outcome = self._sync()
+            with contextlib.suppress(RuntimeError):  # its loop was closed meanwhile: nobody waits
+                future.get_loop().call_soon_threadsafe(_settle, future, outcome)
+
+    def stop(self) -> None:
+        """Wait for the sync that is under way and end the thread."""
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join()
+            self._thread = None
+
+
+def _settle(future: "asyncio.Future[bool]", outcome: bool) -> None:
+    if not future.done():
+        future.set_result(outcome)
+
+
+class Journal:
+    """`SessionLog` on disk. Get one from `create` or `resume`."""
+
+    def __init__(self, path: Path, clock: Clock, lock: Lock, lines: _Lines, places: Places, sync: Sync) -> None:
+        self._path = path
+        self._clock = clock
+        self._lock = lock
+        self._lines = lines
+        self._places = places
+        self._sync_file = sync
+        self._opening: Event | None = None
+        self._synced = -1
+        self._has_new_name = lines.fd is None
+        self._is_lost = False
+        self._flight: asyncio.Future[bool] | None = None
+        self._thread = _SyncThread(self._sync)
+        self._verdict: bool | None = None
+        self.blobs: LocalBlobs | None = None
+        """What its entries name; saved is saved only together."""
+
+    @classmethod
+    def create(cls, path: Path, clock: Clock, sync: Sync = os.fdatasync) -> "Journal":
+        """A log whose file appears with its first entry. Raises `OSError` where nothing can be written."""
+        make_private_folder(path.parent)
+        lock = Lock(path.with_suffix(".lock"))
+        return cls(path, clock, lock, _Lines(path, None, 0, -1), Places(), sync)
+
+    @classmethod
+    def resume(cls, path: Path, clock: Clock, sync: Sync = os.fdatasync) -> tuple["Journal", Loaded, tuple[str, ...]]:
+        """Go on with an existing file; gives back what is in it, and notices.
+
+        A torn last entry is moved to a `.torn` file beside it. Raises `SessionBusy`, `SessionDamaged`, `OSError`.
+        """
+        lock = Lock(path.with_suffix(".lock"))
+        fd: int | None = None
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            loaded = load(path)
+            size, mended = _mend(path, fd, loaded)
+        except BaseException:
+            if fd is not None:
+                os.close(fd)
+            lock.release(remove=False)
+            raise
+        reader = loaded.reader
+        lines = _Lines(path, fd, size, reader.next_seq - 1)
+        journal = cls(path, clock, lock, lines, Places(reader.next_seq, reader.last), sync)
+        if reader.version not in (0, FORMAT_VERSION):
+            journal._opening = _reopening(loaded.entries)
+        notices = (*reader.notices(), *mended, *filter(None, (lock.notice,)))
+        return journal, loaded, notices
+
+    @property
+    def session_id(self) -> str:
+        """Its ulid."""
+        return self._path.stem
+
+    @property
+    def notice(self) -> str:
+        """What the user should know about where it is written; mostly nothing."""
+        return self._lock.notice
+
+    @property
+    def is_saved(self) -> bool:
+        """False while anything that was appended is not in the file, or its disk reported a loss."""
+        return self._lines.is_empty and not self._is_lost and (self.blobs is None or self.blobs.is_saved)
+
+    def append(self, event: Event, agent: str = MAIN) -> Envelope:
+        """Write one entry at once; where the disk refuses, it is kept and tried again with the next."""
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            aside = self._places.place_aside(opening, self._clock.now_ms())
+            self._lines.add(aside.seq, encode(aside))
+        envelope = self._places.place(event, agent, self._clock.now_ms())
+        self._lines.add(envelope.seq, encode(envelope))
+        return envelope
+
+    async def durable(self, entry: Envelope) -> bool:
+        """Wait until the entry is on disk; one sync serves all who asked before it began.
+
+        Cancelling a waiter does not stop the sync it waits for.
+        """
+        while entry.seq > self._synced:
+            self._lines.flush()
+            if entry.seq > self._lines.written or self._lines.fd is None:
+                return False
+            flight = self._flight
+            if flight is None or flight.get_loop() is not asyncio.get_running_loop():
+                flight = self._take_off()
+            if not await asyncio.shield(flight):
+                return False
+        return not self._is_lost
+
+    def _take_off(self) -> "asyncio.Future[bool]":
+        flight: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        reach = self._lines.written
+
+        def land(done: "asyncio.Future[bool]") -> None:
+            if self._flight is done:
+                self._flight = None
+            if not done.cancelled() and done.result():
+                self._synced = max(self._synced, reach)
+
+        flight.add_done_callback(land)
+        self._flight = flight
+        self._thread.request(flight)
+        return flight
+
+    def _sync(self) -> bool:
+        """Bring the file, and the first time its name, to the disk."""
+        fd = self._lines.fd
+        if fd is None or self._is_lost:
+            return False
+        try:
+            self._sync_file(fd)
+            # A file somebody removed goes on taking lines that nobody will ever see.
+            self._is_lost = os.fstat(fd).st_nlink == 0
+            if self._has_new_name:
+                self._has_new_name = False
+                sync_folder(self._path.parent)
+                for above in list(self._path.parents)[1:4]:
+                    with contextlib.suppress(PermissionError):
+                        sync_folder(above)
+        except OSError:
+            # After a failed sync the kernel may have dropped the pages, and a second one would succeed.
+            self._is_lost = True
+        return not self._is_lost
+
+    def close(self) -> bool:
+        """Bring everything to the disk, release file and lock; true if all of it is there."""
+        if self._verdict is None:
+            self._thread.stop()
+            self._lines.flush()
+            if self.blobs is not None:
+                self.blobs.save_waiting()
+            wrote = self._lines.fd is not None and self._synced < self._lines.written
+            self._verdict = (not wrote or self._sync()) and self.is_saved
+            self._lines.close()
+            self._lock.release(remove=not self._path.exists())
+        return self._verdict and self.is_saved
+
+
+def _mend(path: Path, fd: int, loaded: Loaded) -> tuple[int, tuple[str, ...]]:
+    """Make the file end with a whole line; gives back its size and what to tell the user."""
+    if loaded.lacks_newline:
+        os.write(fd, b"\n")
+        return loaded.whole_bytes + 1, ()
+    if not loaded.torn:
+        return loaded.whole_bytes, ()
+    place = path.with_suffix(".torn")
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(place, flags, 0o600), "ab") as file:
+        file.write(loaded.torn + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.ftruncate(fd, loaded.whole_bytes)
+    notice = f"The last entry had not been written to its end; its {len(loaded.torn)} bytes were moved to {place}."
+    return loaded.whole_bytes, (notice,)
+
+
+def _reopening(entries: tuple[Envelope, ...]) -> Event:
+    """The line that says that what follows is in this program's format."""
+    project = cwd = ""
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, SessionOpened | SessionForked):
+            project, cwd = event.project, event.cwd
+        elif isinstance(event, StateChanged) and isinstance(event.state, Cwd) and entry.agent == MAIN:
+            cwd = event.state.path
+    return SessionOpened(FORMAT_VERSION, project, cwd)
+
+
+class MemoryLog:
+    """`SessionLog` that lives as long as the program. `saved` is what it claims about the disk."""
+
+    def __init__(
+        self,
+        session_id: str,
+        clock: Clock,
+        places: Places | None = None,
+        *,
+        saved: bool = False,
+        on_append: Callable[[str], None] | None = None,
+    ) -> None:
+        self._session_id = session_id
+        self._clock = clock
+        self._places = places or Places()
+        self._on_append = on_append
+        self.entries: list[Envelope] = []
+        """What was appended, in order."""
+        self.awaited: list[int] = []
+        """Seq of each entry somebody waited for."""
+        self.saved = saved
+        self.is_closed = False
+
+    @property
+    def session_id(self) -> str:
+        """Its ulid."""
+        return self._session_id
+
+    @property
+    def is_saved(self) -> bool:
+        """As claimed."""
+        return self.saved
+
+    def append(self, event: Event, agent: str = MAIN) -> Envelope:
+        """Keep one entry."""
+        envelope = self._places.place(event, agent, self._clock.now_ms())
+        self.entries.append(envelope)
+        if self._on_append is not None:
+            self._on_append(self._session_id)
+        return envelope
+
+    async def durable(self, entry: Envelope) -> bool:
+        """As claimed, for an entry of this log."""
+        self.awaited.append(entry.seq)
+        return self.saved
+
+    def close(self) -> bool:
+        """As claimed."""
+        self.is_closed = True
+        return self.saved

@@ -1,0 +1,278 @@
+"""Where the sessions of one project live.
+
+<data>/projects/<slug>-<8 hex of sha256 of the folder>/sessions/<ulid>.jsonl, .lock, .torn
+                                                      /blobs/<sha256>
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from bradawl.core.errors import SessionDamaged, SessionError, SessionNotFound
+from bradawl.core.events import Envelope, PromptSubmitted, SessionForked, SessionOpened
+from bradawl.core.messages import text_of
+from bradawl.core.ports import Blobs, Clock, Ids, OpenSession
+from bradawl.session.blobs import LocalBlobs, MemoryBlobs
+from bradawl.session.encoding import Reader
+from bradawl.session.journal import Journal, Loaded, MemoryLog, Places, load
+
+_HEAD_BYTES = 64 * 1024
+_PREVIEW_CHARS = 80
+_SHORTEST_PREFIX = 6
+_PROMPT = b'"type":"PromptSubmitted"'
+_FORK = b'"type":"SessionForked"'
+_TEXT_PART = re.compile(rb'"type":"Text","text":("(?:[^"\\]|\\.)*)')
+
+
+class SessionSummary(msgspec.Struct, frozen=True):
+    """One line of a list of sessions."""
+
+    id: str
+    modified_s: float
+    """Unix time of its last entry."""
+    size_bytes: int
+    preview: str
+    """Beginning of the first prompt, one line, at most 80 characters; empty where there is none."""
+
+
+def project_folder(data_dir: Path, project_path: str) -> Path:
+    """Where the sessions of the folder with this real path live: readable, and never shared by two folders."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", project_path).strip("-.")[-60:].lstrip("-.") or "root"
+    digest = hashlib.sha256(os.fsencode(project_path)).hexdigest()
+    return data_dir / "projects" / f"{name}-{digest[:8]}"
+
+
+class LocalStore:
+    """`SessionStore` in the user's data folder, bound to one project. Touches nothing until it is used."""
+
+    def __init__(self, data_dir: str | Path, project_path: str | Path, clock: Clock, ids: Ids) -> None:
+        self._projects = Path(data_dir) / "projects"
+        folder = project_folder(Path(data_dir), os.path.realpath(project_path))
+        self._sessions = folder / "sessions"
+        self._blobs_folder = folder / "blobs"
+        self._clock = clock
+        self._ids = ids
+
+    def create(self) -> OpenSession:
+        """A new, empty session. Where nothing can be written it lives in memory, and says so."""
+        session_id = self._ids.ulid()
+        try:
+            journal = Journal.create(self._path(session_id), self._clock)
+        except OSError as error:
+            log = MemoryLog(session_id, self._clock)
+            return OpenSession(log, MemoryBlobs(), (), (_not_saved(error),))
+        notices = (journal.notice,) if journal.notice else ()
+        return OpenSession(journal, self._blobs_of(journal), (), notices)
+
+    def open(self, session_id: str) -> OpenSession:
+        """Go on with a session, named by its id or by the beginning of it.
+
+        Where it can be read but not written, what follows lives in memory, and a notice says so.
+        Raises `SessionNotFound`, `SessionBusy`, `SessionDamaged`.
+        """
+        path = self._path(self._find(session_id))
+        try:
+            journal, loaded, notices = Journal.resume(path, self._clock)
+        except OSError as error:
+            return self._open_unwritable(path, error)
+        except SessionDamaged as error:
+            raise SessionDamaged(f"{error} The file is {path}.") from error
+        base, more = self._base_of(loaded, {path.stem})
+        return OpenSession(journal, self._blobs_of(journal), (*base, *loaded.entries), (*notices, *more))
+
+    def latest(self) -> str | None:
+        """Id of the session that was written last, among those that can be read and have a prompt."""
+        return next((path.stem for path, _ in self._newest_first() if _has_prompt(path)), None)
+
+    def list(self) -> tuple[SessionSummary, ...]:
+        """All sessions that can be read, the last written first; reads only the beginning of each."""
+        found: list[SessionSummary] = []
+        for path, stat in self._newest_first():
+            with suppress(OSError):
+                head = _head(path)
+                if _opens(head):
+                    found.append(SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head)))
+        return tuple(found)
+
+    def _path(self, session_id: str) -> Path:
+        return self._sessions / f"{session_id}.jsonl"
+
+    def _blobs_of(self, journal: Journal) -> Blobs:
+        blobs = LocalBlobs(self._blobs_folder)
+        journal.blobs = blobs
+        return blobs
+
+    def _open_unwritable(self, path: Path, error: OSError) -> OpenSession:
+        try:
+            loaded = load(path)
+        except OSError as unreadable:
+            raise SessionError(f"Session {path.stem} can't be read: {unreadable.strerror}: {path}") from unreadable
+        base, more = self._base_of(loaded, {path.stem})
+        reader = loaded.reader
+        log = MemoryLog(path.stem, self._clock, Places(reader.next_seq, reader.last))
+        blobs = FallbackBlobs(LocalBlobs(self._blobs_folder))
+        notices = (*reader.notices(), *more, _not_saved(error))
+        return OpenSession(log, blobs, (*base, *loaded.entries), notices)
+
+    def _base_of(self, loaded: Loaded, seen: set[str]) -> tuple[tuple[Envelope, ...], tuple[str, ...]]:
+        """What a fork goes on from, itself perhaps a fork; and notices."""
+        opening = loaded.entries[0] if loaded.entries else None
+        if opening is None or not isinstance(opening.event, SessionForked):
+            return (), ()
+        origin, seq = opening.event.session, opening.event.seq
+        missing = f"The session this one was forked from, {origin[:40]!r}, can't be read: its history is missing."
+        if origin in seen or not origin.isalnum():
+            return (), (missing,)
+        try:
+            base = load(self._path(origin))
+        except (OSError, SessionDamaged):
+            return (), (missing,)
+        parent = base.reader.nearest(seq)
+        if parent != opening.parent:
+            loaded.entries = (msgspec.structs.replace(opening, parent=parent), *loaded.entries[1:])
+        older, notices = self._base_of(base, {*seen, origin})
+        kept = tuple(entry for entry in base.entries if entry.seq <= seq)
+        return (*older, *kept), (*notices, *base.reader.notices())
+
+    def _find(self, wanted: str) -> str:
+        """The one id that `wanted` names. Raises `SessionNotFound` with what there is instead."""
+        wanted = wanted.strip()
+        self._check_readable()
+        ids = [path.stem for path, _ in self._newest_first()]
+        is_name = wanted.isascii() and wanted.isalnum() and len(wanted) >= _SHORTEST_PREFIX
+        matches = [name for name in ids if name.upper().startswith(wanted.upper())] if is_name else []
+        exact = [name for name in matches if len(name) == len(wanted)]
+        if len(exact or matches) == 1:
+            return (exact or matches)[0]
+        if matches:
+            raise SessionNotFound(f"{wanted} is the beginning of several sessions: {_some(matches)}. Give more of it.")
+        if not is_name:
+            what = f"{wanted[:60]!r} is not a session id (at least {_SHORTEST_PREFIX} of its letters and digits)."
+        else:
+            what = self._elsewhere(wanted) or f"There is no session {wanted} in this folder."
+        near = sorted(ids, key=lambda name: _alike(name.upper(), wanted.upper()), reverse=True)
+        hint = f"The nearest here: {_some(near)}." if near else "This folder has no sessions yet."
+        raise SessionNotFound(f"{what} {hint}")
+
+    def _check_readable(self) -> None:
+        """Raises `SessionError` where the sessions may not be looked at, rather than to call them none."""
+        try:
+            os.scandir(self._sessions).close()
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise SessionError(f"The sessions can't be read: {error.strerror}: {self._sessions}") from error
+
+    def _elsewhere(self, wanted: str) -> str:
+        """Says so when the id belongs to another folder's session."""
+        with suppress(OSError, SessionError, StopIteration):
+            path = next(self._projects.glob(f"*/sessions/{wanted.upper()}*.jsonl"))
+            first = _head(path).partition(b"\n")[0]
+            event = Reader().feed(first)[0].event
+            if isinstance(event, SessionOpened | SessionForked) and event.project:
+                return f"Session {path.stem} belongs to the folder {event.project}: go on with it there."
+        return ""
+
+    def _newest_first(self) -> Iterator[tuple[Path, os.stat_result]]:
+        found: list[tuple[Path, os.stat_result]] = []
+        with suppress(OSError), os.scandir(self._sessions) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
+                        found.append((Path(entry.path), entry.stat()))
+        found.sort(key=lambda item: (item[1].st_mtime_ns, item[0].name), reverse=True)
+        return iter(found)
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+
+
+def _alike(first: str, second: str) -> int:
+    """How many characters they begin with together."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), min(len(first), len(second)))
+
+
+def _not_saved(error: OSError) -> str:
+    where = f": {error.filename}" if error.filename else ""
+    return f"history is not saved: {error.strerror or error}{where}"
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD_BYTES)
+
+
+def _opens(head: bytes) -> bool:
+    """True when a file that begins like this can be opened."""
+    first = head.partition(b"\n")[0]
+    try:
+        return bool(Reader().feed(first))
+    except SessionError:
+        return False
+
+
+def _preview(head: bytes) -> str:
+    for line in head.split(b"\n"):
+        if _PROMPT in line:
+            return _one_line(_prompt_text(line))
+    return ""
+
+
+def _prompt_text(line: bytes) -> str:
+    with suppress(msgspec.DecodeError):
+        event = msgspec.json.decode(line, type=Envelope).event
+        return text_of(event.parts) if isinstance(event, PromptSubmitted) else ""
+    # Longer than the head, or not quite JSON for msgspec: take the text as far as it goes.
+    found = _TEXT_PART.search(line)
+    if found is None:
+        return ""
+    with suppress(ValueError):
+        return json.loads(found[1] + b'"')
+    return ""
+
+
+def _one_line(text: str) -> str:
+    clean = "".join(char if char.isprintable() else " " for char in text[: 20 * _PREVIEW_CHARS])
+    line = " ".join(clean.split())
+    return line if len(line) <= _PREVIEW_CHARS else line[: _PREVIEW_CHARS - 1] + "…"
+
+
+def _has_prompt(path: Path) -> bool:
+    """True when the file opens a session that somebody has talked in; reads up to the first prompt."""
+    try:
+        head = _head(path)
+        if not _opens(head):
+            return False
+        if _PROMPT in head or _FORK in head.partition(b"\n")[0]:
+            return True
+        with path.open("rb") as file:
+            return any(_PROMPT in line for line in file)
+    except OSError:
+        return False
+
+
+class FallbackBlobs(MemoryBlobs):
+    """Old blobs from the disk, new ones in memory: for a session that can be read but not written."""
+
+    def __init__(self, saved: Blobs) -> None:
+        super().__init__()
+        self._saved = saved
+
+    def get(self, ref: str) -> bytes:
+        """The bytes, from memory or else from the disk. Raises `SessionError`."""
+        try:
+            return super().get(ref)
+        except SessionError:
+            return self._saved.get(ref)
+
+    def path(self, ref: str) -> str:
+        """Where a tool can read an old one. Raises `SessionError`."""
+        return self._saved.path(ref)

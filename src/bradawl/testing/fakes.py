@@ -1,0 +1,469 @@
+"""In-memory stand-ins for every port of `bradawl.core.ports` that talks to the outside.
+
+Each keeps the promises of its port (see `bradawl.testing.conformance`) and shows what was
+done with it in public attributes. A model you script is in `bradawl.testing.scripted`.
+"""
+
+import asyncio
+import hashlib
+import heapq
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from bradawl.core.effects import Effects
+from bradawl.core.errors import SessionBusy, SessionNotFound, ToolError
+from bradawl.core.events import AgentEnded, Envelope, Event, Live, PromptSubmitted
+from bradawl.core.messages import Note, Text, ToolCall, ToolResult
+from bradawl.core.permissions import Grant
+from bradawl.core.ports import (
+    Answer,
+    CallContext,
+    Command,
+    CommandResult,
+    FileContent,
+    FileEntry,
+    OpenSession,
+    Question,
+    ToolOutput,
+)
+from bradawl.session.blobs import MemoryBlobs
+from bradawl.session.journal import MemoryLog, Places
+from bradawl.testing.fake_http import Cut, Reply, ScriptedHttp
+
+__all__ = [
+    "Cut",
+    "FakeCheckpoints",
+    "FakeClock",
+    "FakeHook",
+    "FakeIds",
+    "FakeLedger",
+    "FakeSpawner",
+    "FakeTool",
+    "FakeToolParams",
+    "MemoryBlobs",
+    "MemoryFiles",
+    "MemoryLog",
+    "MemoryStore",
+    "QueueInbox",
+    "RecordingEmit",
+    "Reply",
+    "ScriptedApprover",
+    "ScriptedHttp",
+    "ScriptedProcesses",
+]
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+class FakeClock:
+    """`Clock` whose time moves only by `advance`, or by itself past sleepers when `is_eager`."""
+
+    def __init__(self, now_ms: int = 1_700_000_000_000, *, is_eager: bool = False) -> None:
+        self._start_ms = now_ms
+        self._elapsed_s = 0.0
+        self._is_eager = is_eager
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self.slept: list[float] = []
+        """Seconds of every `sleep`, in order of the calls."""
+
+    def now_ms(self) -> int:
+        """Start plus what was advanced, in milliseconds."""
+        return self._start_ms + round(self._elapsed_s * 1000)
+
+    def monotonic(self) -> float:
+        """Seconds advanced so far."""
+        return self._elapsed_s
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until the clock was advanced that far."""
+        self.slept.append(seconds)
+        if seconds <= 0 or self._is_eager:
+            self._elapsed_s += max(0.0, seconds)
+            await asyncio.sleep(0)
+            return
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._elapsed_s + seconds, len(self.slept), woken))
+        await woken
+
+    def advance(self, seconds: float) -> None:
+        """Move time on and wake whoever slept until then."""
+        self._elapsed_s += seconds
+        while self._sleepers and self._sleepers[0][0] <= self._elapsed_s:
+            woken = heapq.heappop(self._sleepers)[2]
+            if not woken.done():
+                woken.set_result(None)
+
+
+class FakeIds:
+    """`Ids` that count: the n-th id ends in n. `draws` are handed out in a circle."""
+
+    def __init__(self, draws: Iterable[float] = (0.5,)) -> None:
+        self._draws = tuple(draws)
+        self._drawn = 0
+        self._given = 0
+
+    def ulid(self) -> str:
+        """26 characters, each greater than the one before."""
+        self._given += 1
+        rest, digits = self._given, ""
+        while rest:
+            rest, digit = divmod(rest, 32)
+            digits = _CROCKFORD[digit] + digits
+        return "01FAKE" + digits.rjust(20, "0")
+
+    def draw(self) -> float:
+        """The next of the given draws."""
+        self._drawn += 1
+        return self._draws[(self._drawn - 1) % len(self._draws)]
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+class MemoryFiles:
+    """`Files` without a disk: absolute paths to bytes. Folders exist where files lie below them."""
+
+    def __init__(self, files: Mapping[str, bytes] | None = None, home: str = "/home/user") -> None:
+        self.files = dict(files or {})
+        self._home = home
+        self._ages: dict[str, int] = {path: age for age, path in enumerate(self.files)}
+
+    def resolve(self, path: str, cwd: str) -> str:
+        """Absolute path, `~` and `..` resolved; there are no symlinks. Raises `ToolError`."""
+        if not path or "\0" in path:
+            raise ToolError("The path is empty or holds a NUL. Give the path of a file.")
+        if path == "~" or path.startswith("~/"):
+            path = self._home + path[1:]
+        return posixpath.normpath(posixpath.join(cwd, path))
+
+    async def read(self, path: str, limit_bytes: int) -> FileContent:
+        """The file. Raises `ToolError`: missing, a folder, larger than the limit."""
+        data = self._data(path)
+        if len(data) > limit_bytes:
+            raise ToolError(f"{path} has {len(data)} bytes, more than {limit_bytes}. Read a part of it.")
+        return FileContent(path, data, _sha256(data))
+
+    def _data(self, path: str) -> bytes:
+        if self._is_folder(path):
+            raise ToolError(f"{path} is a folder, not a file.")
+        if path not in self.files:
+            raise ToolError(f"{path} does not exist.")
+        return self.files[path]
+
+    def _is_folder(self, path: str) -> bool:
+        return any(name.startswith(path.rstrip("/") + "/") for name in self.files)
+
+    async def replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
+        """Compare and swap. Raises `ToolError` when the file is not what was expected."""
+        if expected_sha256 is None and path in self.files:
+            raise ToolError(f"{path} exists already. Read it first.")
+        if expected_sha256 is not None and _sha256(self._data(path)) != expected_sha256:
+            raise ToolError(f"{path} has changed since it was read. Read it again.")
+        if self._is_folder(path):
+            raise ToolError(f"{path} is a folder, not a file.")
+        if above := next((name for name in self.files if path.startswith(name + "/")), None):
+            raise ToolError(f"{above} is a file, not a folder.")
+        self.files[path] = data
+        self._ages[path] = max(self._ages.values(), default=0) + 1
+        return _sha256(data)
+
+    async def list(self, root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
+        """The files below `root`, sorted by path. Raises `ToolError` when there is no such folder."""
+        if root in self.files or not (self._is_folder(root) or root == "/"):
+            raise ToolError(f"{root} is not a folder.")
+        below = sorted(name for name in self.files if name.startswith(root.rstrip("/") + "/"))
+        found = tuple(FileEntry(name, self._ages.get(name, 0), len(self.files[name])) for name in below[:limit])
+        return found, len(below) > limit
+
+
+Told = CommandResult | ToolError
+
+
+class ScriptedProcesses:
+    """`Processes` that answers from a table and starts nothing.
+
+    `answers` maps a shell line, or an argv, to how it ends; `hold` makes a command wait until `release`.
+    """
+
+    def __init__(self, answers: Mapping[str | tuple[str, ...], Told] | None = None) -> None:
+        self._answers = dict(answers or {})
+        self._held: dict[str | tuple[str, ...], asyncio.Event] = {}
+        self.commands: list[Command] = []
+        """What was run, in order."""
+        self.grants: list[Grant] = []
+        """The grant of each."""
+        self.cancelled: list[Command] = []
+        """Commands whose caller went away."""
+        self.running = 0
+
+    def hold(self, command: str | tuple[str, ...]) -> None:
+        """Let the command wait once it runs."""
+        self._held[command] = asyncio.Event()
+
+    def release(self, command: str | tuple[str, ...]) -> None:
+        """Let a held command end."""
+        self._held.pop(command).set()
+
+    async def run(
+        self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
+    ) -> CommandResult:
+        """The scripted result. Raises `ToolError` without a grant and for a command nobody scripted."""
+        if grant is None:
+            raise ToolError("A command needs a grant to run.")
+        key = command.argv[0] if command.is_shell else command.argv
+        self.commands.append(command)
+        self.grants.append(grant)
+        self.running += 1
+        try:
+            if (held := self._held.get(key)) is not None:
+                await held.wait()
+            else:
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self.cancelled.append(command)
+            raise
+        finally:
+            self.running -= 1
+        return self._end(key, progress)
+
+    def _end(self, key: str | tuple[str, ...], progress: Callable[[bytes], None] | None) -> CommandResult:
+        told = self._answers.get(key)
+        if told is None:
+            raise ToolError(f"No answer was scripted for {key!r}.")
+        if isinstance(told, ToolError):
+            raise told
+        if progress is not None and told.stdout:
+            progress(told.stdout)
+        return told
+
+
+class FakeCheckpoints:
+    """`Checkpoints` over `MemoryFiles`."""
+
+    def __init__(self, files: MemoryFiles) -> None:
+        self._files = files
+        self.taken: list[dict[str, bytes | None]] = []
+        """What was there at each checkpoint; None where no file was."""
+
+    async def take(self, paths: tuple[str, ...]) -> str:
+        """Remember the files; the reference counts from 0."""
+        self.taken.append({path: self._files.files.get(path) for path in paths})
+        return f"checkpoint-{len(self.taken) - 1}"
+
+    async def restore(self, checkpoint_ref: str) -> tuple[str, ...]:
+        """Put them back. Raises `ToolError` for an unknown reference."""
+        name, _, number = checkpoint_ref.rpartition("-")
+        if name != "checkpoint" or not number.isdigit() or int(number) >= len(self.taken):
+            raise ToolError(f"There is no checkpoint {checkpoint_ref!r}.")
+        before = self.taken[int(number)]
+        changed = tuple(path for path, data in before.items() if self._files.files.get(path) != data)
+        for path in changed:
+            data = before[path]
+            if data is None:
+                del self._files.files[path]
+            else:
+                self._files.files[path] = data
+        return changed
+
+
+class FakeToolParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool for tests."""
+
+    text: str = ""
+
+
+class FakeTool:
+    """`Tool` that answers `output` and records what it was called with."""
+
+    def __init__(self, name: str = "fake", output: str | ToolError = "done", effects: Effects | None = None) -> None:
+        self._name = name
+        self._output = output
+        self._effects = effects or Effects()
+        self.calls: list[FakeToolParams] = []
+
+    @property
+    def name(self) -> str:
+        """As given."""
+        return self._name
+
+    @property
+    def params(self) -> type[FakeToolParams]:
+        """One text."""
+        return FakeToolParams
+
+    def effects(self, params: FakeToolParams, context: CallContext) -> Effects:
+        """As given."""
+        return self._effects
+
+    async def run(self, params: FakeToolParams, context: CallContext) -> ToolOutput:
+        """The output given, or the error raised."""
+        self.calls.append(params)
+        if isinstance(self._output, ToolError):
+            raise self._output
+        return ToolOutput((Text(self._output),))
+
+
+class FakeHook:
+    """`Hook` made of two functions; without them it lets everything pass."""
+
+    def __init__(
+        self,
+        before: Callable[[ToolCall], ToolCall | str] | None = None,
+        after: Callable[[ToolCall, ToolResult], ToolResult] | None = None,
+        name: str = "fake",
+    ) -> None:
+        self._before = before
+        self._after = after
+        self._name = name
+        self.seen: list[str] = []
+        """Ids of the calls, once for each moment."""
+
+    @property
+    def name(self) -> str:
+        """As given."""
+        return self._name
+
+    async def before_call(self, call: ToolCall) -> ToolCall | str:
+        """What the first function says."""
+        self.seen.append(call.id)
+        return self._before(call) if self._before else call
+
+    async def after_call(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        """What the second function says."""
+        self.seen.append(call.id)
+        return self._after(call, result) if self._after else result
+
+
+class FakeSpawner:
+    """`Spawner` whose sub-agents conclude at once with what was scripted, in order."""
+
+    def __init__(self, conclusions: Iterable[str] = ("done",)) -> None:
+        self._conclusions = list(conclusions)
+        self.spawned: list[tuple[str, str, str]] = []
+        """(kind, prompt, call_id) of each."""
+
+    async def spawn(self, kind: str, prompt: str, call_id: str) -> tuple[str, AgentEnded]:
+        """The next conclusion. Raises `ToolError` when none is left."""
+        self.spawned.append((kind, prompt, call_id))
+        if len(self.spawned) > len(self._conclusions):
+            raise ToolError(f"Only {len(self._conclusions)} conclusions were scripted.")
+        return self._conclusions[len(self.spawned) - 1], AgentEnded(f"agent-{len(self.spawned)}", "completed")
+
+
+class MemoryStore:
+    """`SessionStore` without a disk: a closed session can be opened again."""
+
+    def __init__(self, clock: FakeClock | None = None, ids: FakeIds | None = None) -> None:
+        self._clock = clock or FakeClock()
+        self._ids = ids or FakeIds()
+        self._order: list[str] = []
+        self.logs: dict[str, MemoryLog] = {}
+        """Id to the log that was handed out last; its `entries` are the new ones."""
+        self.history: dict[str, tuple[Envelope, ...]] = {}
+        """Id to what was in the session before that."""
+        self.blobs = MemoryBlobs()
+
+    def create(self) -> OpenSession:
+        """A new session that counts as saved."""
+        return self._hand_over(self._ids.ulid(), ())
+
+    def open(self, session_id: str) -> OpenSession:
+        """An existing one. Raises `SessionNotFound`, `SessionBusy`."""
+        log = self.logs.get(session_id)
+        if log is None or not (self.history[session_id] or log.entries):
+            raise SessionNotFound(f"There is no session {session_id}.")
+        if not log.is_closed:
+            raise SessionBusy(f"Session {session_id} is open in this program. Close it first.")
+        return self._hand_over(session_id, (*self.history[session_id], *log.entries))
+
+    def _hand_over(self, session_id: str, entries: tuple[Envelope, ...]) -> OpenSession:
+        last = {entry.agent: entry.seq for entry in entries}
+        places = Places(entries[-1].seq + 1 if entries else 0, last)
+        log = MemoryLog(session_id, self._clock, places, saved=True, on_append=self._order.append)
+        self.logs[session_id], self.history[session_id] = log, entries
+        return OpenSession(log, self.blobs, entries)
+
+    def latest(self) -> str | None:
+        """Id of the session written last that has a prompt."""
+        return next((name for name in reversed(self._order) if any(map(_is_prompt, self._events(name)))), None)
+
+    def _events(self, session_id: str) -> list[Event]:
+        return [entry.event for entry in (*self.history[session_id], *self.logs[session_id].entries)]
+
+
+def _is_prompt(event: Event) -> bool:
+    return isinstance(event, PromptSubmitted)
+
+
+class ScriptedApprover:
+    """`Approver` that answers in order; with no answer left there is nobody to ask."""
+
+    def __init__(self, answers: Iterable[Answer | bool] = ()) -> None:
+        self._answers = list(answers)
+        self.questions: list[Question] = []
+        """What was asked."""
+
+    async def ask(self, question: Question) -> Answer:
+        """The next answer."""
+        self.questions.append(question)
+        if len(self.questions) > len(self._answers):
+            return Answer(allowed=False, by="nobody")
+        answer = self._answers[len(self.questions) - 1]
+        return answer if isinstance(answer, Answer) else Answer(allowed=answer, by="user")
+
+
+class QueueInbox:
+    """`Inbox`: a list."""
+
+    def __init__(self) -> None:
+        self._notes: list[Note] = []
+
+    def put(self, note: Note) -> None:
+        """Queue a note."""
+        self._notes.append(note)
+
+    def drain(self) -> tuple[Note, ...]:
+        """All waiting notes, oldest first."""
+        notes, self._notes = tuple(self._notes), []
+        return notes
+
+
+class FakeLedger:
+    """`Ledger` with one cap in US dollars; without a cap everything fits. Unknown amounts count as nothing."""
+
+    def __init__(self, cap: float | None = None) -> None:
+        self._cap = cap
+        self.reserved = 0.0
+        self.spent = 0.0
+
+    def reserve(self, worst_case: float | None) -> bool:
+        """Set aside; false if it does not fit."""
+        amount = worst_case or 0.0
+        if self._cap is not None and self.spent + self.reserved + amount > self._cap:
+            return False
+        self.reserved += amount
+        return True
+
+    def settle(self, reserved: float | None, spent: float | None) -> None:
+        """Replace the reservation by what it cost."""
+        self.reserved -= reserved or 0.0
+        self.spent += spent or 0.0
+
+
+class RecordingEmit:
+    """`Emit` that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.items: list[Envelope | Live] = []
+
+    def __call__(self, item: Envelope | Live) -> None:
+        """Keep it."""
+        self.items.append(item)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The durable events, without their envelopes."""
+        return tuple(item.event for item in self.items if isinstance(item, Envelope))

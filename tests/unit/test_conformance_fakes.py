@@ -1,0 +1,189 @@
+"""The fakes that stand for people, money, time and helpers do what their ports promise."""
+
+import asyncio
+
+import pytest
+
+from bradawl.core.deltas import TextDelta
+from bradawl.core.effects import Effects
+from bradawl.core.errors import ToolError
+from bradawl.core.events import Envelope, Live, TurnFinished
+from bradawl.core.messages import Note, Text, ToolCall, ToolResult
+from bradawl.core.permissions import Grant, Request
+from bradawl.core.ports import Answer, CallContext, Command, CommandResult, HttpError, HttpRequest, Question
+from bradawl.testing.fakes import (
+    FakeCheckpoints,
+    FakeClock,
+    FakeHook,
+    FakeLedger,
+    FakeSpawner,
+    FakeTool,
+    FakeToolParams,
+    MemoryFiles,
+    QueueInbox,
+    RecordingEmit,
+    Reply,
+    ScriptedApprover,
+    ScriptedHttp,
+    ScriptedProcesses,
+)
+
+CALL = ToolCall("c1", "bash", "{}")
+QUESTION = Question(CALL, Request("bash", "digest", Effects()), "why")
+
+
+def test_a_clock_wakes_its_sleepers_in_order_when_it_is_advanced():
+    async def story() -> list[str]:
+        clock, woken = FakeClock(), []
+
+        async def sleep(name: str, seconds: float) -> None:
+            await clock.sleep(seconds)
+            woken.append(name)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(sleep("late", 5))
+            group.create_task(sleep("early", 1))
+            group.create_task(sleep("cancelled", 2)).cancel()
+            await asyncio.sleep(0)
+            clock.advance(0.5)
+            await asyncio.sleep(0)
+            assert woken == []
+            clock.advance(5)
+        assert clock.monotonic() == 5.5 and clock.now_ms() == FakeClock().now_ms() + 5500
+        return woken
+
+    assert asyncio.run(story()) == ["early", "late"]
+
+
+def test_checkpoints_bring_back_what_was_there_and_what_was_not():
+    async def story() -> None:
+        files = MemoryFiles({"/p/a": b"old", "/p/same": b"same"})
+        checkpoints = FakeCheckpoints(files)
+        ref = await checkpoints.take(("/p/a", "/p/new", "/p/same"))
+        files.files.update({"/p/a": b"changed", "/p/new": b"made"})
+        assert await checkpoints.restore(ref) == ("/p/a", "/p/new")
+        assert files.files == {"/p/a": b"old", "/p/same": b"same"}
+        for unknown in ("checkpoint-1", "other-0", ""):
+            with pytest.raises(ToolError):
+                await checkpoints.restore(unknown)
+
+    asyncio.run(story())
+
+
+def test_processes_record_what_ran_and_can_be_held_and_cancelled():
+    async def story() -> None:
+        done = CommandResult(0, b"ok", b"")
+        processes = ScriptedProcesses({("rg", "x"): done, "make": ToolError("no make")})
+        processes.hold(("rg", "x"))
+        command = Command(("rg", "x"), "/")
+        first = asyncio.ensure_future(processes.run(command, Grant(network=True)))
+        second = asyncio.ensure_future(processes.run(command, Grant()))
+        await asyncio.sleep(0)
+        assert processes.running == 2
+        second.cancel()
+        await asyncio.wait((second,))
+        assert processes.cancelled == [command] and processes.running == 1
+        processes.release(("rg", "x"))
+        assert await first == done and processes.grants == [Grant(network=True), Grant()]
+        for line in ("make", "unheard of"):
+            with pytest.raises(ToolError, match=line):
+                await processes.run(Command((line,), "/", is_shell=True), Grant())
+
+    asyncio.run(story())
+
+
+def test_an_approver_answers_in_order_until_nobody_is_left():
+    async def story() -> list[Answer]:
+        approver = ScriptedApprover([True, Answer(allowed=False, by="user", message="not that")])
+        answers = [await approver.ask(QUESTION) for _ in range(3)]
+        assert approver.questions == [QUESTION] * 3
+        return answers
+
+    yes, no, nobody = asyncio.run(story())
+    assert (yes.allowed, yes.by, no.message, nobody) == (True, "user", "not that", Answer(allowed=False, by="nobody"))
+
+
+def test_a_ledger_never_promises_more_than_its_cap():
+    ledger = FakeLedger(cap=1.0)
+    assert ledger.reserve(0.75) and not ledger.reserve(0.5)
+    ledger.settle(0.75, 0.25)
+    assert ledger.reserve(0.75) and (ledger.spent, ledger.reserved) == (0.25, 0.75)
+    assert FakeLedger().reserve(1e9) and ledger.reserve(None)
+
+
+def test_an_inbox_hands_out_each_note_once_in_order():
+    inbox = QueueInbox()
+    notes = (Note("1", "a"), Note("2", "b"))
+    for note in notes:
+        inbox.put(note)
+    assert inbox.drain() == notes and inbox.drain() == ()
+
+
+def test_a_hook_passes_or_does_what_it_was_given():
+    async def story() -> None:
+        result = ToolResult("c1", "bash", (Text("x"),))
+        assert await FakeHook().before_call(CALL) is CALL
+        assert await FakeHook().after_call(CALL, result) is result
+        hook = FakeHook(lambda call: f"not {call.name}", lambda call, result: ToolResult("c1", call.name, ()), "strict")
+        assert await hook.before_call(CALL) == "not bash"
+        assert (await hook.after_call(CALL, result)).parts == ()
+        assert (hook.name, hook.seen) == ("strict", ["c1", "c1"])
+
+    asyncio.run(story())
+
+
+def test_a_spawner_gives_its_conclusions_in_order_and_no_more():
+    async def story() -> None:
+        spawner = FakeSpawner(["first"])
+        conclusion, ended = await spawner.spawn("explore", "look", "c1")
+        assert (conclusion, ended.reason, spawner.spawned) == ("first", "completed", [("explore", "look", "c1")])
+        with pytest.raises(ToolError, match="1 conclusions"):
+            await spawner.spawn("explore", "again", "c2")
+
+    asyncio.run(story())
+
+
+def test_a_tool_gives_its_output_or_its_error():
+    async def story() -> None:
+        files = MemoryFiles()
+        context = CallContext("c", "/", files, ScriptedProcesses(), {}, None, lambda text: None, lambda state: None)
+        tool = FakeTool("echo", "hi", Effects(reads=("/a",)))
+        assert tool.effects(FakeToolParams(), context).reads == ("/a",)
+        assert (await tool.run(FakeToolParams("x"), context)).parts == (Text("hi"),)
+        assert (tool.name, tool.params, tool.calls) == ("echo", FakeToolParams, [FakeToolParams("x")])
+        with pytest.raises(ToolError, match="broken"):
+            await FakeTool(output=ToolError("broken")).run(FakeToolParams(), context)
+
+    asyncio.run(story())
+
+
+def test_http_replies_follow_the_script_wait_for_events_and_end():
+    async def story() -> None:
+        gate = asyncio.Event()
+        http = ScriptedHttp([Reply(200, (b"a", gate, b"b"), (("X-A", "1"),))])
+        request = HttpRequest("GET", "http://x", ())
+        async with http.stream(request) as response:
+            assert (response.status, response.headers, http.open) == (200, {"x-a": "1"}, 1)
+            chunks = response.chunks()
+            assert await anext(chunks) == b"a"
+            following = asyncio.ensure_future(anext(chunks))
+            await asyncio.sleep(0)
+            assert not following.done()
+            gate.set()
+            assert await following == b"b"
+        with pytest.raises(HttpError, match="Only 1"):
+            async with http.stream(request):
+                pass
+        await http.aclose()
+        assert http.is_closed and http.open == 0 and http.requests == [request, request]
+
+    asyncio.run(story())
+
+
+def test_an_emit_keeps_everything_and_shows_the_durable_part():
+    emit = RecordingEmit()
+    finished = Envelope(0, None, 1, "main", TurnFinished("completed"))
+    live = Live("main", 0, TextDelta(0, "x"))
+    emit(live)
+    emit(finished)
+    assert emit.items == [live, finished] and emit.events == (finished.event,)

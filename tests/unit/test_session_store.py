@@ -1,0 +1,413 @@
+"""Sessions are found, listed and opened; where nothing can be written the user is told."""
+
+import asyncio
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from session_samples import EVENTS, FORK, SUB_AGENT
+
+from bradawl.core.errors import SessionBusy, SessionDamaged, SessionError, SessionNotFound
+from bradawl.core.events import Cwd, PromptSubmitted, SessionForked, SessionOpened, StateChanged
+from bradawl.core.messages import Image, Text
+from bradawl.core.ports import OpenSession
+from bradawl.core.transcript import branch, fold
+from bradawl.session.blobs import LocalBlobs
+from bradawl.session.journal import Journal, MemoryLog
+from bradawl.session.store import LocalStore, project_folder
+from bradawl.testing.fakes import FakeClock, FakeIds
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "sessions"
+OPENED = SessionOpened(1, "/p", "/p")
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "my project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path, project):
+    return LocalStore(tmp_path / "data", project, FakeClock(), FakeIds())
+
+
+def talk(store: LocalStore, *texts: str) -> str:
+    """A session with these prompts; gives back its id."""
+    session = store.create()
+    session.log.append(OPENED)
+    for text in texts:
+        session.log.append(PromptSubmitted((Text(text),)))
+    assert session.log.close()
+    return session.log.session_id
+
+
+def folder_of(tmp_path: Path, project: Path) -> Path:
+    return project_folder(tmp_path / "data", str(project.resolve())) / "sessions"
+
+
+def age(path: Path, seconds: int) -> None:
+    os.utime(path, ns=(seconds * 10**9, seconds * 10**9))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/home/me/my project", "home-me-my-project"),
+        ("/", "root"),
+        ("/ä/ö", "root"),
+        ("/a/.hidden/../x", "a-.hidden-..-x"),
+        ("/" + "x" * 300, "x" * 60),
+        ("/tmp/\udcff", "tmp"),
+    ],
+)
+def test_a_project_has_a_readable_folder_of_its_own(path, name):
+    folder = project_folder(Path("/data"), path)
+    assert folder.parent == Path("/data/projects")
+    assert re.fullmatch(re.escape(name) + "-[0-9a-f]{8}", folder.name)
+    assert project_folder(Path("/data"), path + "2") != folder
+
+
+def test_a_session_is_created_written_and_opened_again(store):
+    session = store.create()
+    assert session.entries == () and session.notices == ()
+    written = [session.log.append(OPENED), session.log.append(PromptSubmitted((Text("hi"),)))]
+    assert asyncio.run(session.log.durable(written[-1]))
+    assert session.log.close()
+    again = store.open(session.log.session_id)
+    assert again.entries == tuple(written) and again.notices == ()
+    again.log.close()
+
+
+def test_a_project_reached_through_a_symlink_is_the_same(tmp_path, project, store):
+    session_id = talk(store, "hi")
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    assert LocalStore(tmp_path / "data", link, FakeClock(), FakeIds()).latest() == session_id
+
+
+def test_making_a_store_and_asking_it_touches_nothing(tmp_path, store):
+    assert store.latest() is None and store.list() == ()
+    with pytest.raises(SessionNotFound, match="no sessions yet"):
+        store.open("01ABCDEF")
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_beginning_of_an_id_is_enough_in_any_case(store):
+    first, second = talk(store, "a"), talk(store, "b")
+    store.open(second.lower()).log.close()
+    with pytest.raises(SessionNotFound, match=f"several sessions.*{first}"):
+        store.open(second[:8])
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    "name", ["", "  ", "../../etc/passwd", "01FAK", "01FAKE/../x", "01FAKE\0", "*" * 8, "ä" * 8, "x" * 300, "S.jsonl"]
+)
+def test_no_name_leads_out_of_the_folder(store, name):
+    session_id = talk(store, "a")
+    with pytest.raises(SessionNotFound, match=session_id):
+        store.open(name)
+
+
+def test_an_id_of_another_folder_says_where_it_belongs(tmp_path, store):
+    session_id = talk(store, "a")
+    other = LocalStore(tmp_path / "data", tmp_path, FakeClock(), FakeIds())
+    with pytest.raises(SessionNotFound, match="belongs to the folder /p"):
+        other.open(session_id)
+
+
+def test_the_latest_is_the_one_written_last_that_has_a_prompt(tmp_path, project, store):
+    folder = folder_of(tmp_path, project)
+    old, new, silent, broken = talk(store, "old"), talk(store, "new"), talk(store), talk(store, "broken")
+    (folder / f"{broken}.jsonl").write_bytes(b"\0\0\0" + b'"type":"PromptSubmitted"')
+    (folder / "zz.jsonl").mkdir()
+    (folder / "zzz.jsonl").symlink_to("/dev/zero")
+    for seconds, name in enumerate((old, new, silent, broken), start=1_000_000):
+        age(folder / f"{name}.jsonl", seconds)
+    assert store.latest() == new
+    age(folder / f"{old}.jsonl", 2_000_000)
+    assert store.latest() == old
+
+
+def test_a_prompt_far_into_the_file_counts_too(store):
+    session = store.create()
+    session.log.append(OPENED)
+    for number in range(1000):
+        session.log.append(StateChanged(Cwd(f"/{number}/" + "x" * 100)))
+    session.log.append(PromptSubmitted((Text("late"),)))
+    session.log.close()
+    assert store.latest() == session.log.session_id
+
+
+def test_the_list_shows_each_session_with_its_first_prompt(tmp_path, project, store):
+    session_id = talk(store, "  Fix\n\tthe \x1b[31mbug " + "very " * 40, "second")
+    silent = talk(store)
+    (summary, empty) = sorted(store.list(), key=lambda one: one.id)
+    path = folder_of(tmp_path, project) / f"{session_id}.jsonl"
+    assert summary.id == session_id and empty.id == silent
+    assert summary.preview.startswith("Fix the [31mbug very very") and len(summary.preview) == 80
+    assert summary.size_bytes == path.stat().st_size and summary.modified_s == path.stat().st_mtime
+    assert empty.preview == ""
+
+
+@pytest.mark.parametrize(
+    ("parts", "preview"),
+    [
+        ((Text("x " * 100_000),), "x"),
+        ((Image("image/png", b"x" * 100_000), Text("late")), ""),
+        ((Text("say"), Image("image/png", b"x" * 100_000)), "say"),
+        ((Text("odd \udcff name"),), "odd name"),
+    ],
+)
+def test_a_prompt_larger_than_what_is_read_is_previewed_as_far_as_it_goes(store, parts, preview):
+    session = store.create()
+    session.log.append(OPENED)
+    session.log.append(PromptSubmitted(parts))
+    session.log.close()
+    assert store.list()[0].preview.startswith(preview)
+
+
+def test_a_busy_and_a_damaged_session_are_told_apart(tmp_path, project, store):
+    session = store.create()
+    session.log.append(OPENED)
+    with pytest.raises(SessionBusy):
+        store.open(session.log.session_id)
+    session.log.close()
+    path = folder_of(tmp_path, project) / f"{session.log.session_id}.jsonl"
+    path.write_bytes(b"garbage\n")
+    with pytest.raises(SessionDamaged, match=re.escape(str(path))):
+        store.open(session.log.session_id)
+
+
+def _forked(store: LocalStore, origin: str, seq: int) -> str:
+    session = store.create()
+    session.log.append(SessionForked(1, origin, seq, "/p", "/p"))
+    session.log.append(PromptSubmitted((Text("other"),)))
+    assert session.log.close()
+    return session.log.session_id
+
+
+def test_a_fork_continues_its_origin_up_to_the_named_entry(store):
+    origin = talk(store, "a", "b", "c")
+    fork = _forked(store, origin, 2)
+    again = store.open(_forked(store, fork, 4))
+    again.log.close()
+    texts = [message.parts[0].text for message in fold(again.entries).messages]
+    assert texts == ["a", "b", "other", "other"]
+    assert [entry.seq for entry in again.entries] == [0, 1, 2, 3, 4, 5, 6]
+    assert again.notices == ()
+
+
+def test_a_fork_whose_origin_is_gone_or_itself_opens_with_a_notice(store):
+    for origin in ("01NOBODY", "../x", "01FAKE00000000000000000003"):
+        session = store.open(_forked(store, origin, 5))
+        session.log.close()
+        assert len(session.entries) == 2 and "forked" in session.notices[0]
+
+
+# ---------------------------------------------------------------- every format ever written
+
+
+@pytest.fixture
+def golden(tmp_path, project, store):
+    folder = folder_of(tmp_path, project)
+    folder.mkdir(parents=True)
+    for path in GOLDEN.iterdir():
+        shutil.copy(path, folder)
+    return store
+
+
+def _opened(store: LocalStore, session_id: str) -> OpenSession:
+    session = store.open(session_id)
+    session.log.close()
+    return session
+
+
+def test_a_session_of_format_1_still_loads(golden):
+    session = _opened(golden, "01GOLDEN000000000000000001")
+    expected = list(EVENTS)
+    place = next(i for i, event in enumerate(expected) if type(event).__name__ == "AgentSpawned")
+    expected[place + 1 : place + 1] = SUB_AGENT
+    assert [entry.event for entry in session.entries] == expected
+    assert [entry.seq for entry in session.entries] == list(range(len(expected)))
+    assert session.notices == ()
+    assert [entry.seq for entry in branch(session.entries, "scout")] == [place + 1, place + 2]
+
+
+def test_a_fork_of_format_1_still_loads(golden):
+    session = _opened(golden, "01GOLDEN000000000000000002")
+    assert [entry.event for entry in session.entries[-2:]] == list(FORK)
+    assert [entry.seq for entry in session.entries] == list(range(27))
+    assert branch(session.entries)[0].seq == 0 and session.notices == ()
+
+
+# ---------------------------------------------------------------- nowhere to write
+
+
+def _use(session: OpenSession) -> None:
+    """A session in memory works, and never claims to be saved."""
+    ref = asyncio.run(session.blobs.put(b"data"))
+    assert session.blobs.get(ref) == b"data"
+    with pytest.raises(SessionError):
+        session.blobs.path(ref)
+    entry = session.log.append(PromptSubmitted((Text("hi"),)))
+    assert asyncio.run(session.log.durable(entry)) is False
+    assert session.log.close() is False
+
+
+def test_a_file_in_the_way_leaves_the_session_in_memory(tmp_path, store):
+    (tmp_path / "data").write_text("in the way")
+    session = store.create()
+    assert isinstance(session.log, MemoryLog)
+    assert session.notices[0].startswith("history is not saved: ") and str(tmp_path) in session.notices[0]
+    _use(session)
+    assert store.latest() is None and store.list() == ()
+
+
+@pytest.fixture
+def mount_disk(tmp_path):
+    place = tmp_path / "data"
+    place.mkdir()
+    mounted = []
+
+    def mount(*options: str) -> None:
+        command = ["mount", *options, str(place)]
+        if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+            pytest.skip("needs the right to mount")
+        mounted.append(place)
+
+    yield mount
+    for one in mounted:
+        subprocess.run(["umount", "-l", one], check=False)
+
+
+def test_a_full_disk_leaves_the_session_in_memory(tmp_path, store, mount_disk):
+    mount_disk("-t", "tmpfs", "-o", "size=16k", "tmpfs")
+    (tmp_path / "data" / "ballast").write_bytes(b"x" * 16384)
+    session = store.create()
+    assert session.notices[0].startswith("history is not saved: No space left on device")
+    _use(session)
+
+
+def test_a_session_that_can_be_read_but_not_written_goes_on_in_memory(tmp_path, store, mount_disk):
+    mount_disk("-t", "tmpfs", "-o", "size=1m", "tmpfs")
+    session_id = talk(store, "before")
+    before = store.open(session_id)
+    kept = asyncio.run(before.blobs.put(b"kept"))
+    before.log.close()
+    mount_disk("-o", "remount,ro")
+    session = store.open(session_id)
+    assert session.notices[0].startswith("history is not saved: Read-only file system")
+    assert len(session.entries) == 2
+    assert session.blobs.get(kept) == b"kept" and Path(session.blobs.path(kept)).read_bytes() == b"kept"
+    entry = session.log.append(PromptSubmitted((Text("after"),)))
+    assert (entry.seq, entry.parent) == (2, 1)
+    assert session.log.close() is False
+
+
+AS_NOBODY = """
+import os, sys
+from bradawl.core.errors import SessionError
+from bradawl.session.store import LocalStore
+from bradawl.testing.fakes import FakeClock, FakeIds
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+store = LocalStore(sys.argv[1], "/", FakeClock(), FakeIds())
+session = store.create()
+print(session.notices, store.latest(), store.list())
+session.log.close()
+try:
+    store.open("01ABCDEF")
+except SessionError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o500])
+def test_a_home_that_may_not_be_written_leaves_the_session_in_memory(mode):
+    with tempfile.TemporaryDirectory() as place:
+        home = Path(place) / "home"
+        home.mkdir()
+        Path(place).chmod(0o755)
+        home.chmod(mode)
+        command = [sys.executable, "-c", AS_NOBODY, str(home)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+        home.chmod(0o700)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "history is not saved: Permission denied" in done.stdout and "None ()" in done.stdout
+    assert "can't be read: Permission denied" in done.stdout or "no sessions yet" in done.stdout
+
+
+# ---------------------------------------------------------------- blobs
+
+
+def test_a_blob_is_a_private_file_named_by_its_hash(tmp_path):
+    blobs = LocalBlobs(tmp_path / "p" / "blobs")
+    ref = asyncio.run(blobs.put(b"data"))
+    place = Path(blobs.path(ref))
+    assert place.read_bytes() == blobs.get(ref) == b"data" and place.name == ref
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert [path.name for path in place.parent.iterdir()] == [ref]
+
+
+def test_a_blob_that_is_there_is_not_written_again_unless_it_was_cut_short(tmp_path):
+    ref = asyncio.run(LocalBlobs(tmp_path).put(b"data"))
+    before = (tmp_path / ref).stat()
+    asyncio.run(LocalBlobs(tmp_path).put(b"data"))
+    assert (tmp_path / ref).stat().st_ino == before.st_ino
+    (tmp_path / ref).write_bytes(b"")
+    asyncio.run(LocalBlobs(tmp_path).put(b"data"))
+    assert LocalBlobs(tmp_path).get(ref) == b"data"
+
+
+@pytest.mark.parametrize("damage", [b"", b"dat", b"dota"])
+def test_a_damaged_blob_is_never_given_back(tmp_path, damage):
+    ref = asyncio.run(LocalBlobs(tmp_path).put(b"data"))
+    (tmp_path / ref).write_bytes(damage)
+    with pytest.raises(SessionError, match="damaged"):
+        LocalBlobs(tmp_path).get(ref)
+
+
+@pytest.mark.parametrize("ref", ["", "../x", "A" * 64, "/etc/passwd", "g" * 64, "a" * 65])
+def test_only_a_hash_names_a_blob(tmp_path, ref):
+    for ask in (LocalBlobs(tmp_path).get, LocalBlobs(tmp_path).path):
+        with pytest.raises(SessionError, match="sha256"):
+            ask(ref)
+
+
+def test_many_puts_at_once_leave_one_file_each_and_no_other(tmp_path):
+    blobs = LocalBlobs(tmp_path / "blobs")
+
+    async def put_all() -> set[str]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(blobs.put(b"%d" % (number % 5))) for number in range(40)]
+        return {task.result() for task in tasks}
+
+    refs = asyncio.run(put_all())
+    assert {path.name for path in (tmp_path / "blobs").iterdir()} == refs and len(refs) == 5
+
+
+def test_a_blob_the_disk_refuses_is_kept_and_the_session_is_not_called_saved(tmp_path, store):
+    session = store.create()
+    blobs = session.blobs
+    assert isinstance(blobs, LocalBlobs) and isinstance(session.log, Journal)
+    in_the_way = folder_of(tmp_path, tmp_path / "my project").parent / "blobs"
+    in_the_way.write_text("")
+    session.log.append(OPENED)
+    ref = asyncio.run(blobs.put(b"data"))
+    assert blobs.get(ref) == b"data" and not blobs.is_saved and not session.log.is_saved
+    with pytest.raises(SessionError):
+        blobs.path(ref)
+    in_the_way.unlink()
+    assert session.log.close() is True
+    assert LocalBlobs(in_the_way).get(ref) == b"data"
