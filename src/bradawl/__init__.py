@@ -1,3 +1,31 @@
 """A coding agent for the terminal, and a library for building one."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bradawl.agent.agent import Agent
+    from bradawl.agent.session import Session, TurnResult
+    from bradawl.app.build import build_agent, build_tools
+    from bradawl.app.settings import Settings, load_settings
+
 __version__ = "0.1.0"
+__all__ = ["Agent", "Session", "Settings", "TurnResult", "__version__", "build_agent", "build_tools", "load_settings"]
+
+_HOMES = {
+    "Agent": "bradawl.agent.agent",
+    "Session": "bradawl.agent.session",
+    "TurnResult": "bradawl.agent.session",
+    "build_agent": "bradawl.app.build",
+    "build_tools": "bradawl.app.build",
+    "Settings": "bradawl.app.settings",
+    "load_settings": "bradawl.app.settings",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used, so that `import bradawl` costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bradawl' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

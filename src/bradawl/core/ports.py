@@ -99,6 +99,10 @@ class HttpRequest(msgspec.Struct, frozen=True):
     idle_timeout_s: float = 120.0
     """Longest silence between two bytes, the first included."""
 
+    def __repr__(self) -> str:
+        """Without headers, which hold the key."""
+        return f"HttpRequest({self.method!r}, {self.url!r})"
+
 
 class HttpResponse(Protocol):
     """A response whose body is still arriving."""

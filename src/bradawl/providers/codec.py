@@ -29,6 +29,8 @@ class Endpoint(msgspec.Struct, frozen=True):
     model: str
     api_key: str = ""
     headers: tuple[tuple[str, str], ...] = ()
+    key_name: str = ""
+    """Where the user keeps the key, for example `OPENAI_API_KEY`; named when it is refused."""
 
     def __repr__(self) -> str:
         return f"Endpoint({self.provider!r}, {self.base_url!r}, {self.model!r}, api_key=***)"

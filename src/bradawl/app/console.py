@@ -1,0 +1,125 @@
+"""The three streams of a run, and how to write to them whatever state they are in."""
+
+from collections.abc import Mapping
+from typing import Final, TextIO
+
+STDIN_LIMIT: Final = 10_000_000
+"""Characters; more can't fit into any model's context."""
+STDIN_PATIENCE_S: Final = 3.0
+
+
+class OutputError(Exception):
+    """The answer could not be written; the text says why."""
+
+
+class Console:
+    """stdin, stdout and stderr; a reader who went away is no error."""
+
+    def __init__(
+        self,
+        stdin: TextIO,
+        stdout: TextIO,
+        stderr: TextIO,
+        environ: Mapping[str, str],
+        patience_s: float = STDIN_PATIENCE_S,
+    ) -> None:
+        """`patience_s` is how long a pipe on stdin may stay silent when there is a prompt without it."""
+        self._patience_s = patience_s
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.is_dumb = environ.get("TERM", "") in ("", "dumb")
+        """The terminal, if there is one, knows no escape sequences."""
+        self._no_colour = bool(environ.get("NO_COLOR")) or self.is_dumb
+
+    @property
+    def colour(self) -> bool:
+        """True when stderr may be coloured."""
+        return not self._no_colour and _is_terminal(self.stderr)
+
+    @property
+    def stdout_colour(self) -> bool:
+        """True when stdout may be coloured."""
+        return not self._no_colour and _is_terminal(self.stdout)
+
+    @property
+    def is_interactive(self) -> bool:
+        """True when somebody types and reads."""
+        return _is_terminal(self.stdin) and _is_terminal(self.stdout)
+
+    def answer(self, text: str) -> None:
+        """Write to stdout. Raises `OutputError` when that fails for another reason than a reader who left."""
+        try:
+            self.stdout.write(text)
+            self.stdout.flush()
+        except BrokenPipeError:
+            _silence(self.stdout)
+        except OSError as error:
+            _silence(self.stdout)
+            raise OutputError(f"The answer could not be written: {error.strerror or error}.") from error
+
+    def say(self, text: str) -> None:
+        """Write a line to stderr; if that can't be done there is nobody to tell."""
+        try:
+            self.stderr.write(f"{text}\n")
+            self.stderr.flush()
+        except (OSError, ValueError):
+            _silence(self.stderr)
+
+    def piped_input(self, *, wait: bool) -> str | None:
+        """What was piped in, to its end; None at a terminal.
+
+        Without `wait` a pipe that stays silent too long counts as nothing, because
+        a program that starts bradawl may leave one open. Raises `ValueError` for too much.
+        """
+        if _is_terminal(self.stdin):
+            return None
+        if not wait and not _has_input(self.stdin, self._patience_s):
+            self.say(f"note: nothing came on stdin within {self._patience_s:g} s; going on without it.")
+            return None
+        try:
+            text = self.stdin.read(STDIN_LIMIT + 1)
+        except (OSError, ValueError):
+            return None
+        if len(text) > STDIN_LIMIT:
+            raise ValueError(f"stdin has more than {STDIN_LIMIT:,} characters")
+        return text
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:
+        return False
+
+
+def _has_input(stream: TextIO, patience_s: float) -> bool:
+    """True when a read would not wait for somebody who may never write."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        return True
+    import os
+    import select
+    import stat
+
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
+            return True
+        return bool(select.select([descriptor], [], [], patience_s)[0])
+    except (OSError, ValueError):
+        return True
+
+
+def _silence(stream: TextIO) -> None:
+    """Point a broken stream at nothing, so that the interpreter's own flush at exit does not complain."""
+    import os
+
+    try:
+        descriptor = stream.fileno()
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, descriptor)
+        os.close(nothing)
+    except (OSError, ValueError, AttributeError):
+        pass

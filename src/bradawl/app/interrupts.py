@@ -1,0 +1,61 @@
+"""Signals that end a run: the first asks, the second insists."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from typing import Final
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupts:
+    """While it is entered, SIGINT, SIGTERM and SIGHUP call `target` instead of ending the program.
+
+    Without a target the task that entered it is cancelled. A second one exits at once.
+    Where Ctrl+C does not mean the end, `on_interrupt` takes SIGINT instead.
+    """
+
+    def __init__(self, on_interrupt: Callable[[], None] | None = None) -> None:
+        self._on_interrupt = on_interrupt
+        self.target: Callable[[], None] | None = None
+        """What the first signal calls; must not block."""
+        self.exit_code = 130
+        """128 and the number of the last signal."""
+        self.came = False
+        self._task: asyncio.Task[object] | None = None
+        self._installed: list[signal.Signals] = []
+
+    def __enter__(self) -> "Interrupts":
+        loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        for number in _SIGNALS:
+            # `nohup` asks for SIGHUP to be ignored; the other two must work however bradawl was started.
+            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue
+            try:
+                loop.add_signal_handler(number, self._arrived, number)
+            except (RuntimeError, ValueError):
+                return self  # not the main thread: whoever started it handles signals
+            self._installed.append(number)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        loop = asyncio.get_running_loop()
+        for number in self._installed:
+            loop.remove_signal_handler(number)
+        self._installed.clear()
+        self._task = None
+
+    def _arrived(self, number: signal.Signals) -> None:
+        if number == signal.SIGINT and self._on_interrupt is not None:
+            self._on_interrupt()
+            return
+        self.exit_code = 128 + number
+        if self.came:
+            os._exit(self.exit_code)
+        self.came = True
+        if self.target is not None:
+            self.target()
+        elif self._task is not None:
+            self._task.cancel()

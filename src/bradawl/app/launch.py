@@ -1,0 +1,219 @@
+"""From options to a run, and the border at which every error becomes a line and an exit code."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from bradawl.app.console import Console, OutputError
+from bradawl.app.interrupts import Interrupts
+from bradawl.app.result import CANCELLED, ERROR, NOT_SAVED, TRY_AGAIN, USAGE, exit_code, result_of_failure
+from bradawl.app.settings import Settings, load_settings
+from bradawl.app.sources import homes
+from bradawl.app.tui.render import one_line
+from bradawl.core.errors import BradawlError, ModelFailed, SessionBusy, SessionNotFound, SettingsError
+
+if TYPE_CHECKING:
+    from bradawl.agent.agent import Agent
+    from bradawl.core.ports import Approver
+
+Build = Callable[[Settings, "Approver"], "Agent"]
+"""Puts an agent together, as `bradawl.app.build.build_agent` does; may raise `SettingsError`."""
+
+
+def launch(
+    options: Mapping[str, object],
+    environ: Mapping[str, str],
+    console: Console,
+    *,
+    as_json: bool,
+    build: Build | None = None,
+) -> int:
+    """Run with options as `cli.parse` gives them; every error ends here. Gives back the exit code."""
+    as_json = as_json and bool(options.get("headless"))
+    return _guarded(lambda: _run(options, environ, console, build), environ, console, as_json=as_json)
+
+
+def launch_demo(console: Console, environ: Mapping[str, str]) -> int:
+    """Run the demonstration. Gives back the exit code."""
+
+    def demo() -> int:
+        from bradawl.app.demo.run import run_demo
+
+        return asyncio.run(run_demo(console.stdout))
+
+    return _guarded(demo, environ, console, as_json=False)
+
+
+def _run(options: Mapping[str, object], environ: Mapping[str, str], console: Console, build: Build | None) -> int:
+    settings = load_settings(options, environ, _current_folder())
+    for warning in settings.warnings:
+        console.say(f"note: {one_line(warning)}")
+    prompt = str(options.get("prompt") or "")
+    if settings.headless:
+        prompt = _whole_prompt(prompt, console)
+    put_together = build or _build_agent()
+    if settings.headless:
+        return asyncio.run(_headless(settings, options, prompt, console, put_together))
+    return asyncio.run(_interactive(settings, options, prompt, console, put_together))
+
+
+def _build_agent() -> Build:
+    from bradawl.app.build import build_agent
+
+    return build_agent
+
+
+async def _headless(
+    settings: Settings, options: Mapping[str, object], prompt: str, console: Console, build: Build
+) -> int:
+    from bradawl.app.headless import NobodyApprover, run_headless
+
+    as_json = settings.output_format == "json"
+    _keep_quiet(settings.home)
+    with Interrupts() as interrupts:
+        try:
+            agent = build(settings, NobodyApprover())
+            try:
+                session_id = chosen_session(agent, options)
+                return await run_headless(agent, prompt, session_id, console, interrupts, as_json=as_json)
+            finally:
+                await agent.aclose()
+        except asyncio.CancelledError:
+            if not interrupts.came:
+                raise
+            return _fail("Interrupted.", interrupts.exit_code, console, as_json=as_json, reason="cancelled")
+
+
+async def _interactive(
+    settings: Settings, options: Mapping[str, object], prompt: str, console: Console, build: Build
+) -> int:
+    from bradawl.app.tui.repl import run_repl
+
+    _keep_quiet(settings.home)
+
+    make = partial(build, settings)
+    return await run_repl(settings, make, lambda agent: chosen_session(agent, options), prompt, console)
+
+
+def chosen_session(agent: "Agent", options: Mapping[str, object]) -> str | None:
+    """The session `-r` or `-c` asks for, or None for a new one. Raises `SessionNotFound`."""
+    if (resume := options.get("resume")) is not None:
+        return cast(str, resume)
+    if not options.get("continues"):
+        return None
+    latest = agent.store.latest()
+    if latest is None:
+        raise SessionNotFound("There is no session to continue in this folder; leave out -c to begin one.")
+    return latest
+
+
+def _current_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError as error:
+        raise SettingsError("The current folder is gone; change to one that exists.") from error
+
+
+def _whole_prompt(prompt: str, console: Console) -> str:
+    """The prompt with what was piped in behind it. Raises `SettingsError` if that is nothing."""
+    try:
+        piped = console.piped_input(wait=not prompt.strip())
+    except ValueError as error:
+        raise SettingsError(f"{error}; put it into a file and name that in the prompt.") from error
+    parts = [part for part in (prompt, piped) if part and part.strip()]
+    if not parts:
+        raise SettingsError("The prompt is empty: use `bradawl -p PROMPT`, or pipe it in.")
+    return "\n\n".join(parts).encode("utf-8", "replace").decode()
+
+
+# ------------------------------------------------------------------ errors
+
+
+def _guarded(work: Callable[[], int], environ: Mapping[str, str], console: Console, *, as_json: bool) -> int:
+    try:
+        return work()
+    except KeyboardInterrupt:
+        return _fail("Interrupted.", CANCELLED, console, as_json=as_json, reason="cancelled")
+    except Exception as error:
+        # The last border: a user never sees a traceback.
+        message, code = _told(_innermost(error), error, environ)
+        return _fail(message, code, console, as_json=as_json)
+    except BaseExceptionGroup as group:
+        if group.subgroup(KeyboardInterrupt) is None:
+            raise
+        return _fail("Interrupted.", CANCELLED, console, as_json=as_json, reason="cancelled")
+
+
+def _innermost(error: Exception) -> Exception:
+    """Task groups wrap what went wrong in them."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = cast(Exception, error.exceptions[0])
+    return error
+
+
+def _told(error: Exception, whole: Exception, environ: Mapping[str, str]) -> tuple[str, int]:
+    match error:
+        case SettingsError():
+            return str(error), USAGE
+        case SessionBusy():
+            return str(error), TRY_AGAIN
+        case ModelFailed():
+            return str(error), exit_code("error", error.failure, saved=True)
+        case BradawlError():
+            return str(error), ERROR
+        case OutputError():
+            return str(error), NOT_SAVED
+        case _:
+            return _report(whole, environ), ERROR
+
+
+def _fail(message: str, code: int, console: Console, *, as_json: bool, reason: str = "error") -> int:
+    message = one_line(message)
+    console.say(f"bradawl: {message}")
+    try:
+        if as_json:
+            console.answer(result_of_failure(message, code, reason=reason).to_json())
+    except OutputError:
+        pass  # it has been said on stderr
+    return code
+
+
+def _report(error: Exception, environ: Mapping[str, str]) -> str:
+    """Write the traceback where a user does not have to see it; says where."""
+    what = f"internal error: {type(error).__name__}: {error}"
+    try:
+        path = write_report(homes(environ, _current_folder()).data, error)
+    except (OSError, SettingsError):
+        return f"{what} (details could not be written)"
+    return f"{what} (details in {path})"
+
+
+def write_report(home: str, error: BaseException) -> str:
+    """Write a traceback to a new file below `home`, readable by its owner alone. Raises `OSError`."""
+    import time
+    import traceback
+
+    folder = Path(home, "errors")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"{time.time_ns() // 1_000_000}-{os.getpid()}.txt"
+    text = "".join(traceback.format_exception(error))
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text.encode("utf-8", "replace").decode())
+    return str(path)
+
+
+def _keep_quiet(home: str) -> None:
+    """The loop's own complaints go to a report, not to the user."""
+
+    def handle(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        if isinstance(error, Exception):
+            try:
+                write_report(home, error)
+            except OSError:
+                return
+
+    asyncio.get_running_loop().set_exception_handler(handle)

@@ -1,0 +1,78 @@
+"""Which proxy a request goes through, as the usual variables say."""
+
+from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
+from urllib.parse import urlsplit
+
+from bradawl.app.providers import is_loopback
+from bradawl.core.errors import SettingsError
+
+_DEFAULT_PORT = {"http": 80, "https": 443}
+
+
+def proxy_for(url: str, environ: Mapping[str, str], chosen: str = "", source: str = "") -> str | None:
+    """The proxy for a valid URL, or None for a direct connection. `chosen` wins over the variables.
+
+    Loopback is never proxied, and NO_PROXY counts for `chosen` too. Raises `SettingsError`.
+    """
+    if is_loopback(url) or is_exempt(url, _variable(environ, "no_proxy")[0]):
+        return None
+    if not chosen:
+        chosen, source = _variable(environ, f"{urlsplit(url).scheme}_proxy")
+    if not chosen:
+        chosen, source = _variable(environ, "all_proxy")
+    return _checked(chosen, source) if chosen else None
+
+
+def _variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
+    """Its value and the name it was found under; the lower case one wins, as it does in curl."""
+    for spelling in (name, name.upper()):
+        if value := environ.get(spelling, "").strip():
+            return value, spelling
+    return "", name
+
+
+def is_exempt(url: str, no_proxy: str) -> bool:
+    """True when a NO_PROXY list names the host: itself, a domain above it, an address, a network, or `*`."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    port = parts.port or _DEFAULT_PORT.get(parts.scheme, 0)
+    return any(_names(entry.strip().lower(), host, port) for entry in no_proxy.replace(" ", ",").split(",") if entry)
+
+
+def _names(entry: str, host: str, port: int) -> bool:
+    if entry == "*":
+        return True
+    if "/" in entry:
+        return _in_network(host, entry)
+    name, colon, digits = entry.rpartition(":")
+    if colon and digits.isdigit() and (":" not in name or name.startswith("[")):
+        if int(digits) != port:
+            return False
+        entry = name
+    domain = entry.strip("[]").removeprefix("*").lstrip(".")
+    return bool(domain) and (host == domain or host.endswith("." + domain))
+
+
+def _in_network(host: str, network: str) -> bool:
+    try:
+        return ip_address(host) in ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+def _checked(text: str, source: str) -> str:
+    url = text if "://" in text else f"http://{text}"
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise SettingsError(f"{source} is not a proxy URL: {error}.") from error
+    if parts.scheme not in ("http", "https"):
+        raise SettingsError(
+            f"{source} names a {parts.scheme} proxy; bradawl speaks to http and https proxies. "
+            "Unset it, or list the provider's host in NO_PROXY."
+        )
+    if not host:
+        raise SettingsError(f"{source} names no proxy host.")
+    return url

@@ -1,0 +1,219 @@
+"""How a run ended, as an exit code and as one JSON object; both are made from the same value."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from bradawl.core.arguments import parse_arguments
+from bradawl.core.errors import Failure
+from bradawl.core.events import AssistantReplied, Envelope, Live, ReplyWithdrawn, RequestSent, TurnFinished
+from bradawl.core.messages import ToolCall
+from bradawl.core.usage import Usage, add_costs
+
+if TYPE_CHECKING:
+    from bradawl.agent.session import TurnResult
+
+OK: Final = 0
+ERROR: Final = 1
+USAGE: Final = 2
+LIMIT: Final = 4
+REFUSED: Final = 5
+NOT_SAVED: Final = 74
+"""EX_IOERR: the answer is there, but not (all of) the session is on disk."""
+TRY_AGAIN: Final = 75
+"""EX_TEMPFAIL: the same run may succeed later."""
+CANCELLED: Final = 130
+TERMINATED: Final = 143
+
+Subtype = Literal["success", "error_max_turns", "error_max_budget_usd", "error_during_execution"]
+
+
+def exit_code(reason: str, failure: Failure | None, *, saved: bool, signal_code: int = CANCELLED) -> int:
+    """The exit code of a turn; `signal_code` is the one of the signal that cancelled it."""
+    match reason:
+        case "completed":
+            return OK if saved else NOT_SAVED
+        case "steps" | "budget" | "time":
+            return LIMIT
+        case "refused":
+            return REFUSED
+        case "cancelled":
+            return signal_code
+        case _:
+            return TRY_AGAIN if failure and failure.retryable else ERROR
+
+
+class Denial(msgspec.Struct, frozen=True):
+    """A call nobody could allow."""
+
+    tool_name: str
+    tool_use_id: str
+    tool_input: dict[str, object]
+
+
+class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
+    """What one model used."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int
+    cache_creation_input_tokens: int
+    cost_usd: float | None = msgspec.field(name="costUSD")
+
+
+class TokenCounts(msgspec.Struct, frozen=True):
+    """Disjoint counts of tokens."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The one object of `--output-format json`."""
+
+    type: Literal["result"] = "result"
+    subtype: Subtype
+    is_error: bool
+    result: str = ""
+    num_turns: int = 0
+    duration_ms: int = 0
+    duration_api_ms: int | msgspec.UnsetType = msgspec.UNSET
+    total_cost_usd: float | None = None
+    usage: TokenCounts = TokenCounts()
+    model_usage: dict[str, ModelUsage] = msgspec.field(default_factory=dict, name="modelUsage")
+    permission_denials: tuple[Denial, ...] = ()
+    session_id: str = ""
+    errors: tuple[str, ...] = ()
+    reason: str = "error"
+    exit_code: int = ERROR
+
+    def to_json(self) -> str:
+        """One line, with its newline."""
+        return msgspec.json.encode(_without_surrogates(self)).decode() + "\n"
+
+
+def _without_surrogates(result: Result) -> Result:
+    """Half a character can't be encoded; models do send it."""
+    errors = tuple(_encodable(error) for error in result.errors)
+    denials = tuple(
+        Denial(_encodable(d.tool_name), _encodable(d.tool_use_id), _encodable_values(d.tool_input))
+        for d in result.permission_denials
+    )
+    return msgspec.structs.replace(result, result=_encodable(result.result), errors=errors, permission_denials=denials)
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _encodable_values(arguments: dict[str, object]) -> dict[str, object]:
+    try:
+        msgspec.json.encode(arguments)
+    except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
+        return {_encodable(key): _encodable(str(value)) for key, value in arguments.items()}
+    return arguments
+
+
+def result_of(turn: "TurnResult", code: int, errors: tuple[str, ...], meter: "Meter") -> Result:
+    """The object for a turn that was run."""
+    return Result(
+        subtype=_subtype(turn.reason, code),
+        is_error=code != OK,
+        result=turn.text,
+        num_turns=turn.steps,
+        duration_ms=meter.elapsed_ms(),
+        duration_api_ms=meter.waited_ms(),
+        total_cost_usd=turn.cost,
+        usage=_counts(turn.usage),
+        model_usage=meter.by_model(),
+        permission_denials=tuple(_denial(call) for call in turn.denials),
+        session_id=turn.session_id,
+        errors=errors,
+        reason=turn.reason,
+        exit_code=code,
+    )
+
+
+def result_of_failure(message: str, code: int, *, reason: str = "error", duration_ms: int = 0) -> Result:
+    """The object for a run that came to no turn's end."""
+    return Result(
+        subtype="error_during_execution",
+        is_error=True,
+        errors=(message,),
+        reason=reason,
+        exit_code=code,
+        duration_ms=duration_ms,
+    )
+
+
+def _subtype(reason: str, code: int) -> Subtype:
+    if code == OK:
+        return "success"
+    if reason == "steps":
+        return "error_max_turns"
+    return "error_max_budget_usd" if reason == "budget" else "error_during_execution"
+
+
+def _counts(usage: Usage) -> TokenCounts:
+    return TokenCounts(usage.input, usage.output, usage.cache_read, usage.cache_write)
+
+
+def _denial(call: ToolCall) -> Denial:
+    arguments, _ = parse_arguments(call.raw_arguments)
+    return Denial(call.name, call.id, {"_raw": call.raw_arguments} if arguments is None else arguments)
+
+
+class Meter:
+    """Measures one turn from its events: how long, and which model used what."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._sent: dict[str, float] = {}
+        self._waited = 0.0
+        self._usage: dict[str, tuple[Usage, float | None]] = {}
+
+    def emit(self, item: Envelope | Live) -> None:
+        """Take one event into account."""
+        if isinstance(item, Live):
+            return
+        match item.event:
+            case RequestSent():
+                self._sent[item.agent] = self._monotonic()
+            case AssistantReplied() as replied:
+                self._received(item.agent)
+                self._add(replied)
+            case ReplyWithdrawn() | TurnFinished():
+                self._received(item.agent)
+            case _:
+                pass
+
+    def _received(self, agent: str) -> None:
+        if (sent := self._sent.pop(agent, None)) is not None:
+            self._waited += self._monotonic() - sent
+
+    def _add(self, replied: AssistantReplied) -> None:
+        if replied.usage is None:
+            return
+        name = replied.model or replied.message.origin.model
+        usage, cost = self._usage.get(name, (Usage(), 0.0))
+        self._usage[name] = (usage + replied.usage, add_costs(cost, replied.cost))
+
+    def elapsed_ms(self) -> int:
+        """Milliseconds since it was made."""
+        return round((self._monotonic() - self._began) * 1000)
+
+    def waited_ms(self) -> int:
+        """Milliseconds between requests and the ends of their replies."""
+        return round(self._waited * 1000)
+
+    def by_model(self) -> dict[str, ModelUsage]:
+        """What each model used, by the name it gave itself."""
+        return {
+            name: ModelUsage(usage.input, usage.output, usage.cache_read, usage.cache_write, cost)
+            for name, (usage, cost) in self._usage.items()
+        }

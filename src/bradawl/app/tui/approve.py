@@ -1,0 +1,84 @@
+"""Asking the user before a call runs."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from bradawl.app.tui.clean import escape
+from bradawl.core.arguments import parse_arguments
+from bradawl.core.ports import Answer, Question
+
+CHOICES: Final = "Allow? y = once, a = always this session, n = no (a reason may follow): "
+_LONG: Final = frozenset({"content", "old_string", "new_string"})
+_LINES_SHOWN: Final = 20
+
+
+def parse_answer(text: str) -> Answer | None:
+    """The answer somebody typed; None if it can't be understood, so that nothing runs by mistake."""
+    word, _, rest = text.strip().partition(" ")
+    match word.lower().rstrip(",.:;"):
+        case "y" | "yes" if not rest:
+            return Answer(True, by="user")
+        case "a" | "always" if not rest:
+            return Answer(True, by="user", scope="session")
+        case "n" | "no":
+            return Answer(False, by="user", message=rest.strip())
+        case _:
+            return None
+
+
+def question_text(question: Question) -> str:
+    """The tool, why it is asked, and all that it was called with, nothing of it hidden."""
+    call = question.call
+    arguments, _ = parse_arguments(call.raw_arguments)
+    lines = [f"{escape(call.name)} wants to run ({escape(question.reason)}):"]
+    if arguments is None:
+        lines += _indented(call.raw_arguments)
+    elif set(arguments) == {"command"}:
+        lines += _indented(str(arguments["command"]))
+    else:
+        for key, value in arguments.items():
+            lines += _argument(key, value if isinstance(value, str) else repr(value))
+    return "\n".join(lines)
+
+
+def _argument(key: str, value: str) -> list[str]:
+    lines = _indented(value.removesuffix("\n"))
+    if len(lines) == 1:
+        return [f"    {escape(key)}: {lines[0].strip()}"]
+    if key in _LONG and len(lines) > _LINES_SHOWN:
+        lines = [*lines[:_LINES_SHOWN], f"      ... {len(lines) - _LINES_SHOWN} more lines"]
+    return [f"    {escape(key)}:", *("  " + line for line in lines)]
+
+
+def _indented(text: str) -> list[str]:
+    return ["    " + line for line in escape(text).split("\n")]
+
+
+class TerminalApprover:
+    """`Approver` that asks at the terminal until the answer is clear."""
+
+    def __init__(
+        self,
+        show: Callable[[str], None],
+        read: Callable[[str], Awaitable[str]],
+        cancel: Callable[[], None],
+    ) -> None:
+        """`read` gives one line and raises EOFError or KeyboardInterrupt; `cancel` ends the running turn."""
+        self._show = show
+        self._read = read
+        self._cancel = cancel
+
+    async def ask(self, question: Question) -> Answer:
+        """The user's word; Ctrl+C is a no that also ends the turn, a closed input is nobody's no."""
+        self._show(question_text(question))
+        while True:
+            try:
+                answer = parse_answer(await self._read(CHOICES))
+            except EOFError:
+                return Answer(False, by="nobody", message="Nobody answered: the input is closed.")
+            except KeyboardInterrupt:
+                self._cancel()
+                return Answer(False, by="user", message="The user ended the turn.")
+            if answer is not None:
+                return answer
+            self._show("Please answer y, a or n.")

@@ -1,0 +1,211 @@
+"""Where typed lines come from: a real terminal with an editor, or any stream of lines."""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from bradawl.app.console import Console
+
+if TYPE_CHECKING:
+    from prompt_toolkit.history import History
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+PROMPT: Final = "> "
+MORE: Final = "  "
+
+
+class LineReader(Protocol):
+    """Reads what somebody types. One read at a time."""
+
+    async def prompt(self) -> str:
+        """One prompt, maybe of several lines. Raises `EOFError` at the end and `KeyboardInterrupt` for Ctrl+C."""
+        ...
+
+    async def ask(self, question: str) -> str:
+        """One line in answer to a question; it is kept in no history. Raises like `prompt`."""
+        ...
+
+    def interrupt(self) -> bool:
+        """End a running read with `KeyboardInterrupt`; false if there is none."""
+        ...
+
+
+def reader_for(console: Console, home: str) -> LineReader:
+    """The editor where it can work, plain lines everywhere else."""
+    if console.is_interactive and not console.is_dumb:
+        return TerminalReader(console, Path(home, "history"))
+    return PlainReader(console)
+
+
+class PlainReader:
+    """Lines as they come, from a pipe, a file or a terminal that can do no more."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shows_prompt = console.is_interactive
+        self._buffer = b""
+        self._is_at_end = False
+        self._waiting: asyncio.Future[None] | None = None
+        self._was_interrupted = False
+
+    async def prompt(self) -> str:
+        """Lines up to one that does not end in a backslash."""
+        lines: list[str] = []
+        while True:
+            line = await self._read(MORE if lines else PROMPT)
+            if not line.endswith("\\"):
+                return "\n".join([*lines, line])
+            lines.append(line[:-1])
+
+    async def ask(self, question: str) -> str:
+        """One line; the question is always shown."""
+        self._console.answer(question)
+        try:
+            return await self._read("")
+        finally:
+            if not self._shows_prompt:
+                self._console.answer("\n")
+
+    def interrupt(self) -> bool:
+        """End a running read."""
+        if self._waiting is None or self._waiting.done():
+            return False
+        self._was_interrupted = True
+        self._waiting.set_result(None)
+        return True
+
+    async def _read(self, prompt: str) -> str:
+        if self._shows_prompt and prompt:
+            self._console.answer(prompt)
+        while b"\n" not in self._buffer and not self._is_at_end:
+            await self._more()
+            if self._was_interrupted:
+                self._was_interrupted = False
+                self._buffer = b""
+                raise KeyboardInterrupt
+        if not self._buffer:
+            raise EOFError
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode("utf-8", "replace").removesuffix("\r")
+
+    async def _more(self) -> None:
+        """Wait without a thread, because a thread that reads can't be stopped."""
+        try:
+            descriptor = self._console.stdin.fileno()
+        except (OSError, ValueError):
+            return self._take(self._console.stdin.readline().encode("utf-8", "replace"))
+        loop = asyncio.get_running_loop()
+        self._waiting = loop.create_future()
+        try:
+            loop.add_reader(descriptor, self._is_ready)
+        except (OSError, ValueError):
+            return self._take(os.read(descriptor, 65_536))  # a regular file never makes anybody wait
+        try:
+            await self._waiting
+        finally:
+            loop.remove_reader(descriptor)
+        if not self._was_interrupted:
+            try:
+                self._take(os.read(descriptor, 65_536))
+            except OSError:
+                self._is_at_end = True
+        return None
+
+    def _is_ready(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def _take(self, data: bytes) -> None:
+        self._buffer += data
+        self._is_at_end = not data
+
+
+class TerminalReader:
+    """A line editor with history."""
+
+    def __init__(self, console: Console, history_file: Path) -> None:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.input import create_input
+        from prompt_toolkit.output.vt100 import Vt100_Output
+
+        output = Vt100_Output.from_pty(console.stdout, os.environ.get("TERM"))
+        # Terminals that don't answer where the cursor is would cost two seconds and a warning.
+        output.enable_cpr = False
+        keys = create_input(console.stdin)
+        self._prompts: PromptSession[str] = PromptSession(
+            history=_history(history_file),
+            key_bindings=_bindings(),
+            multiline=True,
+            prompt_continuation=MORE,
+            input=keys,
+            output=output,
+        )
+        self._questions: PromptSession[str] = PromptSession(input=keys, output=output)
+
+    async def prompt(self) -> str:
+        """What was typed up to Enter."""
+        return await self._prompts.prompt_async(PROMPT, handle_sigint=False)
+
+    async def ask(self, question: str) -> str:
+        """One line."""
+        return await self._questions.prompt_async(question, handle_sigint=False)
+
+    def interrupt(self) -> bool:
+        """End a running read."""
+        for session in (self._prompts, self._questions):
+            if session.app.is_running and not session.app.is_done:
+                session.app.exit(exception=KeyboardInterrupt())
+                return True
+        return False
+
+
+def _bindings() -> "KeyBindings":
+    from prompt_toolkit.key_binding import KeyBindings
+
+    keys = KeyBindings()
+
+    def send(event: "KeyPressEvent") -> None:
+        buffer = event.current_buffer
+        if buffer.document.text_before_cursor.endswith("\\") and buffer.document.is_cursor_at_the_end:
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    def begin_line(event: "KeyPressEvent") -> None:
+        event.current_buffer.insert_text("\n")
+
+    keys.add("enter")(send)
+    keys.add("escape", "enter")(begin_line)
+    return keys
+
+
+def _history(path: Path) -> "History":
+    """The history in a file only its owner can read; in memory where that can't be."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    class PrivateHistory(FileHistory):
+        def load_history_strings(self) -> Iterable[str]:
+            try:
+                return list(super().load_history_strings())
+            except OSError:
+                return []
+
+        def store_string(self, string: str) -> None:
+            try:
+                super().store_string(string.encode("utf-8", "replace").decode())
+            except OSError:
+                return  # a full disk is no reason to lose the prompt
+
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return InMemoryHistory()
+    return PrivateHistory(str(path))

@@ -1,0 +1,127 @@
+"""Draws a turn while it happens: text as it comes, thinking dimmed, calls, and the diffs of edits."""
+
+from typing import Final
+
+from bradawl.app.console import Console, OutputError
+from bradawl.app.headless import Progress
+from bradawl.app.tui.clean import StreamCleaner, clean
+from bradawl.app.tui.render import cut
+from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
+from bradawl.core.events import AssistantReplied, CallPrepared, Envelope, Event, Live, RequestSent, ToolFinished
+from bradawl.core.messages import text_of
+
+_SHOWS_DIFF: Final = frozenset({"edit_file", "multi_edit", "write_file"})
+_DIFF_LINES: Final = 80
+_DIM, _RED, _GREEN, _PLAIN = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[0m"
+
+
+class Painter:
+    """`emit` is an `Emit`; everything goes to stdout, cleaned."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._colour = console.stdout_colour
+        self._progress = Progress(console.stdout, colour=self._colour)
+        self._cleaner = StreamCleaner()
+        self._writing: type[TextDelta] | type[ThinkingDelta] | None = None
+        self._has_text = False
+        self._is_at_start = True
+        self._names: dict[str, str] = {}
+
+    def emit(self, item: Envelope | Live) -> None:
+        """Draw the event if it is one to be seen."""
+        if isinstance(item, Live):
+            if item.agent == "main" or not isinstance(item.item, TextDelta | ThinkingDelta):
+                self._live(item)
+        else:
+            self._event(item)
+
+    def line(self, text: str) -> None:
+        """A line of our own; ends a text that is being written."""
+        self._end_text()
+        self._progress.line(text)
+
+    def dim(self, text: str) -> None:
+        """A line that matters less."""
+        self._end_text()
+        self._progress.dim(text)
+
+    def error(self, text: str) -> None:
+        """A line that matters more."""
+        self._end_text()
+        self._progress.error(text)
+
+    def _live(self, live: Live) -> None:
+        match live.item:
+            case TextDelta(_, text) | ThinkingDelta(_, text):
+                self._write(type(live.item), text)
+            case RetryScheduled():
+                self._end_text()
+                self._progress.emit(live)
+            case CallDelta():
+                self._progress.emit(live)
+            case _:
+                pass
+
+    def _write(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> None:
+        if self._writing is not kind:
+            self._end_text()
+        shown = self._cleaner.feed(text)
+        if self._writing is None:
+            shown = shown.lstrip("\n")
+            if not shown.strip():
+                return
+            self._writing = kind
+            if kind is ThinkingDelta:
+                shown = (_DIM if self._colour else "(thinking) ") + shown
+        self._has_text = self._has_text or kind is TextDelta
+        self._is_at_start = shown.endswith("\n") if shown else self._is_at_start
+        self._print(shown)
+
+    def _end_text(self) -> None:
+        rest = self._cleaner.finish()
+        if self._writing is None:
+            return
+        end = _PLAIN if self._writing is ThinkingDelta and self._colour else ""
+        self._writing = None
+        self._print(rest + end + ("" if self._is_at_start and not rest else "\n"))
+
+    def _print(self, text: str) -> None:
+        try:
+            self._console.answer(text)
+        except OutputError:
+            return  # `emit` may not raise, and there is nowhere else to draw
+
+    def _event(self, envelope: Envelope) -> None:
+        event = envelope.event
+        if isinstance(event, AssistantReplied) and envelope.agent == "main":
+            self._replied(event)
+        elif isinstance(event, RequestSent):
+            self._end_text()
+            self._has_text = False
+        else:
+            self._other(envelope, event)
+
+    def _replied(self, replied: AssistantReplied) -> None:
+        self._end_text()
+        text = clean(text_of(replied.message.parts)).strip("\n")
+        if text and not self._has_text:
+            self._print(f"{text}\n")
+
+    def _other(self, envelope: Envelope, event: Event) -> None:
+        self._end_text()
+        if isinstance(event, CallPrepared):
+            self._names[event.call_id] = event.name
+        self._progress.emit(envelope)
+        if isinstance(event, ToolFinished):
+            name = self._names.pop(event.call_id, "")
+            if name in _SHOWS_DIFF and event.outcome == "ok":
+                self._diff(clean(text_of(event.shown)))
+
+    def _diff(self, text: str) -> None:
+        lines = text.splitlines()
+        for line in lines[:_DIFF_LINES]:
+            style = {"+": _GREEN, "-": _RED, "@": _DIM}.get(line[:1], "")
+            self._progress.line("    " + cut(line, 400), style)
+        if len(lines) > _DIFF_LINES:
+            self._progress.dim(f"    ... {len(lines) - _DIFF_LINES} more lines")

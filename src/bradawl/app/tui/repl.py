@@ -1,0 +1,225 @@
+"""Talking with somebody at a terminal: a prompt, a turn, the next prompt."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from bradawl import __version__
+from bradawl.app.console import Console
+from bradawl.app.interrupts import Interrupts
+from bradawl.app.tui.approve import TerminalApprover
+from bradawl.app.tui.clean import clean
+from bradawl.app.tui.commands import HELP, Command, Unknown, parse_command
+from bradawl.app.tui.lines import LineReader, reader_for
+from bradawl.app.tui.painter import Painter
+from bradawl.app.tui.render import cut, failure_text, one_line, usage_text
+from bradawl.core.errors import SessionError
+from bradawl.core.messages import Assistant, Message, User, text_of
+
+if TYPE_CHECKING:
+    from bradawl.agent.agent import Agent
+    from bradawl.agent.session import Session, TurnResult
+    from bradawl.app.settings import Settings
+    from bradawl.core.ports import Approver
+
+_IMPATIENT = 3
+"""Ctrl+C this often during one turn leaves at once, if ending the turn does not work."""
+_RECALLED_LINES = 12
+
+
+async def run_repl(
+    settings: "Settings",
+    make_agent: Callable[["Approver"], "Agent"],
+    choose_session: Callable[["Agent"], str | None],
+    prompt: str,
+    console: Console,
+) -> int:
+    """Talk until the user leaves, and give back the exit code. Raises `SettingsError` and `SessionError`."""
+    talk = Repl(settings, console, reader_for(console, settings.home))
+    agent = make_agent(TerminalApprover(talk.painter.line, talk.reader.ask, talk.cancel_turn))
+    with Interrupts(on_interrupt=talk.interrupted) as interrupts:
+        try:
+            await talk.converse(agent, choose_session(agent), prompt)
+        except asyncio.CancelledError:
+            if not interrupts.came:
+                raise
+            return interrupts.exit_code
+        finally:
+            await agent.aclose()
+    return 0
+
+
+class Repl:
+    """One conversation at a terminal, over one or more sessions."""
+
+    def __init__(self, settings: "Settings", console: Console, reader: LineReader) -> None:
+        self.settings = settings
+        self.console = console
+        self.reader = reader
+        self.painter = Painter(console)
+        self._session: Session | None = None
+        self._is_running = False
+        self._interrupts = 0
+
+    async def converse(self, agent: "Agent", session_id: str | None, prompt: str) -> None:
+        """Sessions one after the other until the user leaves. Raises `SessionError`."""
+        self._greet()
+        while True:
+            async with agent.open(session_id) as session:
+                self._session = session
+                try:
+                    self._recall(session)
+                    wish = await self._talk(session, prompt)
+                finally:
+                    self._session = None
+                    self._say_goodbye(session)
+            if wish == "exit":
+                return
+            session_id, prompt = None, ""
+            self.painter.line("A new session begins.")
+
+    def interrupted(self) -> None:
+        """Ctrl+C: ends a read if there is one, else the running turn."""
+        if self.reader.interrupt() or not self._is_running:
+            return
+        self._interrupts += 1
+        if self._interrupts >= _IMPATIENT:
+            os._exit(130)
+        self.cancel_turn()
+
+    def cancel_turn(self) -> None:
+        """End the running turn; does nothing between turns."""
+        if self._session is not None:
+            self._session.cancel()
+
+    # -------------------------------------------------------------- prompts
+
+    async def _talk(self, session: "Session", prompt: str) -> Literal["exit", "clear"]:
+        while True:
+            text = prompt or await self._next_prompt()
+            prompt = ""
+            if text is None:
+                return "exit"
+            match parse_command(text):
+                case None:
+                    await self._turn(session, text)
+                case "exit":
+                    return "exit"
+                case "clear":
+                    return "clear"
+                case command:
+                    self._obey(command, session)
+
+    async def _next_prompt(self) -> str | None:
+        """What to do next; None to leave."""
+        was_interrupted = False
+        while True:
+            try:
+                text = await self.reader.prompt()
+            except EOFError:
+                return None
+            except KeyboardInterrupt:
+                if was_interrupted:
+                    return None
+                was_interrupted = True
+                self.painter.dim("(Ctrl+C once more leaves)")
+                continue
+            was_interrupted = False
+            if text.strip():
+                return text.encode("utf-8", "replace").decode()
+
+    async def _turn(self, session: "Session", text: str) -> None:
+        self._is_running, self._interrupts = True, 0
+        told = session.notices
+        try:
+            turn = await session.run(text, self.painter.emit)
+        except SessionError as error:
+            self.painter.error(f"bradawl: {one_line(str(error))}")
+            return
+        finally:
+            self._is_running = False
+        self._tell(tuple(notice for notice in session.notices if notice not in told))
+        self._close(turn)
+
+    def _close(self, turn: "TurnResult") -> None:
+        match turn.reason:
+            case "completed":
+                pass
+            case "cancelled":
+                self.painter.line("Interrupted. What was done so far is kept.")
+            case "steps" | "budget" | "time":
+                self.painter.error(f"The limit of {turn.reason} is reached; say `go on` to continue.")
+            case "refused" if turn.denials:
+                self.painter.error("The turn ended because nobody answered a question.")
+            case "refused" if turn.failure is None:
+                self.painter.error("The model refused.")
+            case _:
+                self.painter.error(f"bradawl: {failure_text(turn.failure)}")
+        self.painter.dim(usage_text(turn.steps, turn.usage, turn.cost))
+
+    # -------------------------------------------------------------- words of our own
+
+    def _obey(self, command: Command | Unknown, session: "Session") -> None:
+        match command:
+            case Unknown(text):
+                self.painter.error(one_line(text))
+            case "help":
+                self.painter.line(HELP)
+            case "model":
+                self.painter.line(self._model)
+            case _:
+                self.painter.line(self._status(session))
+
+    @property
+    def _model(self) -> str:
+        return one_line(f"{self.settings.provider}/{self.settings.model}")
+
+    def _status(self, session: "Session") -> str:
+        state = session.state
+        questions = "off (--yolo)" if self.settings.yolo else "before anything is changed"
+        lines = (
+            f"session    {session.id}",
+            f"model      {self._model}",
+            f"folder     {one_line(state.cwd or self.settings.cwd)}",
+            f"questions  {questions}",
+            f"used       {usage_text(state.replies, state.usage, state.cost)}",
+        )
+        return "\n".join(lines)
+
+    def _greet(self) -> None:
+        if not self.console.is_interactive:
+            return
+        self.painter.line(f"bradawl {__version__}, {self._model}, in {one_line(self.settings.cwd)}")
+        self.painter.dim("/help lists commands" + (", nobody is asked before tools run" if self.settings.yolo else ""))
+
+    def _recall(self, session: "Session") -> None:
+        """Show a resumed session's last exchange, and what its user should know."""
+        self._tell(session.notices)
+        for line in last_exchange(session.transcript.messages):
+            self.painter.dim(line)
+
+    def _tell(self, notices: Sequence[str]) -> None:
+        for notice in notices:
+            self.console.say(f"note: {one_line(notice)}")
+
+    def _say_goodbye(self, session: "Session") -> None:
+        if session.transcript.messages and session.log.close():
+            self.painter.line(f"To resume this session: bradawl -r {session.id}")
+
+
+def last_exchange(messages: Sequence[Message]) -> list[str]:
+    """The last prompt and the reply to it, each cut to a few lines; nothing if there is none."""
+    start = next((i for i in reversed(range(len(messages))) if isinstance(messages[i], User)), None)
+    if start is None:
+        return []
+    prompt = messages[start]
+    replies = [message for message in messages[start:] if isinstance(message, Assistant)]
+    lines = _briefly(text_of(prompt.parts), "> ") if isinstance(prompt, User) else []
+    return lines + (_briefly(text_of(replies[-1].parts), "") if replies else [])
+
+
+def _briefly(text: str, mark: str) -> list[str]:
+    lines = clean(text).strip().splitlines()
+    shown = [cut(mark + line, 200) for line in lines[:_RECALLED_LINES]]
+    return [*shown, "..."] if len(lines) > _RECALLED_LINES else shown

@@ -1,0 +1,291 @@
+"""What a provider's error means: every envelope in use, read into one `Failure`.
+
+Sources of codes and texts: the vendors' error pages and public issue threads, checked 2026-11-20.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import cast
+
+import msgspec
+
+from bradawl.core.errors import Failure, FailureKind
+from bradawl.core.ports import HttpError
+from bradawl.providers.retry_headers import retry_after_s
+
+Json = dict[str, object]
+
+_MESSAGE_LIMIT = 2_000
+_RETRYABLE_KINDS = frozenset({"rate_limit", "overloaded", "timeout", "connection", "server"})
+_RETRYABLE_STATUS = frozenset({408, 409, 425})
+
+_OVERFLOW = (
+    r"context_length_exceeded|exceed_context_size|model_context_window_exceeded"
+    r"|maximum context length|context length of only|context the overflows|context window"
+    r"|exceeds? the (?:available )?context|exceeds? (?:the )?context limit|exceed(?:ed)? model token limit"
+    r"|input tokens exceed the configured limit|maximum prompt length is|prompt is too long"
+    r"|input token count .{0,40}exceeds the maximum|reduce the length of the messages"
+    r"|too large for model with|range of input length should be|current length is \S+ while limit is"
+    r"|exceeds the limit of \d+|input is too long|`?max_new_tokens`? must be <=|prompt too long"
+)
+_NOT_OVERFLOW = r"string_above_max_length|invalid 'user'"
+_QUOTA = (
+    r"insufficient_quota|billing_hard_limit|billing_error|insufficient[ _](?:account )?(?:balance|credits?|funds|quota)"
+    r"|credit balance is too low|arrearage|quota_exceeded_daily|per_?day|exceeded_current_quota"
+)
+_FILTERED = r"content_filter|content_policy_violation|data_inspection_failed|responsibleaipolicyviolation|flagged"
+_AUTH = (
+    r"invalid_api_key|authentication_error|permission_error|unauthorized|unauthenticated|incorrect api key"
+    r"|invalid api key|api key not valid|api_key_invalid|permission_denied"
+)
+_OVERLOADED = r"overloaded|unavailable_error|insufficient_system_resource|over capacity"
+_RATE_LIMITED = r"rate_limit|too_many_requests|throttl|resource_exhausted"
+_INVALID = r"invalid_request|badrequest|bad_request|invalid_argument|not_found|unprocessable|model_not_found"
+_TIMEOUT = r"timeout_error|deadline_exceeded|request_timeout"
+_KEY_SHAPE = r"\b(?:sk|pk|rk|gsk|xai|nvapi|csk|fw|hf|AIza)[-_]?[A-Za-z0-9_\-*.]{12,}"
+_TAGS = r"(?is)<(?:script|style).*?</(?:script|style)>|<[^>]*>"
+# Patterns are compiled when first used: most runs never see a failure.
+
+_OWN_CODES: Mapping[str, FailureKind] = {
+    "1113": "quota",
+    "1261": "context_overflow",
+    "1301": "content_filter",
+    "1302": "rate_limit",
+    "1303": "rate_limit",
+    "1305": "overloaded",
+    "tool_use_failed": "server",
+    "engine_overloaded_error": "overloaded",
+}
+"""Numbers of z.ai, and words that their status alone would misplace."""
+
+
+class ConnectionRefused(HttpError):
+    """Nobody listens at that address."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("connection", message)
+
+
+class ErrorFacts(msgspec.Struct):
+    """What an error body says, whatever its envelope."""
+
+    message: str = ""
+    type: str = ""
+    code: str | None = None
+    detail: str = ""
+    """Further places where providers put the cause, as text to search in."""
+    request_id: str | None = None
+
+
+def failure_of_response(status: int, headers: Mapping[str, str], body: bytes, now_s: float) -> Failure:
+    """What a response that is not a reply means. Header names are in lower case; `now_s` is Unix time."""
+    facts = _facts_of_body(status, headers, body)
+    kind = _kind_of(status, facts, is_empty=not body.strip())
+    retryable = kind in _RETRYABLE_KINDS or status in _RETRYABLE_STATUS
+    if kind == "quota":
+        # OpenRouter refills some budgets by itself and then says when.
+        retryable = status == 402 and "retry-after" in headers
+    wish = headers.get("x-should-retry", "").strip().lower()
+    if wish in ("true", "false"):
+        retryable = wish == "true"
+    return Failure(
+        kind=kind,
+        message=_shown(facts.message or f"HTTP {status} with an empty body."),
+        retryable=retryable,
+        status=status,
+        code=facts.code,
+        retry_after_s=retry_after_s(headers, f"{facts.message} {facts.detail}", now_s),
+        request_id=_request_id(headers) or facts.request_id,
+    )
+
+
+def failure_of_event(value: object) -> Failure:
+    """What an error inside a stream means; `value` is the decoded event, or its text."""
+    facts = read_error(value) or ErrorFacts(str(value)[:_MESSAGE_LIMIT])
+    status = int(facts.code) if facts.code and re.fullmatch(r"[45]\d\d", facts.code) else None
+    kind = _kind_of(status, facts, is_empty=False)
+    return Failure(
+        kind=kind,
+        message=_shown(facts.message or "The server reported an error without saying which."),
+        retryable=kind in _RETRYABLE_KINDS or status in _RETRYABLE_STATUS,
+        status=status,
+        code=facts.code,
+        retry_after_s=retry_after_s({}, f"{facts.message} {facts.detail}", 0.0),
+        request_id=facts.request_id,
+    )
+
+
+def scrub(text: str, secret: str = "") -> str:
+    """The text without `secret` and without anything that looks like a key."""
+    if len(secret) >= 4:
+        text = text.replace(secret, "***")
+    return re.sub(_KEY_SHAPE, "***", text)
+
+
+def _shown(message: str) -> str:
+    text = scrub(message)
+    return text if len(text) <= _MESSAGE_LIMIT else text[:_MESSAGE_LIMIT] + " ..."
+
+
+def read_error(value: object) -> ErrorFacts | None:
+    """The facts in a decoded error body; None if it does not look like one."""
+    if isinstance(value, list) and value:
+        return read_error(cast("list[object]", value)[0])
+    if not isinstance(value, dict):
+        return None
+    body = cast("Json", value)
+    error = body.get("error")
+    if isinstance(error, dict):
+        return _facts_of_object(cast("Json", error), body)
+    if isinstance(error, str) and error:
+        return _facts_of_object({"message": error, "code": body.get("code"), "type": body.get("type")}, body)
+    errors = body.get("errors")
+    if isinstance(errors, list) and errors and isinstance(errors[0], dict):
+        return _facts_of_object(cast("Json", errors[0]), body)
+    if body.get("detail"):
+        return ErrorFacts(_detail_text(body["detail"]), type=_text(body.get("type")))
+    if any(body.get(key) for key in ("message", "msg")):
+        return _facts_of_object(body, body)
+    return None
+
+
+def _facts_of_object(error: Json, body: Json) -> ErrorFacts:
+    message = error.get("message") or error.get("msg") or body.get("message") or ""
+    if not isinstance(message, str):
+        nested = read_error(message)
+        message = nested.message if nested else json.dumps(message, ensure_ascii=False)
+    metadata = error.get("metadata")
+    if isinstance(metadata, dict):
+        message = _with_upstream(message, cast("Json", metadata).get("raw"))
+    code = error.get("code")
+    places = (error.get("type"), error.get("status"), error.get("innererror"), error.get("details"), metadata)
+    return ErrorFacts(
+        message,
+        type=_text(error.get("type")),
+        code=_text(code) or None,
+        detail=" ".join(_text(place) for place in places if place),
+        request_id=_text(body.get("request_id")) or None,
+    )
+
+
+def _with_upstream(message: str, raw: object) -> str:
+    """OpenRouter hides the upstream's own error in a field of text."""
+    if not isinstance(raw, str) or not raw or raw in message:
+        return message
+    try:
+        facts = read_error(json.loads(raw))
+    except (ValueError, RecursionError):
+        facts = None
+    return f"{message}: {facts.message if facts and facts.message else raw}"
+
+
+def _detail_text(detail: object) -> str:
+    """FastAPI says what was wrong with which field."""
+    if isinstance(detail, str):
+        return detail
+    if isinstance(detail, list):
+        lines: list[str] = []
+        for item in cast("list[object]", detail):
+            if isinstance(item, dict):
+                entry = cast("Json", item)
+                place = entry.get("loc")
+                where = ".".join(str(step) for step in cast("list[object]", place)) if isinstance(place, list) else ""
+                lines.append(f"{where}: {_text(entry.get('msg'))}".removeprefix(": "))
+            else:
+                lines.append(_text(item))
+        return "; ".join(lines)
+    facts = read_error(detail)
+    return facts.message if facts else _text(detail)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _facts_of_body(status: int, headers: Mapping[str, str], body: bytes) -> ErrorFacts:
+    text = body.decode("utf-8", "replace").removeprefix("\ufeff").strip()
+    if 300 <= status < 400:
+        place = headers.get("location", "another place")
+        return ErrorFacts(f"The server redirects to {place}, which is not followed: correct the base URL.")
+    try:
+        value = json.loads(text, strict=False) if text else None
+    except (ValueError, RecursionError):
+        value = None
+    if value is not None:
+        return read_error(value) or ErrorFacts(f"HTTP {status}: {text[:500]}")
+    if "html" in headers.get("content-type", "") or text[:200].lower().startswith(("<!doctype", "<html")):
+        return ErrorFacts(f"HTTP {status}: the answer is a web page, not an API endpoint's: {plain_text(text)}")
+    return ErrorFacts(f"HTTP {status}: {text[:500]}" if text else "")
+
+
+def plain_text(page: str) -> str:
+    """The first 200 characters of a web page's text."""
+    return " ".join(re.sub(_TAGS, " ", page[:20_000]).split())[:200]
+
+
+def _request_id(headers: Mapping[str, str]) -> str | None:
+    names = ("x-request-id", "request-id", "x-generation-id", "x-trace-id")
+    return next((headers[name] for name in names if headers.get(name)), None)
+
+
+def _kind_of(status: int | None, facts: ErrorFacts, *, is_empty: bool) -> FailureKind:
+    own = _OWN_CODES.get(facts.code or "") or _OWN_CODES.get(facts.type)
+    if own is not None:
+        return own
+    words = f"{facts.code or ''} {facts.type} {facts.detail}"
+    if _is_overflow(status, facts, words, is_empty=is_empty):
+        return "context_overflow"
+    return _kind_of_words(status, words, facts.message) or _kind_of_status(status, words)
+
+
+def _says(pattern: str, text: str) -> bool:
+    return re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def _is_overflow(status: int | None, facts: ErrorFacts, words: str, *, is_empty: bool) -> bool:
+    if status in (401, 402, 403, 404, 429):
+        return False
+    if is_empty:
+        return status in (400, 413)  # Cerebras answers so
+    if _says(_RATE_LIMITED, words):
+        return False  # Groq's 413 about tokens per minute speaks of lengths too
+    text = f"{words} {facts.message}"
+    return _says(_OVERFLOW, text) and not _says(_NOT_OVERFLOW, text)
+
+
+def _kind_of_words(status: int | None, words: str, message: str) -> FailureKind | None:
+    text = f"{words} {message}"
+    if status == 402 or (_says(_QUOTA, text) and status not in (401, 404)):
+        return "quota"
+    if _says(_FILTERED, words) or (status == 403 and _says(_FILTERED, message)):
+        return "content_filter"
+    if status in (401, 403) or (status in (400, None) and _says(_AUTH, text)):
+        return "auth"
+    if _says(_RATE_LIMITED, words) and (status is None or status < 500):
+        return "rate_limit"
+    if _says(_OVERLOADED, words) or (status is None and _says(_OVERLOADED, message)):
+        return "overloaded"
+    if status is None and _says(_TIMEOUT, words):
+        return "timeout"
+    return None
+
+
+_KIND_OF_STATUS: Mapping[int, FailureKind] = {
+    408: "timeout",
+    429: "rate_limit",
+    498: "overloaded",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+
+
+def _kind_of_status(status: int | None, words: str) -> FailureKind:
+    if status is None:
+        return "invalid_request" if _says(_INVALID, words) else "server"
+    if status in _KIND_OF_STATUS:
+        return _KIND_OF_STATUS[status]
+    return "server" if status >= 500 else "invalid_request"

@@ -1,0 +1,84 @@
+"""When a server wants to be asked again, in all the ways servers say it."""
+
+import math
+import re
+from collections.abc import Mapping
+
+_GO_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|h|m|s)")
+_GO_UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_RETRY_INFO = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')
+_IN_TEXT = re.compile(
+    r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?(?:ms|h|m|s))+|\d+(?:\.\d+)? seconds?)", re.IGNORECASE
+)
+_LIMITS = ("requests", "tokens")
+
+
+def retry_after_s(headers: Mapping[str, str], text: str, now_s: float) -> float | None:
+    """Seconds the server asks to wait, never negative; None when it asks for nothing sensible.
+
+    Header names are in lower case; `text` is the error's message and details; `now_s` is Unix time.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    wish = headers.get("retry-after")
+    if wish is not None:
+        return _number(wish) if _is_number(wish) else _seconds_until(wish, headers.get("date"), now_s)
+    resets = [_reset(headers, limit) for limit in _LIMITS]
+    known = [seconds for seconds in resets if seconds is not None]
+    return max(known) if known else _from_text(text)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(text: str | None) -> float | None:
+    if text is None or not _is_number(text):
+        return None
+    value = float(text)
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+def _seconds_until(date: str, server_date: str | None, now_s: float) -> float | None:
+    """Seconds to an HTTP date, by the server's clock where it shows one: ours may be wrong."""
+    then = _unix_time(date)
+    here = _unix_time(server_date) if server_date else None
+    return None if then is None else max(0.0, then - (now_s if here is None else here))
+
+
+def _unix_time(date: str) -> float | None:
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _reset(headers: Mapping[str, str], limit: str) -> float | None:
+    if headers.get(f"x-ratelimit-remaining-{limit}", "").strip() != "0":
+        return None
+    return _duration(headers.get(f"x-ratelimit-reset-{limit}", ""))
+
+
+def _duration(text: str) -> float | None:
+    """A Go duration, for example `6m0s`, or plain seconds."""
+    text = text.strip()
+    if _is_number(text):
+        return _number(text)
+    if not text or _GO_DURATION.sub("", text):
+        return None
+    return sum(float(value) * _GO_UNIT_S[unit] for value, unit in _GO_DURATION.findall(text))
+
+
+def _from_text(text: str) -> float | None:
+    if (found := _RETRY_INFO.search(text)) is not None:
+        return float(found[1])
+    if (found := _IN_TEXT.search(text)) is not None:
+        return _duration(found[1].removesuffix("seconds").removesuffix("second").strip())
+    return None

@@ -1,0 +1,162 @@
+"""Talking with bradawl at a real pseudo-terminal, seen through a terminal emulator."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pyte
+import pytest
+
+PATIENCE_S = 20.0
+START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sys.exit(main())")
+
+
+class Terminal:
+    """A program at a terminal of 100 columns and 50 lines."""
+
+    def __init__(self, folder, script, *argv, **environ):
+        (folder / "script.json").write_text(json.dumps(script))
+        self.screen = pyte.Screen(100, 50)
+        self._stream = pyte.ByteStream(self.screen)
+        self.fd, child = pty.openpty()
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+        given = {"HOME": str(folder), "PATH": os.environ["PATH"], "TERM": "xterm", **environ}
+        given["BRADAWL_MODEL"] = "scripted/script.json"
+        self.process = subprocess.Popen(
+            [*START, *argv],
+            cwd=folder,
+            env=given,
+            stdin=child,
+            stdout=child,
+            stderr=child,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(child)
+
+    @property
+    def text(self):
+        return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def _read(self, seconds):
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return False
+        try:
+            data = os.read(self.fd, 65_536)
+        except OSError:
+            return False
+        self._stream.feed(data)
+        return bool(data)
+
+    def wait_for(self, text):
+        """Read until the screen shows it."""
+        end = time.monotonic() + PATIENCE_S
+        while text not in self.text:
+            if not self._read(max(0.0, end - time.monotonic())):
+                raise AssertionError(f"never saw {text!r} in:\n{self.text}")
+
+    def wait_for_prompt(self):
+        """Read until the last line is an empty prompt."""
+        end = time.monotonic() + PATIENCE_S
+        while not self.text.endswith("\n>"):
+            if not self._read(max(0.0, end - time.monotonic())):
+                raise AssertionError(f"never saw a prompt in:\n{self.text}")
+
+    def end(self):
+        """The exit code, once all output is read."""
+        while self._read(PATIENCE_S):
+            pass
+        return self.process.wait(PATIENCE_S)
+
+    def close(self):
+        """Leave nothing behind."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.fd)
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    """Opens terminals and closes them."""
+    opened = []
+
+    def open_terminal(script, *argv, **environ):
+        opened.append(Terminal(tmp_path, script, *argv, **environ))
+        return opened[-1]
+
+    yield open_terminal
+    for one in opened:
+        one.close()
+
+
+def bash(command):
+    return {"tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": command}}]}
+
+
+def test_a_talk_asks_streams_interrupts_and_can_be_resumed(terminal, tmp_path):
+    script = [
+        {"text": "I look.", **bash("echo \u001b[31mhello")},
+        {"text": "It \u001b[2Jsays hello."},
+        {"text": "Slow.", **bash("sleep 300")},
+        {"text": "Two lines it was.", "expect": "one\ntwo"},
+    ]
+    talk = terminal(script)
+    talk.wait_for_prompt()
+    talk.type("what is it?\r")
+    talk.wait_for("Allow?")
+    assert "echo \\x1b[31mhello" in talk.text
+    talk.type("perhaps\r")
+    talk.wait_for("Please answer y, a or n.")
+    talk.type("a\r")
+    talk.wait_for("It says hello.")
+    talk.wait_for_prompt()
+    talk.type("now wait\r")
+    talk.wait_for("> bash(sleep 300)")
+    talk.type("\x03")
+    talk.wait_for("Interrupted.")
+    talk.wait_for_prompt()
+    talk.type("half a line\x03")
+    talk.wait_for("once more leaves")
+    talk.wait_for_prompt()
+    talk.type("one\x1b\rtwo\r")
+    talk.wait_for("Two lines it was.")
+    talk.wait_for_prompt()
+    talk.type("\x04")
+    assert talk.end() == 0
+    assert "To resume this session: bradawl -r" in talk.text
+    history = tmp_path / ".local/share/bradawl/history"
+    assert history.stat().st_mode & 0o777 == 0o600
+    assert "perhaps" not in history.read_text()
+
+    again = terminal([{"text": "Here."}], "-c")
+    again.wait_for("Two lines it was.")
+    again.wait_for_prompt()
+    again.type("\x03")
+    again.wait_for("once more leaves")
+    again.wait_for_prompt()
+    again.type("\x03")
+    assert again.end() == 0
+
+
+def test_a_dumb_terminal_gets_plain_lines(terminal):
+    talk = terminal([{"text": "Plain."}], TERM="dumb")
+    talk.wait_for_prompt()
+    talk.type("hello\\\n")
+    talk.type("there\n")
+    talk.wait_for("Plain.")
+    talk.wait_for_prompt()
+    talk.type("\x03")
+    talk.wait_for("once more leaves")
+    talk.type("/exit\n")
+    assert talk.end() == 0

@@ -1,0 +1,416 @@
+"""The command line as a function: argv, environment and streams in, exit code and text out."""
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+import pytest
+
+from bradawl import __version__
+from bradawl.agent.agent import Agent
+from bradawl.agent.limits import Limits
+from bradawl.app.cli import UsageError, parse, run
+from bradawl.app.console import STDIN_LIMIT, Console
+from bradawl.core.errors import SessionBusy
+from bradawl.core.permissions import Policy
+from bradawl.testing.fakes import FakeClock, FakeIds, FakeTool, MemoryFiles, MemoryStore, ScriptedProcesses
+from bradawl.testing.scripted import ScriptedModel
+
+
+class Terminal(io.StringIO):
+    """A stream that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        """It is."""
+        return True
+
+
+class World:
+    """A home folder, streams, and an agent on a scripted model."""
+
+    def __init__(self, home: Path, script: list[dict]) -> None:
+        self.home = home
+        self.script = script
+        self.model: ScriptedModel | None = None
+        self.store = MemoryStore()
+        self.environ = {"HOME": str(home), "BRADAWL_MODEL": "scripted/none.json"}
+        self.stdout = io.StringIO()
+        self.stderr = io.StringIO()
+
+    def build(self, settings, approver) -> Agent:
+        self.model = ScriptedModel(json.dumps(self.script).encode())
+        return Agent(
+            model=self.model,
+            tools=(FakeTool("look"),),
+            store=self.store,
+            files=MemoryFiles(),
+            processes=ScriptedProcesses(),
+            approver=approver,
+            clock=FakeClock(is_eager=True),
+            ids=FakeIds(),
+            policy=lambda: Policy("bypass" if settings.yolo else "default"),
+            system_prompt=_prompt,
+            project="/project",
+            limits=Limits(max_steps=settings.max_steps),
+        )
+
+    def run(self, *argv: str, stdin: str | io.StringIO = "", build=None) -> int:
+        stream = io.StringIO(stdin) if isinstance(stdin, str) else stdin
+        console = Console(stream, self.stdout, self.stderr, self.environ, patience_s=0.05)
+        return run(list(argv), self.environ, console, build or self.build)
+
+    @property
+    def out(self) -> str:
+        return self.stdout.getvalue()
+
+    @property
+    def err(self) -> str:
+        return self.stderr.getvalue()
+
+
+async def _prompt() -> str:
+    return "You are a test."
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A world whose model says `Done.`"""
+    return World(tmp_path, [{"text": "Done."}])
+
+
+# ------------------------------------------------------------------ options
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ([], {"headless": False, "prompt": ""}),
+        (["fix", "it"], {"headless": False, "prompt": "fix it"}),
+        (["-p", "fix it"], {"headless": True, "prompt": "fix it"}),
+        (["--print", "x"], {"headless": True, "prompt": "x"}),
+        (["--prompt=x"], {"headless": True, "prompt": "x"}),
+        (["-p", "--yolo", "fix it"], {"headless": True, "prompt": "fix it", "yolo": True}),
+        (["-p"], {"headless": True, "prompt": ""}),
+        (["-p", "-"], {"headless": True, "prompt": ""}),
+        (["-p", "- a list"], {"prompt": "- a list"}),
+        (["-p", "--", "--help"], {"prompt": "--help"}),
+        (["-y"], {"yolo": True}),
+        (["--dangerously-skip-permissions"], {"yolo": True}),
+        ([], {"yolo": None}),
+        (["--max-turns", "3"], {"max_steps": "3"}),
+        (["-C", "/x"], {"cwd": "/x"}),
+        (["-c"], {"continues": True}),
+        (["--resume", "ID"], {"resume": "ID"}),
+        (["-m", "a/b", "--effort", "low"], {"model": "a/b", "effort": "low"}),
+        (["demo"], {"demo": True}),
+        (["-p", "demo"], {"prompt": "demo"}),
+        (["\udcff"], {"prompt": "\ufffd"}),
+    ],
+)
+def test_options_are_named_like_the_settings(argv, expected):
+    options = parse(argv)
+    assert {name: options.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--frobnicate"],
+        ["-r"],
+        ["-m"],
+        ["-c", "-r", "x"],
+        ["--output-format", "json"],
+        ["--mod", "x"],
+        ["--yolo=1"],
+    ],
+)
+def test_a_wrong_command_line_is_refused(argv):
+    with pytest.raises(UsageError):
+        parse(argv)
+
+
+# ------------------------------------------------------------------ without a run
+
+
+def test_version_and_help_go_to_stdout(world):
+    assert world.run("--version") == 0
+    assert world.out == f"bradawl {__version__}\n"
+    assert world.run("--help") == 0
+    assert "--output-format" in world.out
+    assert world.err == ""
+
+
+def test_wrong_usage_is_one_line_and_exit_2(world):
+    assert world.run("--frob") == 2
+    assert world.out == ""
+    assert world.err.count("\n") == 1
+    assert "--frob" in world.err
+
+
+@pytest.mark.parametrize("argv", [["-p"], ["-p", "  "], ["-p", "-"]])
+def test_an_empty_prompt_is_wrong_usage(world, argv):
+    assert world.run(*argv, stdin=" \n") == 2
+    assert "prompt is empty" in world.err
+
+
+def test_a_terminal_on_stdin_is_not_read(world):
+    assert world.run("-p", stdin=Terminal("typed later")) == 2
+
+
+def test_a_flood_on_stdin_is_refused(world):
+    assert world.run("-p", stdin="x" * (STDIN_LIMIT + 1)) == 2
+    assert "put it into a file" in world.err
+
+
+# ------------------------------------------------------------------ a run
+
+
+@pytest.mark.parametrize(
+    ("argv", "stdin", "prompt"),
+    [
+        (["-p", "say"], "", "say"),
+        (["-p", "say"], "data\n", "say\n\ndata\n"),
+        (["-p"], "data", "data"),
+        (["-p", "say"], Terminal("typed later"), "say"),
+    ],
+)
+def test_what_is_piped_in_follows_the_prompt(world, argv, stdin, prompt):
+    world.script = [{"text": "Done.", "expect": prompt}]
+    assert world.run(*argv, stdin=stdin) == 0
+    assert world.out == "Done.\n"
+
+
+def test_the_answer_alone_is_on_stdout(world):
+    world.script = [
+        {"text": "First I look.", "tool_calls": [{"id": "a", "name": "look", "arguments": {}}]},
+        {"text": "It is\r\n\x1b[31mred\x1b[0m.\n\n"},
+    ]
+    assert world.run("-p", "x") == 0
+    assert world.out == "It is\nred.\n"
+    assert "> look()" in world.err
+    assert "  ok" in world.err
+    assert "To continue: bradawl -r" in world.err
+    assert "\x1b" not in world.err
+
+
+def test_json_is_one_object_that_agrees_with_the_exit_code(world):
+    world.script = [
+        {"tool_calls": [{"id": "a", "name": "look", "arguments": {}}], "usage": {"input": 10, "output": 2}},
+        {"text": "Done \x1b.", "usage": {"input": 5, "output": 1, "cache_read": 7}},
+    ]
+    assert world.run("-p", "x", "--output-format", "json") == 0
+    result = json.loads(world.out)
+    assert world.out.count("\n") == 1
+    assert result["type"] == "result"
+    assert (result["subtype"], result["is_error"], result["exit_code"]) == ("success", False, 0)
+    assert (result["result"], result["num_turns"], result["reason"]) == ("Done \x1b.", 2, "completed")
+    assert result["total_cost_usd"] is None
+    assert result["usage"] == {
+        "input_tokens": 15,
+        "output_tokens": 3,
+        "cache_read_input_tokens": 7,
+        "cache_creation_input_tokens": 0,
+    }
+    assert [usage["inputTokens"] for usage in result["modelUsage"].values()] == [15]
+    assert result["session_id"] == world.store.latest()
+
+
+def test_the_step_limit_has_its_own_exit_code(world):
+    world.script = [{"tool_calls": [{"id": "a", "name": "look", "arguments": {}}]}] * 3
+    assert world.run("-p", "x", "--max-steps", "1", "--output-format", "json") == 4
+    result = json.loads(world.out)
+    assert (result["subtype"], result["exit_code"], result["is_error"]) == ("error_max_turns", 4, True)
+    assert "--max-steps" in result["errors"][0]
+
+
+@pytest.mark.parametrize(("status", "code"), [(400, 1), (401, 1), (503, 75), (429, 75)])
+def test_a_failure_worth_another_try_is_75(world, status, code):
+    world.script = [{"faults": {"status": status}}] * 20
+    assert world.run("-p", "x", "--output-format", "json") == code
+    result = json.loads(world.out)
+    assert (result["exit_code"], result["reason"]) == (code, "error")
+    assert len(result["errors"]) == 1
+    assert "Traceback" not in world.err
+
+
+def test_a_session_is_continued_by_id_and_as_the_latest(world):
+    assert world.run("-p", "one") == 0
+    first = world.store.latest()
+    assert world.run("-p", "two", "-c") == 0
+    assert world.run("-p", "three", "-r", first) == 0
+    assert world.store.latest() == first
+
+
+@pytest.mark.parametrize("argv", [["-c"], ["-r", "01UNKNOWN"]])
+def test_a_session_that_is_not_there_is_one_line(world, argv):
+    assert world.run("-p", "x", *argv, "--output-format", "json") == 1
+    assert world.err.count("\n") == 1
+    assert json.loads(world.out)["exit_code"] == 1
+
+
+def test_bad_settings_are_one_line_and_one_object(world):
+    assert world.run("-p", "x", "--max-steps", "no", "--output-format=json") == 2
+    assert world.err.count("\n") == 1
+    result = json.loads(world.out)
+    assert (result["exit_code"], result["is_error"]) == (2, True)
+    assert "--max-steps" in result["errors"][0]
+
+
+def test_a_bad_command_line_is_also_one_object(world):
+    assert world.run("-p", "x", "--frob", "--output-format", "json") == 2
+    assert json.loads(world.out)["errors"]
+
+
+def test_a_busy_session_may_be_tried_again(world):
+    def build(settings, approver):
+        raise SessionBusy("Process 7 is using this session.")
+
+    assert world.run("-p", "x", build=build) == 75
+    assert world.err == "bradawl: Process 7 is using this session.\n"
+
+
+def test_a_defect_is_one_line_and_a_report_only_its_owner_reads(world):
+    def build(settings, approver):
+        raise ZeroDivisionError("secret path")
+
+    assert world.run("-p", "x", build=build) == 1
+    assert world.out == ""
+    assert world.err.count("\n") == 1
+    assert "internal error" in world.err
+    (report,) = (world.home / ".local/share/bradawl/errors").iterdir()
+    assert str(report) in world.err
+    assert "Traceback" in report.read_text()
+    assert report.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_defect_without_a_home_to_report_to_is_still_one_line(world):
+    def build(settings, approver):
+        raise ZeroDivisionError
+
+    world.environ["BRADAWL_HOME"] = "/proc/nowhere"
+    assert world.run("-p", "x", build=build) == 1
+    assert "could not be written" in world.err
+
+
+def test_ctrl_c_before_the_run_is_130(world):
+    def build(settings, approver):
+        raise KeyboardInterrupt
+
+    assert world.run("-p", "x", "--output-format", "json", build=build) == 130
+    assert json.loads(world.out)["reason"] == "cancelled"
+
+
+class ChangesParams(msgspec.Struct, frozen=True):
+    """Changes something."""
+
+
+def test_nobody_can_be_asked_so_the_call_is_refused(world):
+    class Change(FakeTool):
+        name: ClassVar[str] = "change"
+
+        def effects(self, params, context):
+            from bradawl.core.effects import Effects
+
+            return Effects(writes=("/x",))
+
+    def build(settings, approver):
+        agent = world.build(settings, approver)
+        return Agent(**{name: getattr(agent, name) for name in agent.__slots__ if name != "tools"}, tools=(Change(),))
+
+    world.script = [{"tool_calls": [{"id": "a", "name": "change", "arguments": {}}]}, {"text": "I could not."}]
+    code = world.run("-p", "x", "--output-format", "json", build=build)
+    result = json.loads(world.out)
+    assert result["exit_code"] == code
+    assert result["permission_denials"] == [{"tool_name": "change", "tool_use_id": "a", "tool_input": {}}]
+    assert "--yolo" in world.err
+
+
+# ------------------------------------------------------------------ broken streams
+
+
+class Broken(io.StringIO):
+    """A stream that fails on every write."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self._error = error
+
+    def write(self, text: str) -> int:
+        """It does not."""
+        raise self._error
+
+
+def test_a_reader_who_left_is_no_error(world):
+    world.stdout = Broken(BrokenPipeError())
+    assert world.run("-p", "x") == 0
+    assert "rror" not in world.err
+
+
+def test_an_answer_that_can_not_be_written_is_told(world):
+    world.stdout = Broken(OSError(28, "No space left on device"))
+    assert world.run("-p", "x") == 74
+    assert "No space left on device" in world.err.splitlines()[-1]
+
+
+def test_a_closed_stderr_does_not_stop_the_run(world):
+    world.stderr = Broken(OSError(5, "Input/output error"))
+    assert world.run("-p", "x") == 0
+    assert world.out == "Done.\n"
+
+
+def test_a_silent_pipe_is_not_waited_for_for_ever(world):
+    reading, writing = os.pipe()
+    try:
+        with os.fdopen(reading) as stdin:
+            assert world.run("-p", "x", stdin=stdin) == 0
+    finally:
+        os.close(writing)
+    assert "nothing came on stdin" in world.err
+
+
+def test_a_pipe_is_read_to_its_end(world):
+    world.script = [{"text": "Done.", "expect": "from the pipe"}]
+    reading, writing = os.pipe()
+    os.write(writing, b"from the pipe")
+    os.close(writing)
+    with os.fdopen(reading) as stdin:
+        assert world.run("-p", "x", stdin=stdin) == 0
+
+
+# ------------------------------------------------------------------ talking, without a terminal
+
+
+def test_lines_of_a_pipe_are_prompts_and_commands(world):
+    world.script = [{"text": "One."}, {"text": "Two.", "expect": "second\nline"}]
+    assert world.run(stdin="first\nsecond\\\nline\n/model\n/nonsense\n/exit\nnever\n") == 0
+    assert world.out.index("One.") < world.out.index("Two.") < world.out.index("scripted/")
+    assert "There is no command /nonsense" in world.out
+    assert "To resume this session: bradawl -r" in world.out
+
+
+def test_a_prompt_on_the_command_line_opens_the_talk(world):
+    world.script = [{"text": "One.", "expect": "fix it"}]
+    assert world.run("fix", "it") == 0
+    assert world.out.count("One.") == 1
+
+
+def test_clear_begins_a_new_session(world):
+    world.script = [{"text": "One."}, {"text": "Two."}]
+    assert world.run(stdin="a\n/clear\nb\n/status\n") == 0
+    assert world.out.count("To resume this session") == 2
+    assert "questions  before anything is changed" in world.out
+
+
+def test_a_resumed_talk_shows_where_it_was(world):
+    world.run("-p", "what is it?")
+    world.stdout = io.StringIO()
+    assert world.run("-c", stdin="") == 0
+    assert world.out.startswith("> what is it?\nDone.\n")
+
+
+def test_a_talk_in_which_nothing_was_said_has_nothing_to_resume(world):
+    assert world.run(stdin="") == 0
+    assert world.out == ""

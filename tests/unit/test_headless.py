@@ -1,0 +1,367 @@
+"""What is printed of a run: progress lines, results, and text made fit for a terminal."""
+
+import asyncio
+import io
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.app.headless import NobodyApprover, Progress, answer_text
+from bradawl.app.result import Meter, Result, exit_code
+from bradawl.app.tui.approve import TerminalApprover, parse_answer, question_text
+from bradawl.app.tui.clean import StreamCleaner, clean, escape
+from bradawl.app.tui.commands import Unknown, parse_command
+from bradawl.app.tui.painter import Painter
+from bradawl.app.tui.render import call_line, usage_text
+from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
+from bradawl.core.effects import UNKNOWN, Effects
+from bradawl.core.errors import Failure
+from bradawl.core.events import (
+    AssistantReplied,
+    CallPrepared,
+    Envelope,
+    Live,
+    ReplyWithdrawn,
+    RequestSent,
+    ToolFinished,
+)
+from bradawl.core.messages import Assistant, Origin, Text, ToolCall
+from bradawl.core.permissions import Request
+from bradawl.core.ports import Question
+from bradawl.core.usage import Usage
+
+ORIGIN = Origin("openai_chat", "openai", "m")
+
+
+def envelope(event, agent="main"):
+    return Envelope(0, None, 0, agent, event)
+
+
+def live(item, agent="main"):
+    return Live(agent, 0, item)
+
+
+def prepared(call_id, name="bash", raw='{"command": "python main.py"}'):
+    return envelope(CallPrepared(call_id, 1, name, raw, Effects()))
+
+
+def finished(call_id, outcome="ok", text=""):
+    return envelope(ToolFinished(call_id, outcome, (Text(text),)))
+
+
+def progress(*events, **options):
+    stream = io.StringIO()
+    shown = Progress(stream, **options)
+    for event in events:
+        shown.emit(event)
+    return stream.getvalue()
+
+
+def test_a_call_and_its_end_are_a_line_each():
+    assert progress(prepared("a"), finished("a")) == "> bash(python main.py)\n  ok\n"
+
+
+def test_an_error_shows_its_first_line():
+    text = "\n\n\x1b[31mNo such file\x1b[0m: x\nmore"
+    assert progress(prepared("a"), finished("a", "error", text)).endswith("  error: No such file: x\n")
+
+
+def test_ends_of_calls_that_overlap_say_whose_they_are():
+    shown = progress(prepared("a"), prepared("b", "look", "{}"), finished("a"), finished("b"))
+    assert shown == "> bash(python main.py)\n> look()\n  ok bash(python main.py)\n  ok\n"
+
+
+def test_a_call_that_never_could_run_is_named_too():
+    shown = progress(live(CallDelta(0, "a", "nosuch", "{")), finished("a", "error", "There is no tool nosuch."))
+    assert shown == "> nosuch()\n  error: There is no tool nosuch.\n"
+
+
+def test_no_line_is_longer_than_the_terminal():
+    raw = '{"command": "' + "x" * 500 + '"}'
+    shown = progress(prepared("a", raw=raw), prepared("b"), finished("a", "error", "y" * 500), width=40)
+    assert max(map(len, shown.splitlines())) == 40
+
+
+def test_retries_and_withdrawn_replies_are_told():
+    failure = Failure("server", "HTTP 500", retryable=True)
+    shown = progress(live(RetryScheduled(2, 1.5, failure)), envelope(ReplyWithdrawn(1, failure)))
+    assert shown.count("HTTP 500") == 2
+    assert "1.5 s" in shown
+
+
+def test_colour_is_only_for_those_who_want_it():
+    assert "\x1b[2m" in progress(prepared("a"), finished("a"), colour=True)
+    assert "\x1b" not in progress(prepared("a"), finished("a"))
+
+
+def test_a_closed_stream_is_written_to_no_more():
+    stream = io.StringIO()
+    shown = Progress(stream)
+    stream.close()
+    shown.emit(prepared("a"))
+    shown.emit(finished("a"))
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "line"),
+    [
+        ("bash", '{"timeout": 3, "command": "ls\\n-l"}', "bash(ls -l)"),
+        ("grep", '{"path": "src", "pattern": "x.*"}', "grep(x.*)"),
+        ("read_file", '{"file_paths": ["a", "b"]}', "read_file(a, b)"),
+        ("read_file", '{"file_path": "", "file_paths": ["a"]}', "read_file(a)"),
+        ("other", '{"n": 1, "what": "this"}', "other(this)"),
+        ("other", "", "other()"),
+        ("other", "{broken", "other({broken)"),
+        ("evil\x1b[2J", '{"command": "\\u001b]0;t\\u0007x"}', "evil(x)"),
+    ],
+)
+def test_a_call_is_named_by_what_it_is_about(name, raw, line):
+    assert call_line(name, raw) == line
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost", "text"),
+    [
+        (Usage(), None, "1 step"),
+        (Usage(), 0.0, "1 step"),
+        (Usage(1200, 30), None, "1 step, 1,200 tokens in, 30 out"),
+        (Usage(200, 30, cache_read=1000), 0.01, "1 step, 1,200 tokens in (1,000 cached), 30 out, $0.0100"),
+        (Usage(5, 1, source="estimated"), None, "1 step, about 5 tokens in, 1 out"),
+    ],
+)
+def test_a_cost_nobody_knows_is_never_zero(usage, cost, text):
+    assert usage_text(1, usage, cost) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [("", ""), (" \n", ""), ("a", "a\n"), ("a\n\n", "a\n"), ("  a", "  a\n"), ("\x1b[1ma\x07", "a\n")],
+)
+def test_an_answer_has_one_newline_at_its_end(text, printed):
+    assert answer_text(text) == printed
+
+
+# ------------------------------------------------------------------ clean text
+
+
+@pytest.mark.parametrize(
+    ("dirty", "shown"),
+    [
+        ("a\tb\nc", "a\tb\nc"),
+        ("a\r\nb", "a\nb"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07x", "x"),
+        ("\x1b]8;;http://e\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bP1$q\x1b\\x", "x"),
+        ("\x1b(Bx\x1b=y\x1bcz", "xyz"),
+        ("\x9b2Jx\x9d0;t\x9cy", "xy"),
+        ("\x1b]0;no end", "0;no end"),
+        ("\x1b", ""),
+        ("\x1b[", ""),
+        ("user\u202etxt.exe", "usertxt.exe"),
+        ("\ud800a", "a"),
+        ("grüße 漢字 👍", "grüße 漢字 👍"),
+    ],
+)
+def test_nothing_in_a_text_commands_the_terminal(dirty, shown):
+    assert clean(dirty) == shown
+
+
+@given(st.text(alphabet=st.sampled_from("ab\x1b[]P;m0\x07\\\n\x9b\x9c\x9d \u202e")))
+def test_a_cleaned_text_has_no_control_left_and_is_clean(text):
+    shown = clean(text)
+    assert not set(shown) & set("\x1b\x07\x9b\x9c\x9d\u202e")
+    assert clean(shown) == shown
+
+
+@given(st.lists(st.text(alphabet=st.sampled_from("ab\x1b[]P;m0\x07\\\n\x9b\x9c\x9d "), max_size=6)))
+def test_a_text_in_pieces_is_cleaned_like_the_whole(pieces):
+    cleaner = StreamCleaner()
+    assert "".join(map(cleaner.feed, pieces)) + cleaner.finish() == clean("".join(pieces))
+
+
+@given(st.text())
+def test_an_escaped_text_hides_nothing(text):
+    shown = escape(text)
+    assert len(shown) >= len(text)
+    assert all(character.isprintable() or character in "\n\t" for character in shown)
+
+
+# ------------------------------------------------------------------ asking
+
+
+@pytest.mark.parametrize(
+    ("typed", "allowed", "scope", "message"),
+    [
+        ("y", True, "once", ""),
+        (" YES ", True, "once", ""),
+        ("a", True, "session", ""),
+        ("n", False, "once", ""),
+        ("no, use git mv", False, "once", "use git mv"),
+    ],
+)
+def test_a_clear_answer_is_taken(typed, allowed, scope, message):
+    answer = parse_answer(typed)
+    assert answer is not None
+    assert (answer.allowed, answer.scope, answer.message, answer.by) == (allowed, scope, message, "user")
+
+
+@pytest.mark.parametrize("typed", ["", " ", "yn", "ye", "y but only once", "always sure", "ok", "1", "\x1b[A", "nope"])
+def test_an_unclear_answer_is_none(typed):
+    assert parse_answer(typed) is None
+
+
+def question(raw='{"command": "rm -rf x\\u202e\\nls"}', name="bash"):
+    return Question(ToolCall("a", name, raw), Request(name, "", UNKNOWN), "what it changes can't be told")
+
+
+def test_a_question_shows_the_whole_command_and_what_hides_in_it():
+    assert question_text(question()).splitlines()[1:] == ["    rm -rf x\\u202e", "    ls"]
+    assert "\\x1b[2J" in question_text(question('{"command": "\\u001b[2J", "timeout": 5}'))
+    assert "{broken" in question_text(question("{broken"))
+
+
+def ask(*typed):
+    lines = iter(typed)
+    shown: list[str] = []
+    cancelled: list[bool] = []
+
+    async def read(_: str) -> str:
+        line = next(lines)
+        if isinstance(line, BaseException):
+            raise line
+        return line
+
+    approver = TerminalApprover(shown.append, read, lambda: cancelled.append(True))
+    return asyncio.run(approver.ask(question())), shown, cancelled
+
+
+def test_an_unclear_answer_is_asked_again():
+    answer, shown, _ = ask("what?", "", "y")
+    assert answer.allowed
+    assert len(shown) == 3
+
+
+def test_ctrl_c_at_a_question_is_a_no_that_ends_the_turn():
+    answer, _, cancelled = ask(KeyboardInterrupt())
+    assert not answer.allowed
+    assert cancelled == [True]
+
+
+def test_a_closed_input_is_nobodys_no():
+    answer, _, cancelled = ask("hm", EOFError())
+    assert (answer.allowed, answer.by, cancelled) == (False, "nobody", [])
+
+
+def test_without_anybody_every_answer_is_no_and_says_what_to_do():
+    answer = asyncio.run(NobodyApprover().ask(question()))
+    assert (answer.allowed, answer.by) == (False, "nobody")
+    assert "--yolo" in answer.message
+
+
+# ------------------------------------------------------------------ commands, exit codes, measures
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("/help", "help"),
+        ("/QUIT ", "exit"),
+        ("/exit", "exit"),
+        ("/clear", "clear"),
+        ("/model", "model"),
+        ("/status", "status"),
+        ("fix /help", None),
+        ("/etc/hosts is wrong", None),
+        ("hello", None),
+    ],
+)
+def test_a_slash_begins_a_command_but_not_a_path(line, command):
+    assert parse_command(line) == command
+
+
+@pytest.mark.parametrize("line", ["/nonsense", "/", "/model gpt"])
+def test_an_unknown_command_is_answered(line):
+    assert isinstance(parse_command(line), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("reason", "retryable", "saved", "code"),
+    [
+        ("completed", False, True, 0),
+        ("completed", False, False, 74),
+        ("error", False, True, 1),
+        ("error", True, False, 75),
+        ("steps", False, True, 4),
+        ("budget", False, True, 4),
+        ("time", False, False, 4),
+        ("refused", False, True, 5),
+        ("cancelled", False, True, 143),
+        ("interrupted", False, True, 1),
+    ],
+)
+def test_the_exit_code_follows_from_the_reason(reason, retryable, saved, code):
+    failure = Failure("server", "x", retryable=retryable) if reason == "error" else None
+    assert exit_code(reason, failure, saved=saved, signal_code=143) == code
+
+
+def test_half_a_character_does_not_break_the_json():
+    assert '"a?"' in Result(subtype="success", is_error=False, result="a\ud800").to_json()
+
+
+def test_the_meter_counts_only_the_time_the_model_took():
+    times = iter([0.0, 1.0, 3.0, 10.0, 10.5, 20.0])
+    meter = Meter(lambda: next(times))
+    reply = AssistantReplied(1, Assistant((), ORIGIN), "end_turn", usage=Usage(5, 1), cost=None)
+    for event in (RequestSent(1, ""), reply, RequestSent(2, ""), reply):
+        meter.emit(envelope(event))
+    assert (meter.waited_ms(), meter.elapsed_ms()) == (2500, 20_000)
+    assert meter.by_model()["m"].input_tokens == 10
+    assert meter.by_model()["m"].cost_usd is None
+
+
+# ------------------------------------------------------------------ painting
+
+
+def painted(*items):
+    console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
+    console.answer = console.stdout.write
+    painter = Painter(console)
+    for item in items:
+        painter.emit(item)
+    return console.stdout.getvalue()
+
+
+def replied(text):
+    return envelope(AssistantReplied(1, Assistant((Text(text),), ORIGIN), "end_turn"))
+
+
+def test_text_is_painted_once_as_it_comes():
+    items = (
+        live(ThinkingDelta(0, "hm")),
+        live(TextDelta(1, "\n\nIt \x1b")),
+        live(TextDelta(1, "[1mis.")),
+        replied("It is."),
+    )
+    assert painted(*items) == "(thinking) hm\nIt is.\n"
+
+
+def test_text_that_was_never_streamed_is_painted_when_it_is_whole():
+    assert painted(envelope(RequestSent(1, "")), replied("Whole.")) == "Whole.\n"
+
+
+def test_text_of_another_agent_is_not_mixed_in():
+    assert painted(live(TextDelta(0, "inner"), "sub"), live(TextDelta(0, "outer")), replied("outer")) == "outer\n"
+
+
+def test_a_line_that_ended_is_not_ended_again():
+    assert painted(live(TextDelta(0, "Look.\n")), replied("Look.\n"), prepared("a")).startswith("Look.\n> bash")
+
+
+def test_the_diff_of_an_edit_is_shown():
+    raw = '{"file_path": "a.py", "old_string": "x", "new_string": "y"}'
+    diff = "Edited a.py: +1 -1\n-x\n+\x1b[2Jy"
+    shown = painted(prepared("a", "edit_file", raw), finished("a", "ok", diff))
+    assert shown.endswith("  ok\n    Edited a.py: +1 -1\n    -x\n    +y\n")

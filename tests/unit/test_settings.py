@@ -1,0 +1,386 @@
+"""Settings: which source wins, what a project may say, how a model chooses its provider."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bradawl.app.settings import HEADLESS_STEPS, Settings, load_settings
+from bradawl.app.sources import homes
+from bradawl.core.errors import SettingsError
+
+KEY = {"OPENAI_API_KEY": "sk-openai"}
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A home folder with nothing in it."""
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project folder with nothing in it."""
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+def load(home, project, options=None, **environ) -> Settings:
+    return load_settings(options or {}, {"HOME": str(home), **environ}, str(project))
+
+
+def write_user(home, text):
+    path = home / ".config" / "bradawl" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def write_project(project, text, name="config.toml"):
+    path = project / ".bradawl" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_the_strongest_source_wins(home, project):
+    write_user(home, 'model = "openai/user"\n')
+    seen = [load(home, project, **KEY).model]
+    write_project(project, 'model = "openai/project"\n')
+    seen.append(load(home, project, **KEY).model)
+    write_project(project, 'model = "openai/local"\n', "config.local.toml")
+    seen.append(load(home, project, **KEY).model)
+    seen.append(load(home, project, BRADAWL_MODEL="openai/variable", **KEY).model)
+    seen.append(load(home, project, {"model": "openai/flag"}, BRADAWL_MODEL="openai/variable", **KEY).model)
+    assert seen == ["user", "project", "local", "variable", "flag"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("model", "openai/x", "x"),
+        ("context_window", "128000", 128_000),
+        ("max_steps", "7", 7),
+        ("max_output_tokens", "1_000", 1000),
+        ("effort", "HIGH", "high"),
+        ("yolo", "yes", True),
+        ("yolo", "0", False),
+        ("base_url", "http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
+        ("output_format", "json", "json"),
+    ],
+)
+def test_every_setting_is_also_a_variable(home, project, name, text, value):
+    environ = {"BRADAWL_MODEL": "openai/m", **KEY, f"BRADAWL_{name.upper()}": text}
+    assert getattr(load(home, project, **environ), name) == value
+
+
+@pytest.mark.parametrize(
+    ("environ", "place"),
+    [
+        ({"BRADAWL_MAX_STEPS": "0"}, "BRADAWL_MAX_STEPS"),
+        ({"BRADAWL_MAX_STEPS": "-3"}, "BRADAWL_MAX_STEPS"),
+        ({"BRADAWL_MAX_STEPS": "many"}, "BRADAWL_MAX_STEPS"),
+        ({"BRADAWL_MAX_STEPS": "9" * 5000}, "BRADAWL_MAX_STEPS"),
+        ({"BRADAWL_CONTEXT_WINDOW": "1.5"}, "BRADAWL_CONTEXT_WINDOW"),
+        ({"BRADAWL_YOLO": "maybe"}, "BRADAWL_YOLO"),
+        ({"BRADAWL_EFFORT": "extreme"}, "BRADAWL_EFFORT"),
+        ({"BRADAWL_OUTPUT_FORMAT": "xml"}, "BRADAWL_OUTPUT_FORMAT"),
+        ({"BRADAWL_BASE_URL": "localhost:8000"}, "BRADAWL_BASE_URL"),
+        ({"BRADAWL_MODEL": "openai/"}, "BRADAWL_MODEL"),
+        ({"BRADAWL_CWD": "/does/not/exist"}, "BRADAWL_CWD"),
+    ],
+)
+def test_an_error_names_the_variable(home, project, environ, place):
+    with pytest.raises(SettingsError, match=place):
+        load(home, project, **{"BRADAWL_MODEL": "openai/m", **KEY, **environ})
+
+
+def test_an_error_names_the_flag(home, project):
+    with pytest.raises(SettingsError, match=r"--max-steps must be a whole number"):
+        load(home, project, {"model": "openai/m", "max_steps": "x"}, **KEY)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("max_steps = 'x'", r"config\.toml: max_steps must be a whole number"),
+        ("max_steps = true", r"config\.toml: max_steps must be a whole number"),
+        ("yolo = 3.5", r"config\.toml: yolo must be true or false"),
+        ("modle = 'x'", "`modle` is not a setting; did you mean `model`"),
+        ("api_key = 'sk-1'", "keys don't belong in a file"),
+        ("model = \n", r"config\.toml is not valid TOML: .*line 1"),
+        ("a = 1\nb = [", r"line 2"),
+        ("providers = 3", "providers must be a table"),
+        ("[providers.x]\nkey = 1", r"providers\.x\.key is not a setting"),
+        ("[providers.x]\napi_key = 'sk'", "api_key_env"),
+        ('[providers."a b"]\n', "may only have letters"),
+        ("[providers.x]\nbase_url = 'ftp://x'", r"providers\.x\.base_url must be an http"),
+    ],
+)
+def test_an_error_in_the_users_file_names_file_and_key(home, project, text, told):
+    write_user(home, text)
+    with pytest.raises(SettingsError, match=told):
+        load(home, project, {"model": "openai/m"}, **KEY)
+
+
+def test_a_model_in_a_file_must_be_a_text(home, project):
+    write_user(home, "model = 5")
+    with pytest.raises(SettingsError, match=r"config\.toml: model must be a text"):
+        load(home, project, **KEY)
+
+
+def test_a_file_that_is_not_text_is_refused_by_line(home, project):
+    write_user(home, "").write_bytes(b"model = 'a'\n# \xff\n")
+    with pytest.raises(SettingsError, match="not UTF-8, see line 2"):
+        load(home, project, **KEY)
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("base_url = 'http://evil.example'", "base_url"),
+        ("api_key = 'sk'", "api_key"),
+        ("yolo = true", "yolo"),
+        ("proxy = 'http://evil.example'", "proxy"),
+        ("ca_file = 'mine.pem'", "ca_file"),
+        ("[providers.openai]\nbase_url = 'http://evil.example'", "providers"),
+        ("modle = 'x'", "modle"),
+    ],
+)
+@pytest.mark.parametrize("name", ["config.toml", "config.local.toml"])
+def test_a_project_can_not_redirect_requests_or_switch_off_questions(home, project, name, line, key):
+    path = write_project(project, line, name)
+    settings = load(home, project, {"model": "openai/m"}, **KEY)
+    assert settings.base_url == "https://api.openai.com/v1"
+    assert not settings.yolo
+    assert settings.proxy is None
+    assert settings.ca_file is None
+    assert [w for w in settings.warnings if str(path) in w and f"`{key}`" in w]
+
+
+def test_a_project_can_not_send_a_key_to_another_providers_url(home, project):
+    write_user(home, 'model = "openai/mine"\n')
+    write_project(project, 'model = "groq/theirs"\n')
+    environ = {**KEY, "GROQ_API_KEY": "gsk", "BRADAWL_BASE_URL": "https://gateway.example/v1"}
+    settings = load(home, project, **environ)
+    assert (settings.provider, settings.model, settings.api_key) == ("openai", "mine", "sk-openai")
+    assert "groq" in settings.warnings[0]
+
+
+def test_a_project_can_not_put_a_script_in_the_models_place(home, project):
+    write_project(project, 'model = "scripted/evil.json"\n')
+    with pytest.raises(SettingsError, match="No model is chosen"):
+        load(home, project, **KEY)
+
+
+def test_a_projects_file_is_found_from_a_folder_below_but_not_above_the_checkout(home, project):
+    write_project(project, "max_steps = 3\n")
+    below = project / "src" / "deep"
+    below.mkdir(parents=True)
+    options = {"model": "openai/m"}
+    assert load(home, below, options, **KEY).max_steps is None
+    (project / ".git").mkdir()
+    assert load(home, below, options, **KEY).max_steps == 3
+
+
+def test_a_fifo_in_a_project_does_not_hang(home, project):
+    (project / ".bradawl").mkdir()
+    os.mkfifo(project / ".bradawl" / "config.toml")
+    settings = load(home, project, {"model": "openai/m"}, **KEY)
+    assert "regular file" in settings.warnings[0]
+
+
+def test_a_home_that_is_a_project_is_read_once_and_trusted(tmp_path):
+    home = tmp_path / ".bradawl"
+    home.mkdir()
+    (home / "config.toml").write_text("yolo = true\nmodel = 'openai/m'\n")
+    settings = load(tmp_path, tmp_path, BRADAWL_HOME=str(home), **KEY)
+    assert settings.yolo
+    assert settings.warnings == ()
+
+
+# ------------------------------------------------------------------ model and provider
+
+
+@pytest.mark.parametrize(
+    ("model", "environ", "provider", "sent"),
+    [
+        ("openrouter/anthropic/x", {"OPENROUTER_API_KEY": "k"}, "openrouter", "anthropic/x"),
+        ("openai/anthropic/x", KEY, "openai", "anthropic/x"),
+        ("meta/llama", KEY, "openai", "meta/llama"),
+        ("meta/llama", {"GROQ_API_KEY": "k"}, "groq", "meta/llama"),
+        ("x", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "openai", "x"),
+        ("x", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "GROQ_API_KEY": "k"}, "openai", "x"),
+        ("x", {"BRADAWL_BASE_URL": "http://127.0.0.1:1/v1"}, "openai", "x"),
+        ("gemini/x", {"GOOGLE_API_KEY": "k"}, "gemini", "x"),
+        ("ollama/qwen3:8b", {}, "ollama", "qwen3:8b"),
+        ("vllm/Qwen/Qwen3", {}, "vllm", "Qwen/Qwen3"),
+        ("/weights/x.gguf", {"OPENAI_BASE_URL": "http://127.0.0.1:1"}, "openai", "/weights/x.gguf"),
+    ],
+)
+def test_the_part_before_the_first_slash_chooses_a_known_provider(home, project, model, environ, provider, sent):
+    settings = load(home, project, {"model": model}, **environ)
+    assert (settings.provider, settings.model) == (provider, sent)
+
+
+def test_several_keys_without_a_provider_are_listed(home, project):
+    with pytest.raises(SettingsError, match=r"openai/MODEL, groq/MODEL"):
+        load(home, project, {"model": "x"}, GROQ_API_KEY="a", **KEY)
+
+
+@pytest.mark.parametrize("options", [{}, {"model": "x"}])
+def test_without_a_key_the_error_shows_how_to_begin(home, project, options):
+    with pytest.raises(SettingsError) as caught:
+        load(home, project, options)
+    assert [w for w in ("OPENAI", "OPENROUTER", "DEEPSEEK", "ollama") if w not in str(caught.value)] == []
+
+
+def test_without_a_model_the_error_names_the_providers_with_a_key(home, project):
+    with pytest.raises(SettingsError, match=r"-m deepseek/MODEL.*no default|no default.*-m deepseek/MODEL"):
+        load(home, project, DEEPSEEK_API_KEY="k")
+
+
+def test_a_missing_key_is_named(home, project):
+    with pytest.raises(SettingsError, match="set ZAI_API_KEY"):
+        load(home, project, {"model": "zai/glm"}, **KEY)
+
+
+def test_a_key_is_sent_to_its_own_provider_alone(home, project):
+    settings = load(home, project, {"model": "groq/x", "base_url": "http://127.0.0.1:9/v1"}, **KEY)
+    assert settings.api_key == ""
+
+
+def test_a_key_with_hidden_characters_is_refused_by_name(home, project):
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY has characters") as caught:
+        load(home, project, {"model": "openai/x"}, OPENAI_API_KEY="sk-\u200bsecret")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_key_is_freed_from_the_newline_of_its_file(home, project):
+    assert load(home, project, {"model": "openai/x"}, OPENAI_API_KEY="sk-1\n").api_key == "sk-1"
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "user", "url"),
+    [
+        ({}, {}, "", "https://api.openai.com/v1"),
+        ({}, {}, "base_url = 'https://a.example/v1'", "https://a.example/v1"),
+        ({}, {}, "[providers.openai]\nbase_url = 'https://b.example/v1'", "https://b.example/v1"),
+        ({}, {"OPENAI_BASE_URL": "https://c.example"}, "base_url = 'https://a.example/v1'", "https://c.example"),
+        (
+            {},
+            {"OPENAI_BASE_URL": "https://c.example", "BRADAWL_BASE_URL": "https://d.example"},
+            "",
+            "https://d.example",
+        ),
+        ({"base_url": "https://e.example"}, {"BRADAWL_BASE_URL": "https://d.example"}, "", "https://e.example"),
+        ({"base_url": "https://e.example/v1/"}, {}, "", "https://e.example/v1"),
+    ],
+)
+def test_the_base_url_comes_from_the_strongest_source(home, project, options, environ, user, url):
+    write_user(home, user)
+    assert load(home, project, {"model": "openai/x", **options}, **KEY, **environ).base_url == url
+
+
+def test_a_provider_of_the_users_own_is_known_by_its_name(home, project):
+    write_user(home, "[providers.acme]\nbase_url = 'https://acme.example/v1'\napi_key_env = 'ACME_TOKEN'\n")
+    settings = load(home, project, {"model": "acme/a/b"}, **{"ACME_TOKEN": "t"})
+    assert (settings.provider, settings.model, settings.api_key) == ("acme", "a/b", "t")
+    with pytest.raises(SettingsError, match="set ACME_TOKEN"):
+        load(home, project, {"model": "acme/a/b"})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000/v1",
+        "api.example.com",
+        "ftp://x.example",
+        "http://",
+        "https://user:secret@x.example/v1",
+        "https://x.example:port/v1",
+        "https://x.example:99999/v1",
+        "https://[::1/v1",
+        "https://x.example/v1?key=1",
+        "https://x.example/a b",
+        "https://x.example/\u202e",
+        "  ",
+    ],
+)
+def test_a_base_url_that_can_not_work_is_refused(home, project, url):
+    with pytest.raises(SettingsError, match="--base-url") as caught:
+        load(home, project, {"model": "openai/x", "base_url": url}, **KEY)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_base_url_that_goes_too_far_is_shortened_with_a_note(home, project):
+    options = {"model": "openai/x", "base_url": "https://x.example/v1/chat/completions/"}
+    settings = load(home, project, options, **KEY)
+    assert settings.base_url == "https://x.example/v1"
+    assert "/chat/completions" in settings.warnings[0]
+
+
+def test_a_key_over_plain_http_to_another_machine_is_warned_about(home, project):
+    options = {"model": "openai/x", "base_url": "http://x.example/v1"}
+    assert "unencrypted" in load(home, project, options, **KEY).warnings[0]
+    assert load(home, project, {**options, "base_url": "http://[::1]:8/v1"}, **KEY).warnings == ()
+
+
+def test_azure_needs_a_url_of_its_own(home, project):
+    with pytest.raises(SettingsError, match="AZURE_BASE_URL"):
+        load(home, project, {"model": "azure/x"}, AZURE_API_KEY="k")
+
+
+# ------------------------------------------------------------------ the rest
+
+
+def test_repr_hides_what_is_secret(home, project):
+    settings = load(home, project, {"model": "openai/x"}, HTTPS_PROXY="http://u:hush@p.example", **KEY)
+    assert settings.proxy == "http://u:hush@p.example"
+    assert "sk-openai" not in repr(settings)
+    assert "hush" not in repr(settings)
+
+
+def test_steps_are_limited_only_when_nobody_watches(home, project):
+    options = {"model": "openai/x"}
+    assert load(home, project, options, **KEY).max_steps is None
+    assert load(home, project, {**options, "headless": True}, **KEY).max_steps == HEADLESS_STEPS
+    assert load(home, project, {**options, "headless": True, "max_steps": "9"}, **KEY).max_steps == 9
+
+
+def test_a_script_is_found_from_the_working_directory(home, project):
+    settings = load(home, project.parent, {"model": "scripted/a/b.json", "cwd": str(project)}, **KEY)
+    assert settings.model == str(project / "a" / "b.json")
+    assert (settings.base_url, settings.api_key, settings.cwd) == ("", "", str(project))
+
+
+@pytest.mark.parametrize(
+    ("environ", "config", "data"),
+    [
+        ({"HOME": "/h"}, "/h/.config/bradawl", "/h/.local/share/bradawl"),
+        ({"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"}, "/c/bradawl", "/d/bradawl"),
+        ({"HOME": "/h", "XDG_CONFIG_HOME": "c", "XDG_DATA_HOME": ""}, "/h/.config/bradawl", "/h/.local/share/bradawl"),
+        ({"HOME": "/h", "BRADAWL_HOME": "/b"}, "/b", "/b"),
+        ({"HOME": "/h", "BRADAWL_HOME": "~/b"}, "/h/b", "/h/b"),
+        ({"HOME": "/h", "BRADAWL_HOME": "b"}, "/cwd/b", "/cwd/b"),
+    ],
+)
+def test_homes_follow_the_environment(environ, config, data):
+    found = homes(environ, "/cwd")
+    assert (found.config, found.data) == (config, data)
+
+
+def test_a_missing_home_is_looked_up(project):
+    settings = load_settings({"model": "openai/x"}, dict(KEY), str(project))
+    assert Path(settings.home).is_absolute()
+
+
+def test_a_ca_file_must_be_there(home, project, tmp_path):
+    options = {"model": "openai/x"}
+    with pytest.raises(SettingsError, match="SSL_CERT_FILE names a file that is not there"):
+        load(home, project, options, SSL_CERT_FILE="/no/such.pem", **KEY)
+    (tmp_path / "ca.pem").touch()
+    assert load(home, project, options, SSL_CERT_FILE=str(tmp_path / "ca.pem"), **KEY).ca_file == str(
+        tmp_path / "ca.pem"
+    )

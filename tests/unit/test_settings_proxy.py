@@ -1,0 +1,66 @@
+"""Proxies: which variable counts, and which hosts are reached directly."""
+
+import pytest
+
+from bradawl.app.proxy import is_exempt, proxy_for
+from bradawl.core.errors import SettingsError
+
+URL = "https://api.example.com/v1"
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "proxy"),
+    [
+        (URL, {}, None),
+        (URL, {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
+        (URL, {"https_proxy": "http://low:1", "HTTPS_PROXY": "http://up:1"}, "http://low:1"),
+        (URL, {"HTTP_PROXY": "http://p:1"}, None),
+        ("http://api.example.com/v1", {"HTTP_PROXY": "p:1"}, "http://p:1"),
+        (URL, {"ALL_PROXY": "http://p:1"}, "http://p:1"),
+        (URL, {"ALL_PROXY": "http://all:1", "HTTPS_PROXY": "http://p:1"}, "http://p:1"),
+        (URL, {"HTTPS_PROXY": "  "}, None),
+        (URL, {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "example.com"}, None),
+        ("http://127.0.0.1:8/v1", {"ALL_PROXY": "http://p:1"}, None),
+        ("http://localhost:8/v1", {"ALL_PROXY": "http://p:1"}, None),
+        ("http://[::1]:8/v1", {"ALL_PROXY": "http://p:1"}, None),
+    ],
+)
+def test_the_proxy_follows_from_scheme_and_host(url, environ, proxy):
+    assert proxy_for(url, environ) == proxy
+
+
+def test_a_chosen_proxy_wins_but_not_over_no_proxy():
+    assert proxy_for(URL, {"HTTPS_PROXY": "http://p:1"}, "http://mine:2", "BRADAWL_PROXY") == "http://mine:2"
+    assert proxy_for(URL, {"NO_PROXY": "*"}, "http://mine:2", "BRADAWL_PROXY") is None
+
+
+@pytest.mark.parametrize("text", ["socks5://p:1", "http://", "http://p:port", "http://[::1"])
+def test_a_proxy_that_can_not_work_is_refused_by_its_variable(text):
+    with pytest.raises(SettingsError, match="HTTPS_PROXY"):
+        proxy_for(URL, {"HTTPS_PROXY": text})
+
+
+@pytest.mark.parametrize(
+    ("url", "no_proxy", "exempt"),
+    [
+        (URL, "", False),
+        (URL, "*", True),
+        (URL, "api.example.com", True),
+        (URL, "example.com", True),
+        (URL, ".example.com", True),
+        (URL, "*.example.com", True),
+        (URL, "a.b, EXAMPLE.com", True),
+        (URL, "ample.com", False),
+        (URL, "example.com:443", True),
+        (URL, "example.com:80", False),
+        ("http://10.1.2.3/v1", "10.0.0.0/8", True),
+        ("http://11.1.2.3/v1", "10.0.0.0/8", False),
+        (URL, "10.0.0.0/8", False),
+        ("http://10.1.2.3:8080/v1", "10.1.2.3", True),
+        ("http://[fd00::1]:80/v1", "[fd00::1]", True),
+        ("http://[fd00::1]:80/v1", "fd00::1", True),
+        (URL, ",, ,", False),
+    ],
+)
+def test_no_proxy_names_hosts_domains_and_networks(url, no_proxy, exempt):
+    assert is_exempt(url, no_proxy) is exempt

@@ -1,0 +1,114 @@
+"""Feeds recorded streams to a codec and says what came out, in the samples' own words."""
+
+import itertools
+import json
+from pathlib import Path
+
+import msgspec
+
+from bradawl.core.arguments import parse_arguments
+from bradawl.core.assembler import Assembler
+from bradawl.core.deltas import Delta, ReplyEnded, StreamFailed
+from bradawl.core.messages import Origin, Part, Refusal, Text, Thinking, ToolCall
+from bradawl.providers.codec import Codec
+from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.providers.sse import SseDecoder
+
+SAMPLES = Path(__file__).parent / "samples"
+ORIGIN = Origin("openai_chat", "demo", "demo-model")
+
+
+def numbered_ids():
+    """Ids that differ from each other and from none of a test's own."""
+    count = itertools.count(1)
+    return lambda: f"call_generated{next(count)}"
+
+
+def chat() -> OpenAIChat:
+    return OpenAIChat(new_id=numbered_ids(), now_s=lambda: 1_790_000_000.0)
+
+
+def decode(codec: Codec, chunks) -> list[Delta]:
+    """All deltas of a stream that ends cleanly after these chunks."""
+    sse, reply = SseDecoder(), codec.decoder()
+    deltas: list[Delta] = []
+    for chunk in chunks:
+        for event in sse.feed(chunk):
+            deltas.extend(reply.feed(event))
+    for event in sse.close():
+        deltas.extend(reply.feed(event))
+    deltas.extend(reply.finish())
+    return deltas
+
+
+def stream_of(*events: object, done: bool = True) -> bytes:
+    """Events as a server writes them."""
+    lines = [f"data: {json.dumps(event)}\n\n" for event in events]
+    return "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode()
+
+
+def chunk(finish: str | None = None, **delta: object) -> dict[str, object]:
+    """One `chat.completion.chunk`."""
+    return {
+        "id": "r1",
+        "model": "demo-model",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }
+
+
+def call(arguments: object = "", **fields: object) -> dict[str, object]:
+    """One entry of `tool_calls`; `name` goes where it belongs."""
+    function = {"arguments": arguments}
+    if "name" in fields:
+        function["name"] = fields.pop("name")
+    return {**fields, "function": function}
+
+
+def outcome(deltas: list[Delta]) -> dict[str, object]:
+    """What a list of deltas amounts to, in the format of the samples' `expect`."""
+    assembler = Assembler(ORIGIN)
+    for delta in deltas:
+        assembler.feed(delta)
+    ends = [delta for delta in deltas if isinstance(delta, ReplyEnded | StreamFailed)]
+    assert len(ends) == 1
+    assert ends[0] is deltas[-1]
+    usage, failure = assembler.usage, assembler.failure
+    return {
+        "parts": [_part(part) for part in assembler.reply().parts],
+        "stop_reason": assembler.stop,
+        "raw_stop": ends[0].raw_stop,
+        "usage": usage
+        and {name: getattr(usage, name) for name in ("input", "output", "cache_read", "cache_write", "reasoning")},
+        "complete": assembler.has_ended,
+        "error": failure
+        and {
+            "kind": failure.kind,
+            "retryable": failure.retryable,
+            "code": failure.code,
+            "message": failure.message,
+            "status": failure.status,
+            "retry_after": failure.retry_after_s,
+        },
+        "warnings": list(assembler.warnings),
+        "id": assembler.response_id,
+        "model": assembler.model,
+    }
+
+
+def _part(part: Part) -> dict[str, object]:
+    match part:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Refusal(text):
+            return {"type": "refusal", "text": text}
+        case Thinking(text):
+            shown: dict[str, object] = {"type": "thinking", "text": text}
+        case ToolCall(id=call_id, name=name, raw_arguments=raw, status=status):
+            args, _ = parse_arguments(raw, cut=status == "truncated")
+            shown = {"type": "tool_call", "id": call_id, "name": name, "raw_args": raw, "args": args}
+            shown["args_status"] = status
+        case _:
+            raise AssertionError(part)
+    if part.provider_data:
+        shown["provider_data"] = msgspec.json.decode(part.provider_data)
+    return shown

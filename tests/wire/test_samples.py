@@ -1,0 +1,57 @@
+"""Every recorded stream, however its bytes are cut, means what the sample says."""
+
+import itertools
+import json
+import random
+
+import pytest
+
+from wire.replay import SAMPLES, chat, decode, outcome
+
+NAMES = sorted(path.stem for path in SAMPLES.glob("*.json"))
+
+
+def _load(name: str) -> tuple[bytes, dict[str, object], list[int]]:
+    sample = json.loads((SAMPLES / f"{name}.json").read_text("utf-8"))
+    expect = sample["expect"]
+    expect["id"] = None if expect["id"] is None else str(expect["id"])
+    return (SAMPLES / f"{name}.sse").read_bytes(), expect, sample["feed"].get("split_at", [])
+
+
+def _cut(data: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(places), len(data)]
+    return [data[start:end] for start, end in itertools.pairwise(edges)]
+
+
+def _check(name: str, places: list[int] | None = None) -> None:
+    data, expect, split_at = _load(name)
+    expected = [dict(part) for part in expect["parts"]]
+    seen = outcome(decode(chat(), _cut(data, split_at if places is None else places)))
+    for part, wanted in zip(seen["parts"], expected, strict=False):
+        if wanted.get("id") == "@generated":
+            assert part["id"].startswith("call_")
+            wanted["id"] = part["id"]
+    assert seen == {**expect, "parts": expected}
+
+
+def test_the_samples_are_there():
+    assert len(NAMES) >= 30
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sample_decodes_to_what_it_says(name):
+    _check(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sample_fed_byte_by_byte_gives_the_same(name):
+    size = len(_load(name)[0])
+    _check(name, list(range(1, size)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sample_cut_anywhere_gives_the_same(name):
+    size = len(_load(name)[0])
+    dice = random.Random(name)  # noqa: S311  cuts need not be secret
+    for _ in range(20):
+        _check(name, sorted(dice.sample(range(1, size), min(size - 1, dice.randint(1, 12)))))
