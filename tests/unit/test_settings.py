@@ -170,8 +170,9 @@ def test_a_project_can_not_send_a_key_to_another_providers_url(home, project):
 
 def test_a_project_can_not_put_a_script_in_the_models_place(home, project):
     write_project(project, 'model = "scripted/evil.json"\n')
-    with pytest.raises(SettingsError, match="No model is chosen"):
-        load(home, project, **KEY)
+    settings = load(home, project, **KEY)
+    assert (settings.provider, settings.model) == ("openai", "gpt-5.5")
+    assert "script" in settings.warnings[0]
 
 
 def test_a_projects_file_is_found_from_a_folder_below_but_not_above_the_checkout(home, project):
@@ -236,9 +237,19 @@ def test_without_a_key_the_error_shows_how_to_begin(home, project, options):
     assert [w for w in ("OPENAI", "OPENROUTER", "DEEPSEEK", "ollama") if w not in str(caught.value)] == []
 
 
-def test_without_a_model_the_error_names_the_providers_with_a_key(home, project):
-    with pytest.raises(SettingsError, match=r"-m deepseek/MODEL.*no default|no default.*-m deepseek/MODEL"):
-        load(home, project, DEEPSEEK_API_KEY="k")
+def test_without_a_model_the_provider_with_a_key_answers_with_its_default(home, project):
+    settings = load(home, project, DEEPSEEK_API_KEY="k")
+    assert (settings.provider, settings.model) == ("deepseek", "deepseek-chat")
+
+
+def test_without_a_model_a_base_url_means_openais_default(home, project):
+    settings = load(home, project, OPENAI_BASE_URL="http://127.0.0.1:9/v1", GROQ_API_KEY="g")
+    assert (settings.provider, settings.model, settings.api_key) == ("openai", "gpt-5.5", "")
+
+
+def test_a_provider_without_a_default_model_asks_for_one(home, project):
+    with pytest.raises(SettingsError, match="openrouter has no default: use `-m openrouter/MODEL`"):
+        load(home, project, OPENROUTER_API_KEY="k")
 
 
 def test_a_missing_key_is_named(home, project):

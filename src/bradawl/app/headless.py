@@ -17,6 +17,7 @@ from bradawl.app.tui.render import (
     retry_line,
     usage_text,
 )
+from bradawl.app.window import WindowWatch
 from bradawl.core.deltas import CallDelta, RetryScheduled
 from bradawl.core.events import (
     CallPrepared,
@@ -142,6 +143,7 @@ async def run_headless(
     interrupts: Interrupts,
     *,
     as_json: bool = False,
+    watch: WindowWatch | None = None,
 ) -> int:
     """Run one prompt, print its answer, and give back the exit code. Raises `SessionError`.
 
@@ -163,6 +165,8 @@ async def run_headless(
         finally:
             interrupts.target = None
         _tell(progress, tuple(notice for notice in session.notices if notice not in told))
+        if watch is not None and (warning := await watch.look(session.state)) is not None:
+            _tell(progress, (warning,))
     code = exit_code(turn.reason, turn.failure, saved=turn.saved, signal_code=interrupts.exit_code)
     errors = _errors(turn, code)
     if as_json:

@@ -13,6 +13,7 @@ from bradawl.app.result import CANCELLED, ERROR, NOT_SAVED, TRY_AGAIN, USAGE, ex
 from bradawl.app.settings import Settings, load_settings
 from bradawl.app.sources import homes
 from bradawl.app.tui.render import one_line
+from bradawl.app.window import LONG_TOKENS, WindowWatch
 from bradawl.core.errors import BradawlError, ModelFailed, SessionBusy, SessionNotFound, SettingsError
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ async def _headless(
             agent = build(settings, NobodyApprover())
             try:
                 session_id = chosen_session(agent, options)
-                return await run_headless(agent, prompt, session_id, console, interrupts, as_json=as_json)
+                watch = WindowWatch(agent.model, is_local=settings.is_local, from_tokens=LONG_TOKENS)
+                return await run_headless(agent, prompt, session_id, console, interrupts, as_json=as_json, watch=watch)
             finally:
                 await agent.aclose()
         except asyncio.CancelledError:

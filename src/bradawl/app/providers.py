@@ -21,6 +21,8 @@ class Provider(msgspec.Struct, frozen=True):
     key_names: tuple[str, ...] = ()
     """Environment variables that may hold its key, the first that is set counts."""
     needs_key: bool = True
+    default_model: str = ""
+    """What answers when nobody names a model; empty where no choice would be sensible."""
 
     @property
     def base_url_name(self) -> str:
@@ -36,9 +38,9 @@ def _variable(name: str) -> str:
     return name.upper().replace("-", "_")
 
 
-def provider(name: str, base_url: str = "", *also: str, needs_key: bool = True) -> Provider:
+def provider(name: str, base_url: str = "", *also: str, needs_key: bool = True, default_model: str = "") -> Provider:
     """A provider with the key variable that follows from its name, and further ones."""
-    return Provider(name, base_url, (f"{_variable(name)}_API_KEY", *also), needs_key)
+    return Provider(name, base_url, (f"{_variable(name)}_API_KEY", *also), needs_key, default_model)
 
 
 def _local(name: str, port: int) -> Provider:
@@ -46,9 +48,9 @@ def _local(name: str, port: int) -> Provider:
 
 
 _KNOWN: Final = (
-    provider("openai", "https://api.openai.com/v1"),
+    provider("openai", "https://api.openai.com/v1", default_model="gpt-5.5"),
     provider("openrouter", "https://openrouter.ai/api/v1"),
-    provider("deepseek", "https://api.deepseek.com"),
+    provider("deepseek", "https://api.deepseek.com", default_model="deepseek-chat"),
     provider("moonshot", "https://api.moonshot.ai/v1"),
     provider("zai", "https://api.z.ai/api/paas/v4"),
     provider("dashscope", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"),

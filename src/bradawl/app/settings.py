@@ -9,7 +9,6 @@ import msgspec
 from bradawl.app.providers import (
     PROVIDERS,
     SCRIPTED,
-    SET_UP,
     Provider,
     check_base_url,
     check_http_url,
@@ -61,6 +60,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The variables bradawl was started with, all of them."""
     warnings: tuple[str, ...] = ()
     """What the user should know about these settings."""
+
+    @property
+    def is_local(self) -> bool:
+        """True when the model is served on this machine."""
+        return bool(self.base_url) and is_loopback(self.base_url)
 
     def __repr__(self) -> str:
         hidden = {"api_key": "***", "environment": "...", "proxy": "..."}
@@ -192,13 +196,16 @@ def _model(sources: _Sources, providers: Mapping[str, Provider], environ: Mappin
     if found and found.kind == "project" and (why := _not_from_a_project(found, sources, providers)):
         sources.warnings.append(f"{found.place} is ignored: {why}. Choose it yourself with `-m`.")
         found = sources.without_project().find("model")
+    has_base_url = sources.find("base_url") is not None
     if found is None:
-        raise SettingsError(_no_model(providers, environ))
+        chosen = providers[default_provider(providers, environ, has_base_url=has_base_url)]
+        if not chosen.default_model:
+            raise SettingsError(_no_model(chosen))
+        return chosen, chosen.default_model
     text = _text(found.value, found.place)
     name, model = split_model(text, providers)
     if not model:
         raise SettingsError(f"{found.place} names no model: {text!r}; it should be [PROVIDER/]MODEL.")
-    has_base_url = sources.find("base_url") is not None
     return providers[name or default_provider(providers, environ, has_base_url=has_base_url)], model
 
 
@@ -213,13 +220,10 @@ def _not_from_a_project(found: _Found, sources: _Sources, providers: Mapping[str
     return ""
 
 
-def _no_model(providers: Mapping[str, Provider], environ: Mapping[str, str]) -> str:
-    ready = [name for name, one in providers.items() if one.key(environ)]
-    if not ready:
-        return f"No model is chosen: use `-m [PROVIDER/]MODEL`, BRADAWL_MODEL, or `model` in config.toml. {SET_UP}"
+def _no_model(chosen: Provider) -> str:
     return (
-        f"No model is chosen, and there is no default: use `-m {ready[0]}/MODEL`, BRADAWL_MODEL, or `model` in "
-        f"config.toml. Providers with a key: {', '.join(ready)}."
+        f"No model is chosen, and {chosen.name} has no default: use `-m {chosen.name}/MODEL`, BRADAWL_MODEL, "
+        "or `model` in config.toml."
     )
 
 

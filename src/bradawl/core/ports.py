@@ -52,6 +52,14 @@ class ModelInfo(msgspec.Struct, frozen=True):
     price: Price | None = None
 
 
+class Window(msgspec.Struct, frozen=True):
+    """How many tokens fit into a model, and who says so."""
+
+    tokens: int
+    source: Literal["settings", "server", "assumed"]
+    """What is only assumed is for warnings, never a reason to shorten a conversation."""
+
+
 class ModelSession(Protocol):
     """One conversation with a model. Messages are encoded once, when they are appended."""
 
@@ -81,6 +89,10 @@ class Model(Protocol):
 
     def open(self, prefix: Prefix) -> ModelSession:
         """Begin a conversation."""
+        ...
+
+    async def window(self) -> Window:
+        """Its context window; a server on this machine may be asked, once, for a second at most."""
         ...
 
     async def aclose(self) -> None:

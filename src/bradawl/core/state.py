@@ -30,6 +30,8 @@ class SessionState:
         """Number of the last step."""
         self.replies = 0
         self.usage = Usage()
+        self.context_tokens = 0
+        """Tokens of the last request and its reply, as far as they were reported."""
         self.cost: float | None = 0.0
         """US dollars so far; None as soon as one reply could not be priced."""
 
@@ -47,6 +49,8 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             state.replies += 1
             state.usage += usage or Usage(source="estimated")
             state.cost = add_costs(state.cost, cost)
+            if usage is not None:
+                state.context_tokens = usage.prompt + usage.output
         case StateChanged(Cwd(path)):
             state.cwd = path
         case StateChanged(FileSeen(path, sha256)):

@@ -19,7 +19,7 @@ from bradawl.core.deltas import (
 from bradawl.core.errors import Failure
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Message
-from bradawl.core.ports import Clock, Http, HttpError, HttpRequest, HttpResponse, Ids, ModelInfo, Prefix
+from bradawl.core.ports import Clock, Http, HttpError, HttpRequest, HttpResponse, Ids, ModelInfo, Prefix, Window
 from bradawl.core.retry import RetryBudget, next_delay
 from bradawl.providers.advice import advise, failure_of_exchange, unsendable, web_page
 from bradawl.providers.codec import Codec, Endpoint, ReplyDecoder, RequestEncoder
@@ -33,6 +33,8 @@ _DRAIN_LIMIT = 64 * 1024
 _DRAIN_TIMEOUT_S = 0.25
 _EMPTY_RETRIES = 2
 _EMPTY_ON_PURPOSE = frozenset({"content_filter", "refusal", "max_tokens", "context_overflow", "pause"})
+_REMOTE_WINDOW = 128_000
+_LOCAL_WINDOW = 32_000
 _IDLE_TIMEOUT_S = 120.0
 _LOCAL_IDLE_TIMEOUT_S = 600.0
 """Local servers load a model at its first request, which can take minutes of silence."""
@@ -48,6 +50,7 @@ class HttpModel:
         self._clock = clock
         self._ids = ids
         self._info = info
+        self._window: Window | None = None
         self._idle_timeout_s = _LOCAL_IDLE_TIMEOUT_S if is_loopback(endpoint.base_url) else _IDLE_TIMEOUT_S
 
     @property
@@ -58,6 +61,22 @@ class HttpModel:
     def open(self, prefix: Prefix) -> "HttpModelSession":
         """Begin a conversation."""
         return HttpModelSession(self, self._codec.encoder(prefix, self._info.origin))
+
+    async def window(self) -> Window:
+        """As set, else as a server on this machine says, else a common size; asked once."""
+        if self._window is None:
+            self._window = await self._find_window()
+        return self._window
+
+    async def _find_window(self) -> Window:
+        if self._info.context_window is not None:
+            return Window(self._info.context_window, "settings")
+        if not is_loopback(self._endpoint.base_url):
+            return Window(_REMOTE_WINDOW, "assumed")
+        from bradawl.providers.local import running_context
+
+        running = await running_context(self._http, self._endpoint.base_url, self._endpoint.model)
+        return Window(_LOCAL_WINDOW, "assumed") if running is None else Window(running, "server")
 
     async def aclose(self) -> None:
         """Close connections; safe to call twice."""

@@ -32,15 +32,13 @@ async def running_context(http: Http, base_url: str, model: str) -> int | None:
         ("/api/v0/models", _of_lm_studio_v0),
         ("/api/ps", _of_ollama),
     )
-    answers: list[asyncio.Task[int | None]] = []
     with suppress(TimeoutError):
-        async with asyncio.timeout(_LIMIT_S), asyncio.TaskGroup() as group:
-            answers.extend(group.create_task(_ask(http, root + path, read, model)) for path, read in probes)
-    return next((task.result() for task in answers if _has_answer(task)), None)
-
-
-def _has_answer(task: "asyncio.Task[int | None]") -> bool:
-    return task.done() and not task.cancelled() and task.result() is not None
+        async with asyncio.timeout(_LIMIT_S):
+            # One after the other: a second connection would cost more than the few answers.
+            for path, read in probes:
+                if (tokens := await _ask(http, root + path, read, model)) is not None:
+                    return tokens
+    return None
 
 
 async def _ask(http: Http, url: str, read: _Reader, model: str) -> int | None:

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 
 import msgspec
@@ -23,7 +23,7 @@ from bradawl.core.deltas import (
 from bradawl.core.errors import Failure, FailureKind
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Message, Origin, Refusal, Text, Thinking, ToolCall, User, text_of
-from bradawl.core.ports import Clock, ModelInfo, Prefix
+from bradawl.core.ports import Clock, ModelInfo, Prefix, Window
 from bradawl.core.retry import RetryBudget
 from bradawl.core.usage import Price, Usage
 from bradawl.testing.script import (
@@ -112,6 +112,11 @@ class ScriptedModel:
         cursor = Cursor(self._script) if self._per_session else self._cursor
         return ScriptedSession(self, prefix, cursor, self._clock)
 
+    async def window(self) -> Window:
+        """As given, else a common size."""
+        given = self._info.context_window
+        return Window(128_000, "assumed") if given is None else Window(given, "settings")
+
     async def aclose(self) -> None:
         """Nothing to close."""
 
@@ -135,7 +140,7 @@ class ScriptedSession:
         """sha256 over prefix and messages so far."""
         return self._hash.hexdigest()
 
-    async def stream(self, params: RequestParams, budget: RetryBudget) -> AsyncIterator[Delta]:
+    async def stream(self, params: RequestParams, budget: RetryBudget) -> AsyncGenerator[Delta, None]:
         """The script's next answer. Nothing is tried again, whatever `budget` allows."""
         _ = budget
         self._model.requests.append(tuple(self._messages))

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from bradawl import __version__
 from bradawl.app.console import Console
@@ -14,6 +14,7 @@ from bradawl.app.tui.commands import HELP, Command, Unknown, parse_command
 from bradawl.app.tui.lines import LineReader, reader_for
 from bradawl.app.tui.painter import Painter
 from bradawl.app.tui.render import cut, failure_text, one_line, usage_text
+from bradawl.app.window import WindowWatch
 from bradawl.core.errors import SessionError
 from bradawl.core.messages import Assistant, Message, User, text_of
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _IMPATIENT = 3
 """Ctrl+C this often during one turn leaves at once, if ending the turn does not work."""
 _RECALLED_LINES = 12
+_SAID_BY: Final = {"settings": "as set", "server": "says the server", "assumed": "assumed"}
 
 
 async def run_repl(
@@ -61,9 +63,11 @@ class Repl:
         self._session: Session | None = None
         self._is_running = False
         self._interrupts = 0
+        self._watch: WindowWatch | None = None
 
     async def converse(self, agent: "Agent", session_id: str | None, prompt: str) -> None:
         """Sessions one after the other until the user leaves. Raises `SessionError`."""
+        self._watch = WindowWatch(agent.model, is_local=self.settings.is_local, from_tokens=1)
         self._greet()
         while True:
             async with agent.open(session_id) as session:
@@ -108,8 +112,10 @@ class Repl:
                     return "exit"
                 case "clear":
                     return "clear"
+                case "status":
+                    self.painter.line(await self._status(session))
                 case command:
-                    self._obey(command, session)
+                    self._obey(command)
 
     async def _next_prompt(self) -> str | None:
         """What to do next; None to leave."""
@@ -141,6 +147,8 @@ class Repl:
             self._is_running = False
         self._tell(tuple(notice for notice in session.notices if notice not in told))
         self._close(turn)
+        if self._watch is not None and (warning := await self._watch.look(session.state)) is not None:
+            self._tell((warning,))
 
     def _close(self, turn: "TurnResult") -> None:
         match turn.reason:
@@ -160,29 +168,29 @@ class Repl:
 
     # -------------------------------------------------------------- words of our own
 
-    def _obey(self, command: Command | Unknown, session: "Session") -> None:
+    def _obey(self, command: Command | Unknown) -> None:
         match command:
             case Unknown(text):
                 self.painter.error(one_line(text))
             case "help":
                 self.painter.line(HELP)
-            case "model":
-                self.painter.line(self._model)
             case _:
-                self.painter.line(self._status(session))
+                self.painter.line(self._model)
 
     @property
     def _model(self) -> str:
         return one_line(f"{self.settings.provider}/{self.settings.model}")
 
-    def _status(self, session: "Session") -> str:
+    async def _status(self, session: "Session") -> str:
         state = session.state
+        window = await session.agent.model.window()
         questions = "off (--yolo)" if self.settings.yolo else "before anything is changed"
         lines = (
             f"session    {session.id}",
             f"model      {self._model}",
             f"folder     {one_line(state.cwd or self.settings.cwd)}",
             f"questions  {questions}",
+            f"context    {state.context_tokens:,} of {window.tokens:,} tokens ({_SAID_BY[window.source]})",
             f"used       {usage_text(state.replies, state.usage, state.cost)}",
         )
         return "\n".join(lines)
