@@ -1,0 +1,82 @@
+"""Short unified diffs for a model to read."""
+
+from bradawl.tools.decoding import split_lines
+
+_CONTEXT = 3
+_MOST_CHARACTERS = 3_000
+_MOST_LINES_COMPARED = 4_000
+_LONGEST_LINE = 500
+Codes = list[list[tuple[str, int, int, int, int]]]
+
+
+def describe_change(before: str, after: str) -> tuple[int, int, str]:
+    """Lines added, lines removed and the hunks of a unified diff of at most about 3,000 characters."""
+    old, new = _lines(before), _lines(after)
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
+    if len(old_middle) + len(new_middle) > _MOST_LINES_COMPARED:
+        note = f"[lines {start + 1}-{start + len(new_middle)} differ; too many for a diff]"
+        return len(new_middle), len(old_middle), note
+    lead = min(start, _CONTEXT)
+    first = start - lead
+    old_window = old[first : len(old) - end + min(end, _CONTEXT)]
+    new_window = new[first : len(new) - end + min(end, _CONTEXT)]
+    return _render(old_window, new_window, first)
+
+
+def _lines(text: str) -> list[str]:
+    lines = split_lines(text)
+    if lines and not text.endswith("\n"):
+        lines[-1] += "\n\\ No newline at end of file"
+    return lines
+
+
+def _common(first: list[str], second: list[str]) -> int:
+    """How many lines both begin with."""
+    count = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _render(old: list[str], new: list[str], skipped: int) -> tuple[int, int, str]:
+    from difflib import SequenceMatcher
+
+    groups: Codes = [
+        list(group) for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT)
+    ]
+    changes = [code for group in groups for code in group if code[0] != "equal"]
+    removed = sum(code[2] - code[1] for code in changes)
+    added = sum(code[4] - code[3] for code in changes)
+    lines: list[str] = []
+    for group in groups:
+        lines.append(f"@@ -{_span(group, 1, skipped)} +{_span(group, 3, skipped)} @@")
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                lines.extend(" " + _shown(line) for line in old[i1:i2])
+                continue
+            lines.extend("-" + _shown(line) for line in old[i1:i2])
+            lines.extend("+" + _shown(line) for line in new[j1:j2])
+    return added, removed, _cut(lines)
+
+
+def _span(group: list[tuple[str, int, int, int, int]], column: int, skipped: int) -> str:
+    start, end = int(group[0][column]), int(group[-1][column + 1])
+    return f"{start + skipped + (1 if end > start else 0)},{end - start}"
+
+
+def _shown(line: str) -> str:
+    line = line.removesuffix("\r")
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} [... {len(line) - _LONGEST_LINE} more]"
+
+
+def _cut(lines: list[str]) -> str:
+    room = _MOST_CHARACTERS
+    for count, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0:
+            return "\n".join([*lines[:count], f"[... {len(lines) - count} more lines of the diff]"])
+    return "\n".join(lines)

@@ -1,0 +1,128 @@
+"""Writes whole files."""
+
+from typing import Annotated
+
+import msgspec
+
+from bradawl.core.effects import Effects
+from bradawl.core.errors import ToolError
+from bradawl.core.events import FileSeen
+from bradawl.core.messages import Text
+from bradawl.core.ports import CallContext, FileContent, ToolOutput
+from bradawl.tools.decoding import UTF_8, Encoding, encoding_of, split_lines
+from bradawl.tools.diffs import describe_change
+
+_READ_LIMIT = 50_000_000
+
+
+class WriteFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Write a whole file; folders are made. To overwrite a file, read it first; to change parts, use edit_file."""
+
+    file_path: Annotated[str, msgspec.Meta(description="Absolute, or from the working directory.")]
+    content: Annotated[str, msgspec.Meta(description="All of it.")]
+
+
+class WriteFile:
+    """The tool `write_file`."""
+
+    name: str = "write_file"
+    params: type[WriteFileParams] = WriteFileParams
+
+    def effects(self, params: WriteFileParams, context: CallContext) -> Effects:
+        """Writes the file. Raises `ToolError` for a path that can't be one."""
+        return Effects(writes=(_target(params, context),))
+
+    async def run(self, params: WriteFileParams, context: CallContext) -> ToolOutput:
+        """Create the file, or overwrite one the model has seen as it is now."""
+        path = _target(params, context)
+        seen = context.files_seen.get(path)
+        if seen is None:
+            return await self._create(path, params, context)
+        try:
+            current = await context.files.read(path, _READ_LIMIT)
+        except ToolError:
+            return await self._create(path, params, context)
+        return await self._overwrite(current, seen, params, context)
+
+    async def _create(self, path: str, params: WriteFileParams, context: CallContext) -> ToolOutput:
+        try:
+            sha256 = await context.files.replace(path, _encoded(params.content, UTF_8), None)
+        except ToolError as refusal:
+            return await self._unseen(path, params, context, refusal)
+        context.change(FileSeen(path, sha256))
+        return ToolOutput((Text(f"Wrote {_count(params.content)} to {context.relative(path)}"),))
+
+    async def _unseen(self, path: str, params: WriteFileParams, context: CallContext, refusal: ToolError) -> ToolOutput:
+        """What to say of a file that couldn't be made: it may be there already, unseen or just the same."""
+        try:
+            current = await context.files.read(path, _READ_LIMIT)
+        except ToolError:
+            raise refusal from None
+        if current.data != _encoded(params.content, UTF_8):
+            shown = context.relative(path)
+            raise ToolError(
+                f"{shown} exists and you have not read it. read_file it first, then write it; "
+                "or change parts of it with edit_file"
+            )
+        return _same(current, context)
+
+    async def _overwrite(
+        self, current: FileContent, seen: str, params: WriteFileParams, context: CallContext
+    ) -> ToolOutput:
+        shown = context.relative(current.path)
+        encoding = _encoding_kept(current)
+        content, note = _line_endings_kept(encoding.decode(current.data), params.content)
+        data = encoding.bom + _encoded(content, encoding)
+        if data == current.data:
+            return _same(current, context)
+        if current.sha256 != seen:
+            raise ToolError(
+                f"{shown} has changed since you last saw it. read_file it again, then repeat the change on it"
+            )
+        context.change(FileSeen(current.path, await context.files.replace(current.path, data, seen)))
+        added, removed, diff = describe_change(encoding.decode(current.data), content)
+        head = f"Wrote {_count(content)} to {shown}: +{added} -{removed}{note}"
+        return ToolOutput((Text(f"{head}\n{diff}".rstrip()),))
+
+
+def _target(params: WriteFileParams, context: CallContext) -> str:
+    if params.file_path.endswith("/"):
+        raise ToolError(f"{params.file_path} names a folder; give the path of a file")
+    return context.resolve(params.file_path)
+
+
+def _same(current: FileContent, context: CallContext) -> ToolOutput:
+    context.change(FileSeen(current.path, current.sha256))
+    return ToolOutput(
+        (Text(f"{context.relative(current.path)} has exactly this content already; nothing was written"),)
+    )
+
+
+def _encoding_kept(current: FileContent) -> Encoding:
+    """The encoding of the file as it is, if it marks one; everything else is written as UTF-8."""
+    try:
+        encoding = encoding_of(current.data, current.path)
+    except ToolError:
+        return UTF_8
+    return encoding if encoding.bom else UTF_8
+
+
+def _line_endings_kept(before: str, content: str) -> tuple[str, str]:
+    """Reading does not show how lines end, so a file that is CRLF throughout stays so."""
+    if "\r" in content or "\n" not in content or not before.count("\n") == before.count("\r\n") > 0:
+        return content, ""
+    return content.replace("\n", "\r\n"), " (CRLF line endings kept)"
+
+
+def _encoded(content: str, encoding: Encoding) -> bytes:
+    try:
+        return encoding.encode(content)
+    except UnicodeEncodeError as error:
+        raise ToolError(
+            f"content can't be written as {encoding.codec}: {error.reason} at character {error.start}"
+        ) from None
+
+
+def _count(content: str) -> str:
+    count = len(split_lines(content))
+    return f"{count} line" if count == 1 else f"{count} lines"

@@ -1,0 +1,89 @@
+"""Effects: which calls may not overlap, and which only read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.core.effects import UNKNOWN, WORKING_DIRECTORY, Effects, conflict
+
+PATHS = st.lists(st.sampled_from(["a", "ab", "b", "a b", "ä"]), max_size=3).map(lambda parts: "/" + "/".join(parts))
+SOME = st.lists(PATHS, max_size=2).map(tuple)
+EFFECTS = st.builds(
+    Effects,
+    reads=SOME,
+    writes=SOME,
+    commands=st.sampled_from([(), (("ls",),)]),
+    hosts=st.sampled_from([(), ("example.org",)]),
+    external=st.booleans(),
+    spends=st.booleans(),
+    session=st.sampled_from([(), ("cwd",), ("todos",), ("cwd", "env")]),
+    unknown=st.booleans(),
+)
+
+MEETING = [
+    (Effects(writes=("/a",)), Effects(writes=("/a",))),
+    (Effects(writes=("/a",)), Effects(reads=("/a",))),
+    (Effects(writes=("/a/b",)), Effects(reads=("/a",))),
+    (Effects(writes=("/a",)), Effects(reads=("/a/b/c",))),
+    (Effects(writes=("/a/",)), Effects(reads=("/a",))),
+    (Effects(writes=("/",)), Effects(reads=("/x",))),
+    (Effects(writes=("/x/y",)), Effects(reads=("/",))),
+    (Effects(session=("todos",)), Effects(session=("todos", "env"))),
+    (Effects(session=(WORKING_DIRECTORY,)), Effects(session=(WORKING_DIRECTORY,))),
+    (UNKNOWN, Effects()),
+    (UNKNOWN, UNKNOWN),
+    (Effects(reads=("/x",), writes=("/y",)), Effects(reads=("/y/z",))),
+]
+APART = [
+    (Effects(), Effects()),
+    (Effects(reads=("/a",)), Effects(reads=("/a",))),
+    (Effects(writes=("/a",)), Effects(reads=("/ab",))),
+    (Effects(writes=("/a/b",)), Effects(writes=("/a/bc",))),
+    (Effects(writes=("/a/b.py",)), Effects(writes=("/a/b",))),
+    (Effects(writes=("/A",)), Effects(writes=("/a",))),
+    (Effects(session=("todos",)), Effects(session=("cwd",))),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), MEETING)
+def test_calls_whose_order_can_be_seen_conflict(first: Effects, second: Effects):
+    assert conflict(first, second)
+
+
+@pytest.mark.parametrize(("first", "second"), APART)
+def test_calls_that_touch_different_things_may_overlap(first: Effects, second: Effects):
+    assert not conflict(first, second)
+
+
+@given(EFFECTS, EFFECTS)
+def test_conflict_is_symmetric(first: Effects, second: Effects):
+    assert conflict(first, second) == conflict(second, first)
+
+
+@given(EFFECTS, EFFECTS)
+def test_two_calls_that_only_read_never_conflict(first: Effects, second: Effects):
+    assert not (first.is_read_only and second.is_read_only and conflict(first, second))
+
+
+@given(PATHS, PATHS)
+def test_paths_meet_by_components_and_not_by_letters(first: str, second: str):
+    ours, theirs = ([part for part in path.split("/") if part] for path in (first, second))
+    shorter = min(len(ours), len(theirs))
+    assert conflict(Effects(writes=(first,)), Effects(reads=(second,))) == (ours[:shorter] == theirs[:shorter])
+
+
+@pytest.mark.parametrize(
+    "effects",
+    [
+        Effects(writes=("/a",)),
+        Effects(commands=(("ls",),)),
+        Effects(hosts=("example.org",)),
+        Effects(external=True),
+        Effects(spends=True),
+        Effects(session=("todos",)),
+        UNKNOWN,
+    ],
+)
+def test_anything_beyond_reading_is_more_than_reading(effects: Effects):
+    assert not effects.is_read_only
+    assert Effects(reads=("/a",)).is_read_only

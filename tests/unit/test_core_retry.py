@@ -1,0 +1,82 @@
+"""When a failed request is tried again."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.core.errors import Failure
+from bradawl.core.retry import BASE_S, CAP_S, RetryBudget, next_delay
+
+DRAWS = st.floats(0, 1, exclude_max=True)
+WISHES = st.none() | st.floats(allow_nan=True, allow_infinity=True)
+ATTEMPTS = st.integers(1, 5000)
+PATIENT = RetryBudget(attempts=10_000, deadline_s=1e9, longest_wait_s=600)
+
+
+def failure(wish: float | None = None, *, retryable: bool = True) -> Failure:
+    return Failure("overloaded", "busy", retryable=retryable, retry_after_s=wish)
+
+
+def is_sensible(wish: float | None) -> bool:
+    return wish is not None and math.isfinite(wish) and wish >= 0
+
+
+@given(ATTEMPTS, WISHES, DRAWS, st.floats(0, 1e6), st.integers(0, 50), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_a_wait_stays_inside_every_bound(attempt, wish, draw, elapsed, attempts, deadline, longest):
+    budget = RetryBudget(attempts, deadline, longest)
+    delay = next_delay(failure(wish), attempt, budget, elapsed_s=elapsed, draw=draw)
+    if delay is None:
+        return
+    assert attempt < attempts
+    assert 0 <= delay <= deadline - elapsed or elapsed + delay <= deadline
+    if is_sensible(wish):
+        assert wish <= longest
+        assert wish <= delay <= wish * 1.25
+    else:
+        assert delay <= min(CAP_S, BASE_S * 2.0 ** min(attempt - 1, 100))
+
+
+@given(st.integers(1, 900), DRAWS)
+def test_without_a_wish_the_backoff_is_drawn_from_a_range_that_doubles_up_to_its_cap(attempt: int, draw: float):
+    delay = next_delay(failure(), attempt, PATIENT, elapsed_s=0, draw=draw)
+    assert delay == draw * min(CAP_S, BASE_S * 2.0 ** (attempt - 1))
+
+
+@pytest.mark.parametrize("attempt", [1024, 1025, 1026, 9_999])
+def test_a_very_patient_budget_never_overflows(attempt: int):
+    assert next_delay(failure(), attempt, PATIENT, elapsed_s=0, draw=0.5) == CAP_S / 2
+
+
+@given(ATTEMPTS, WISHES, DRAWS)
+def test_a_failure_that_is_not_retryable_ends_it_whatever_the_server_wishes(attempt, wish, draw):
+    assert next_delay(failure(wish, retryable=False), attempt, PATIENT, elapsed_s=0, draw=draw) is None
+
+
+def test_the_first_request_counts_as_an_attempt():
+    delays = [
+        next_delay(failure(), attempt, RetryBudget(attempts=3), elapsed_s=0, draw=0.5) for attempt in (1, 2, 3, 4)
+    ]
+    assert [delay is None for delay in delays] == [False, False, True, True]
+
+
+def test_the_wish_of_the_server_wins_over_the_backoff():
+    assert next_delay(failure(20.0), 1, RetryBudget(), elapsed_s=0, draw=0.0) == 20.0
+    assert next_delay(failure(0.0), 6 - 1, RetryBudget(), elapsed_s=0, draw=0.9) == 0.0
+
+
+def test_a_wish_that_is_too_long_ends_the_step_at_once():
+    assert next_delay(failure(601.0), 1, RetryBudget(deadline_s=10_000), elapsed_s=0, draw=0.0) is None
+    assert next_delay(failure(600.0), 1, RetryBudget(deadline_s=10_000), elapsed_s=0, draw=0.0) == 600.0
+
+
+@pytest.mark.parametrize("wish", [math.nan, math.inf, -math.inf, -1.0])
+def test_a_wish_that_makes_no_sense_is_as_good_as_none(wish: float):
+    assert next_delay(failure(wish), 2, RetryBudget(), elapsed_s=0, draw=0.5) == 0.5
+
+
+def test_no_request_starts_after_the_deadline():
+    assert next_delay(failure(10.0), 1, RetryBudget(deadline_s=100), elapsed_s=90, draw=0.0) == 10.0
+    assert next_delay(failure(10.0), 1, RetryBudget(deadline_s=100), elapsed_s=90.1, draw=0.0) is None
+    assert next_delay(failure(), 1, RetryBudget(deadline_s=100), elapsed_s=101, draw=0.0) is None

@@ -1,0 +1,76 @@
+"""What a session remembers besides its messages."""
+
+import pytest
+from session_histories import ORIGIN, envelopes
+
+from bradawl.core.events import (
+    AssistantReplied,
+    Cwd,
+    Event,
+    FileSeen,
+    PrefixOpened,
+    RequestSent,
+    SessionForked,
+    SessionOpened,
+    StateChanged,
+    Todo,
+    TodosSet,
+    TurnFinished,
+)
+from bradawl.core.messages import Assistant, Text
+from bradawl.core.state import SessionState, remember
+from bradawl.core.usage import Usage
+
+
+def remembered(*events: Event) -> SessionState:
+    state = SessionState()
+    for envelope in envelopes(list(events)):
+        remember(state, envelope)
+    return state
+
+
+def replied(usage: Usage | None, cost: float | None) -> AssistantReplied:
+    return AssistantReplied(1, Assistant((Text("hi"),), ORIGIN), "end_turn", usage=usage, cost=cost)
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [SessionOpened(1, "/p", "/p/sub"), SessionForked(1, "01J", 7, "/p", "/p/sub")],
+)
+def test_a_session_begins_in_the_folder_it_was_opened_in(opened: Event):
+    state = remembered(opened)
+    assert (state.project, state.cwd) == ("/p", "/p/sub")
+
+
+def test_the_last_word_on_the_working_directory_the_plan_and_each_file_stands():
+    todos = (Todo("a", "completed"), Todo("b"))
+    changes = [Cwd("/p/x"), Cwd("/q"), TodosSet((Todo("a"),)), TodosSet(todos)]
+    changes += [FileSeen("/a", "1"), FileSeen("/b", "2"), FileSeen("/a", "3")]
+    state = remembered(SessionOpened(1, "/p", "/p"), *map(StateChanged, changes))
+    assert (state.cwd, state.todos, state.files_seen) == ("/q", todos, {"/a": "3", "/b": "2"})
+    assert state.project == "/p"
+
+
+def test_usage_and_cost_add_up():
+    state = remembered(replied(Usage(input=1, output=2), 0.25), replied(Usage(input=10, cache_read=5), 0.5))
+    assert (state.usage, state.cost) == (Usage(input=11, output=2, cache_read=5), 0.75)
+
+
+@pytest.mark.parametrize("unpriced", [replied(Usage(input=1), None), replied(None, None)])
+def test_one_reply_nobody_could_price_makes_the_total_unknown_for_good(unpriced: AssistantReplied):
+    assert remembered(replied(Usage(input=1), 0.25), unpriced, replied(Usage(input=1), 0.25)).cost is None
+
+
+def test_a_reply_nobody_counted_makes_the_tokens_an_estimate():
+    assert remembered(replied(Usage(input=1), 0.25), replied(None, None)).usage.source == "estimated"
+
+
+def test_the_last_prefix_and_the_last_step_are_remembered():
+    first, second = PrefixOpened("s", "t", "openai", "gpt"), PrefixOpened("s2", "t", "openai", "gpt", "model")
+    state = remembered(first, RequestSent(1, "h"), RequestSent(2, "h"), second, RequestSent(2, "h"))
+    assert (state.prefix, state.steps) == (second, 2)
+
+
+def test_events_that_are_no_state_change_nothing():
+    before, after = remembered(), remembered(TurnFinished("completed"))
+    assert vars(before) == vars(after)

@@ -1,0 +1,330 @@
+"""The transcript is a fold over the log: whatever the order of events, the model sees well-formed messages."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from session_histories import BROKEN, ORIGIN, History, envelopes, histories
+
+from bradawl.core.effects import UNKNOWN
+from bradawl.core.events import (
+    AssistantReplied,
+    CallPrepared,
+    Compacted,
+    Envelope,
+    Event,
+    HeadMoved,
+    NoteDelivered,
+    NoteQueued,
+    PromptSubmitted,
+    ReplyWithdrawn,
+    RequestSent,
+    ResultAmended,
+    SessionOpened,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from bradawl.core.messages import (
+    Assistant,
+    Message,
+    Note,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    User,
+    calls_of,
+    text_of,
+)
+from bradawl.core.transcript import Transcript, apply, branch, fold, repair
+
+
+def applied(events: list[Event], transcript: Transcript | None = None) -> Transcript:
+    transcript = transcript or Transcript()
+    for envelope in envelopes(events):
+        apply(transcript, envelope)
+    return transcript
+
+
+def seen(transcript: Transcript) -> tuple[object, ...]:
+    """Everything in a transcript that counts, to compare by value."""
+    held = (
+        transcript.open_calls,
+        transcript.prepared,
+        transcript.started,
+        transcript.waiting_notes,
+        transcript.results,
+    )
+    return (transcript.messages, *held, transcript.turn_is_open, transcript.base_ref)
+
+
+def assert_every_call_is_answered_once_in_order(messages: list[Message]) -> None:
+    for index, message in enumerate(messages):
+        calls = calls_of(message) if isinstance(message, Assistant) else ()
+        following = messages[index + 1] if index + 1 < len(messages) else None
+        if calls:
+            assert isinstance(following, ToolResults)
+            assert [result.call_id for result in following.results] == [call.id for call in calls]
+        else:
+            assert not isinstance(following, ToolResults)
+
+
+def reply(*parts: Text | Thinking | ToolCall, step: int = 1, complete: bool = True) -> AssistantReplied:
+    return AssistantReplied(step, Assistant(parts, ORIGIN, complete=complete), "tool_use")
+
+
+def call(call_id: str, name: str = "read_file") -> ToolCall:
+    return ToolCall(call_id, name, "{}")
+
+
+def prepared(call_id: str, *before: Text | Thinking, step: int = 1) -> CallPrepared:
+    return CallPrepared(call_id, step, "read_file", "{}", UNKNOWN, before)
+
+
+def finished(call_id: str, text: str = "done") -> ToolFinished:
+    return ToolFinished(call_id, "ok", (Text(text),))
+
+
+PROMPT = PromptSubmitted((Text("do it"),))
+
+# ------------------------------------------------------------------ whole sessions
+
+
+@pytest.mark.parametrize("reused_ids", [False, True])
+@given(data=st.data())
+def test_a_session_comes_to_the_messages_the_model_was_to_see(data: st.DataObject, reused_ids: bool):
+    history = data.draw(histories(reused_ids=reused_ids))
+    transcript = applied(history.events)
+    assert transcript.messages == history.messages
+    assert_every_call_is_answered_once_in_order(transcript.messages)
+    assert not transcript.open_calls
+    assert not transcript.started
+    assert not transcript.turn_is_open
+
+
+@given(histories())
+def test_every_request_leaves_from_an_answerable_transcript(history: History):
+    for place in history.requests:
+        assert applied(history.events[:place]).is_answerable
+
+
+@given(histories(), st.data())
+def test_the_fold_of_a_log_is_each_event_applied_in_turn(history: History, data: st.DataObject):
+    events = history.events[: data.draw(st.integers(0, len(history.events)))]
+    assert seen(fold(envelopes(events))) == seen(applied(events))
+
+
+@given(histories(), histories(), st.lists(st.sampled_from(["main", "explore-1"]), max_size=80))
+def test_agents_in_one_file_do_not_see_each_other(main: History, sub: History, turns: list[str]):
+    lanes = {"main": list(main.events), "explore-1": list(sub.events)}
+    mixed: list[Envelope] = []
+    last: dict[str, int | None] = {"main": None, "explore-1": 0}
+    for agent in ["main", *turns, *["main"] * len(main.events), *["explore-1"] * len(sub.events)]:
+        if lanes[agent]:
+            mixed.append(Envelope(len(mixed), last[agent], 0, agent, lanes[agent].pop(0)))
+            last[agent] = len(mixed) - 1
+    assert fold(mixed).messages == main.messages
+    assert fold(mixed, "explore-1").messages == sub.messages
+
+
+# ------------------------------------------------------------------ crashes
+
+
+@pytest.mark.parametrize("reused_ids", [False, True])
+@given(data=st.data())
+def test_a_session_that_ends_anywhere_is_repaired_to_one_that_can_go_on(data: st.DataObject, reused_ids: bool):
+    history = data.draw(histories(reused_ids=reused_ids))
+    events = history.events[: data.draw(st.integers(1, len(history.events)))]
+    transcript = applied(events)
+    before = list(transcript.messages)
+    mended = applied([*events, *repair(transcript, ORIGIN, 99)])
+    assert mended.messages[: len(before)] == before
+    assert_every_call_is_answered_once_in_order(mended.messages)
+    assert not mended.turn_is_open
+    assert repair(mended, ORIGIN, 99) == ()
+    assert applied([PROMPT], mended).is_answerable
+
+
+@given(histories(), st.data())
+def test_a_repair_forgets_no_call_that_had_started(history: History, data: st.DataObject):
+    events = history.events[: data.draw(st.integers(1, len(history.events)))]
+    transcript = applied(events)
+    begun = set(transcript.started)
+    answers = {
+        event.call_id: event.outcome for event in repair(transcript, ORIGIN, 99) if isinstance(event, ToolFinished)
+    }
+    assert {call_id for call_id, outcome in answers.items() if outcome == "interrupted"} == begun
+
+
+@given(histories(), histories(), st.data())
+def test_a_session_goes_on_after_a_repair_as_if_nothing_were_left_over(old: History, new: History, data: st.DataObject):
+    events = old.events[: data.draw(st.integers(1, len(old.events)))]
+    transcript = applied(events)
+    applied(list(repair(transcript, ORIGIN, 99)), transcript)
+    count = len(transcript.messages)
+    waiting = len(transcript.waiting_notes)
+    applied(new.events[1:], transcript)
+    assert transcript.messages[count:] == new.messages
+    assert len(transcript.waiting_notes) >= waiting
+
+
+def test_a_session_that_ended_well_needs_no_repair():
+    assert repair(applied([PROMPT, reply(Text("hi")), TurnFinished("completed")]), ORIGIN, 1) == ()
+    assert repair(Transcript(), ORIGIN, 1) == ()
+
+
+def test_a_started_call_may_have_happened_and_one_that_was_not_started_has_not():
+    events = repair(applied([PROMPT, reply(call("a"), call("b")), ToolStarted("b")]), ORIGIN, 1)
+    assert [(event.call_id, event.outcome) for event in events[:-1]] == [("a", "cancelled"), ("b", "interrupted")]
+    assert "may or may not have happened" in text_of(events[1].shown)
+    assert events[-1] == TurnFinished("interrupted")
+
+
+def test_a_reply_that_was_never_logged_is_rebuilt_from_the_calls_that_had_started():
+    text, thought = Text("I look."), Thinking("hm", signature="s")
+    events = [PROMPT, RequestSent(1, "h"), prepared("a", thought, text), prepared("b", Text("And.")), prepared("c")]
+    events += [ToolStarted("a"), finished("a", "content"), ToolStarted("b")]
+    rebuilt, answer, end = repair(applied(events), ORIGIN, 1)
+    message = Assistant((thought, text, call("a"), Text("And."), call("b")), ORIGIN, complete=False)
+    assert rebuilt == AssistantReplied(1, message, "error", cut=True)
+    assert (answer.call_id, answer.outcome, end) == ("b", "interrupted", TurnFinished("interrupted"))
+    results = applied([*events, rebuilt, answer, end]).messages[-1]
+    assert [(result.call_id, result.is_error) for result in results.results] == [("a", False), ("b", True)]
+
+
+def test_a_reply_of_which_nothing_had_started_is_forgotten():
+    assert repair(applied([PROMPT, prepared("a", Text("I will"))]), ORIGIN, 1) == (TurnFinished("interrupted"),)
+
+
+# ------------------------------------------------------------------ results
+
+
+def test_results_that_come_before_their_reply_wait_for_it():
+    transcript = applied([PROMPT, prepared("b"), ToolStarted("b"), finished("b", "early")])
+    assert transcript.messages == [User(PROMPT.parts)]
+    applied([reply(call("a"), call("b")), ToolStarted("a"), finished("a", "late")], transcript)
+    results = (ToolResult("a", "read_file", (Text("late"),)), ToolResult("b", "read_file", (Text("early"),)))
+    assert transcript.messages[-1] == ToolResults(results)
+
+
+def test_a_withdrawn_reply_leaves_nothing_to_a_later_one_with_the_same_ids():
+    events = [PROMPT, prepared("call_0"), ToolStarted("call_0"), finished("call_0", "old"), ReplyWithdrawn(1, BROKEN)]
+    transcript = applied([*events, reply(call("call_0", "grep"))])
+    assert list(transcript.open_calls) == ["call_0"]
+    applied([finished("call_0", "new")], transcript)
+    assert transcript.messages[-1] == ToolResults((ToolResult("call_0", "grep", (Text("new"),)),))
+
+
+def test_an_amended_result_is_what_the_model_sees_before_and_after_the_batch_is_whole():
+    start = [PROMPT, reply(call("a"), call("b")), finished("a", "secret")]
+    waiting = applied([*start, ResultAmended("a", (Text("-"),), "hook"), finished("b")])
+    whole = applied([*start, finished("b"), ResultAmended("a", (Text("-"),), "hook")])
+    assert waiting.messages == whole.messages
+    assert waiting.messages[-1].results[0].parts == (Text("-"),)
+
+
+def test_every_outcome_but_ok_is_an_error_to_the_model():
+    ids = ["ok", "error", "refused", "cancelled", "interrupted"]
+    finishes = [ToolFinished(outcome, outcome, (Text("x"),)) for outcome in ids]
+    results = applied([PROMPT, reply(*map(call, ids)), *finishes]).messages[-1]
+    assert [result.is_error for result in results.results] == [False, True, True, True, True]
+
+
+def test_a_reply_without_parts_is_no_message():
+    assert applied([PROMPT, reply()]).messages == [User(PROMPT.parts)]
+
+
+# ------------------------------------------------------------------ notes
+
+NOTE = Note("n1", "the user says stop", "user")
+OTHER = Note("n2", "a job has ended", "job")
+
+
+def with_notes(*events: Event) -> Transcript:
+    return applied([*events, NoteQueued(NOTE), NoteQueued(OTHER), NoteDelivered("n1"), NoteDelivered("n2")])
+
+
+def test_notes_arrive_inside_the_prompt_or_the_results_that_came_last():
+    assert with_notes(PROMPT).messages == [User(PROMPT.parts, (NOTE, OTHER))]
+    results = with_notes(PROMPT, reply(call("a")), finished("a")).messages[-1]
+    assert (type(results), results.notes) == (ToolResults, (NOTE, OTHER))
+
+
+def test_notes_behind_an_answer_stand_in_a_message_of_their_own():
+    transcript = with_notes(PROMPT, reply(Text("hi")))
+    assert transcript.messages[-1] == User((), (NOTE, OTHER))
+    assert transcript.is_answerable
+
+
+def test_a_note_is_seen_only_once_it_is_delivered_and_only_once():
+    transcript = applied([PROMPT, NoteQueued(NOTE)])
+    assert transcript.messages == [User(PROMPT.parts)]
+    applied([NoteDelivered("n1"), NoteDelivered("n1"), NoteDelivered("unknown")], transcript)
+    assert transcript.messages == [User(PROMPT.parts, (NOTE,))]
+
+
+# ------------------------------------------------------------------ branches
+
+
+def row(seq: int, parent: int | None, event: Event) -> Envelope:
+    return Envelope(seq, parent, 0, "main", event)
+
+
+def prompts(entries: list[Envelope]) -> list[str]:
+    return [text_of(message.parts) for message in fold(entries).messages if isinstance(message, User)]
+
+
+def said(text: str) -> PromptSubmitted:
+    return PromptSubmitted((Text(text),))
+
+
+OPENED = SessionOpened(1, "/p", "/p")
+LINE = [row(0, None, OPENED), row(1, 0, said("one")), row(2, 1, said("two")), row(3, 2, said("three"))]
+
+
+def test_undo_goes_back_and_undo_of_undo_comes_forward():
+    undone = [*LINE, row(4, 3, HeadMoved(1, "talk"))]
+    assert prompts(undone) == ["one"]
+    assert prompts([*undone, row(5, 4, HeadMoved(3, "talk"))]) == ["one", "two", "three"]
+
+
+def test_what_is_said_after_an_undo_grows_from_there_and_the_old_branch_can_come_back():
+    forked = [*LINE, row(4, 3, HeadMoved(1, "both")), row(5, 4, said("other"))]
+    assert prompts(forked) == ["one", "other"]
+    back = [*forked, row(6, 5, HeadMoved(3, "both"))]
+    assert prompts(back) == ["one", "two", "three"]
+    again = [*back, row(7, 6, HeadMoved(5, "both")), row(8, 7, said("more"))]
+    assert prompts(again) == ["one", "other", "more"]
+
+
+def test_an_undo_of_everything_leaves_an_empty_conversation():
+    assert prompts([*LINE, row(4, 3, HeadMoved(0, "talk"))]) == []
+
+
+@given(st.lists(st.integers(0, 60), max_size=30))
+def test_the_branch_after_any_moves_is_what_was_said_on_the_way_to_the_head(choices: list[int]):
+    entries, heads = [row(0, None, OPENED)], {0: ()}
+    for seq, choice in enumerate(choices, start=1):
+        if choice % 3 == 0:
+            target = choice % seq
+            entries.append(row(seq, seq - 1, HeadMoved(target, "talk")))
+            heads[seq] = heads[target]
+        else:
+            entries.append(row(seq, seq - 1, said(str(seq))))
+            heads[seq] = (*heads[seq - 1], str(seq))
+    assert tuple(prompts(entries)) == heads[len(choices)]
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(-5, 40), st.none() | st.integers(-5, 40)), max_size=30))
+def test_a_branch_ends_even_in_a_log_whose_links_make_no_sense(links: list[tuple[int | None, int | None]]):
+    entries = [
+        row(seq, parent, said("x") if to is None else HeadMoved(to, "talk")) for seq, (parent, to) in enumerate(links)
+    ]
+    chain = [entry.seq for entry in branch(entries)]
+    assert chain == sorted(set(chain))
+
+
+def test_a_compaction_forgets_what_was_above_it_and_starts_from_its_replacement():
+    transcript = applied([PROMPT, reply(Text("hi")), Compacted("summary", 2, "ref"), said("next")])
+    assert (transcript.base_ref, transcript.messages) == ("ref", [User((Text("next"),))])

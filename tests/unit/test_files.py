@@ -1,0 +1,262 @@
+import asyncio
+import errno
+import hashlib
+import os
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.core.errors import ToolError
+from bradawl.testing.conformance import FILES_CASES
+from bradawl.workspace.files import LocalFiles
+
+is_root = os.geteuid() == 0
+
+
+@pytest.fixture
+def files(tmp_path):
+    return LocalFiles(str(tmp_path))
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def replace(files: LocalFiles, path: object, data: bytes, expected: str | None) -> str:
+    return asyncio.run(files.replace(str(path), data, expected))
+
+
+def read(files: LocalFiles, path: object, limit: int = 1_000_000) -> bytes:
+    return asyncio.run(files.read(str(path), limit)).data
+
+
+@pytest.mark.parametrize("case", FILES_CASES, ids=lambda case: case.__name__)
+def test_the_port_is_kept(case, tmp_path):
+    asyncio.run(case(lambda: (LocalFiles(), os.path.realpath(tmp_path))))
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "x" * 300, "d/" * 3000, "\ud800", "bad\udcff"])
+def test_a_path_that_can_not_be_one_is_refused(files, path):
+    with pytest.raises(ToolError):
+        files.resolve(path, "/")
+
+
+def test_paths_are_resolved_through_symlinks_also_where_nothing_exists_yet(files, tmp_path):
+    real = os.path.realpath(tmp_path)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert files.resolve("link/new/../file", real) == f"{real}/real/file"
+    assert files.resolve("~/x", "/") == f"{real}/x"
+    assert files.resolve("~", "/") == real
+    with pytest.raises(ToolError, match="home"):
+        LocalFiles().resolve("~/x", "/")
+
+
+def test_a_missing_file_names_the_ones_like_it(files, tmp_path):
+    (tmp_path / "settings.py").write_text("")
+    with pytest.raises(ToolError, match=r"did you mean settings\.py"):
+        read(files, tmp_path / "setings.py")
+    with pytest.raises(ToolError, match=r"in that folder: settings\.py"):
+        read(files, tmp_path / "zzz")
+    with pytest.raises(ToolError, match="nor does its folder"):
+        read(files, tmp_path / "no" / "where" / "x")
+
+
+def test_what_is_no_regular_file_is_refused_at_once(files, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero"), tmp_path / "loop"):
+        with pytest.raises(ToolError):
+            read(files, path)
+        with pytest.raises(ToolError):
+            replace(files, path, b"x", sha(b""))
+
+
+def test_mode_symlink_and_hard_link_are_kept(files, tmp_path):
+    path, link, hard = tmp_path / "file", tmp_path / "link", tmp_path / "hard"
+    path.write_bytes(b"0")
+    path.chmod(0o751)
+    link.symlink_to("file")
+    first = replace(files, link, b"1", sha(b"0"))
+    assert link.is_symlink()
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"1", 0o751)
+    hard.hardlink_to(path)
+    inode = path.stat().st_ino
+    replace(files, path, b"longer than before", first)
+    assert hard.read_bytes() == b"longer than before"
+    assert path.stat().st_ino == inode
+    replace(files, path, b"", sha(b"longer than before"))
+    assert hard.read_bytes() == b""
+
+
+def test_a_new_file_has_the_usual_mode(files, tmp_path):
+    (tmp_path / "usual").write_text("")
+    replace(files, tmp_path / "new", b"x", None)
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+@pytest.mark.skipif(is_root, reason="root may write everywhere")
+def test_a_read_only_file_is_not_replaced(files, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"0")
+    path.chmod(0o444)
+    with pytest.raises(ToolError, match="read-only"):
+        replace(files, path, b"1", sha(b"0"))
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no extended attributes here")
+def test_extended_attributes_are_kept(files, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"0")
+    try:
+        os.setxattr(path, "user.note", b"kept")
+    except OSError as error:
+        assert error.errno in {errno.ENOTSUP, errno.EPERM}
+        pytest.skip("no extended attributes on this file system")
+    replace(files, path, b"1", sha(b"0"))
+    assert os.getxattr(path, "user.note") == b"kept"
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_temporary_one(files, tmp_path):
+    path, hard = tmp_path / "file", tmp_path / "other"
+    path.write_bytes(b"old")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        for expected in (sha(b"old"),) * 2:
+            with pytest.raises(ToolError, match="too large"):
+                replace(files, path, b"x" * 2000, expected)
+            assert path.read_bytes() == b"old"
+            if not hard.exists():
+                hard.hardlink_to(path)  # the second time it is written in place
+        with pytest.raises(ToolError):
+            replace(files, tmp_path / "new", b"x" * 2000, None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "other"]
+
+
+def test_of_many_writers_no_update_is_lost(files, tmp_path):
+    path = tmp_path / "count"
+    path.write_bytes(b"")
+    link = tmp_path / "link"
+    link.symlink_to("count")
+
+    async def add(name: Path) -> None:
+        while True:
+            content = await files.read(str(name), 1000)
+            try:
+                await files.replace(str(name), content.data + b"x", content.sha256)
+            except ToolError:
+                continue
+            return
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                group.create_task(add(link if number % 2 else path))
+
+    asyncio.run(main())
+    assert path.read_bytes() == b"x" * 20
+
+
+def test_a_cancelled_replace_is_either_done_or_not_begun(files, tmp_path):
+    path = tmp_path / "file"
+
+    async def main() -> None:
+        task = asyncio.create_task(files.replace(str(path), b"new", None))
+        await asyncio.sleep(0)
+        task.cancel()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [entry.name for entry in tmp_path.iterdir()] in ([], ["file"])
+
+    asyncio.run(main())
+
+
+def listed(files: LocalFiles, root: Path, limit: int = 1000) -> list[str]:
+    entries, _ = asyncio.run(files.list(os.path.realpath(root), limit))
+    return [entry.path[len(os.path.realpath(root)) + 1 :] for entry in entries]
+
+
+def grow(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
+
+
+def test_a_walk_leaves_out_what_git_ignores(files, tmp_path):
+    grow(tmp_path, "a.py", "b.log", "keep.log", "build/x", "sub/build/y", "sub/c.tmp", "sub/d.py", "sub/only/e.log")
+    grow(tmp_path, ".git/config", ".hidden", "docs/a/b/t.md", "docs/t.md", "x/docs/t.md", "sp ace", "#hash", "!bang")
+    (tmp_path / ".gitignore").write_text(
+        "*.log\n!keep.log\n/build/\n# note\n\ndocs/**/t.md\nsp\\ ace  \n\\#hash\n\\!bang\r\n"
+    )
+    (tmp_path / "sub" / ".gitignore").write_text("*.tmp\n!only/e.log\n")
+    assert sorted(listed(files, tmp_path)) == sorted(
+        [
+            ".gitignore",
+            ".hidden",
+            "a.py",
+            "keep.log",
+            "sub/.gitignore",
+            "sub/build/y",
+            "sub/d.py",
+            "sub/only/e.log",
+            "x/docs/t.md",
+        ]
+    )
+
+
+def test_rules_of_the_repository_above_hold_and_those_beyond_it_do_not(files, tmp_path):
+    grow(tmp_path, "repo/.git/info/exclude", "repo/sub/a.log", "repo/sub/b.txt", "repo/sub/c.tmp")
+    (tmp_path / ".gitignore").write_text("*.txt\n")
+    (tmp_path / "repo" / ".gitignore").write_text("*.log\n")
+    (tmp_path / "repo" / ".git" / "info" / "exclude").write_text("*.tmp\n")
+    assert listed(files, tmp_path / "repo" / "sub") == ["b.txt"]
+
+
+def test_a_walk_is_bounded_follows_no_link_and_keeps_any_name(files, tmp_path):
+    grow(tmp_path, "a", "d/b", "new\nline")
+    Path(os.fsdecode(bytes(tmp_path) + b"/bad\xff")).write_text("x")
+    (tmp_path / "loop").symlink_to(".")
+    (tmp_path / "file-link").symlink_to("a")
+    os.mkfifo(tmp_path / "pipe")
+    assert listed(files, tmp_path) == ["a", "bad\udcff", "new\nline", "d/b"]
+    assert len(listed(files, tmp_path, 2)) == 2
+    assert read(files, tmp_path / "bad\udcff") == b"x"
+
+
+NAMES = st.sampled_from(["a", "b", "ab", "a.b", "b.a", ".a"])
+PATTERNS = st.text("ab*?./!\\[]-# ", min_size=1, max_size=6)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is the judge")
+@given(st.lists(st.lists(NAMES, min_size=1, max_size=3), min_size=1, max_size=6), st.lists(PATTERNS, max_size=4))
+def test_ignoring_agrees_with_git(tmp_path_factory, paths, patterns):
+    root = tmp_path_factory.mktemp("tree")
+    for parts in paths:
+        path = root.joinpath(*parts)
+        if not any(parent.is_file() for parent in path.parents) and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("x")
+    (root / ".gitignore").write_text("\n".join(patterns))
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    for command in (("init", "-q", "--template="), ("ls-files", "-oz", "--exclude-standard")):
+        result = subprocess.run(("git", *command), cwd=root, env=environment, capture_output=True, check=True)
+    assert sorted(listed(LocalFiles(), root)) == sorted(result.stdout.decode().split("\0")[:-1])
+
+
+def test_the_limit_of_a_read_holds_for_files_that_do_not_tell_their_size(files):
+    assert b"Name:" in read(files, "/proc/self/status")
+    with pytest.raises(ToolError, match="more than"):
+        read(files, "/proc/self/status", 10)

@@ -1,0 +1,283 @@
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant
+from bradawl.core.ports import Command, CommandResult
+from bradawl.testing.conformance import PROCESSES_CASES
+from bradawl.workspace.output import HeadAndTail
+from bradawl.workspace.prelude import parse_report
+from bradawl.workspace.processes import LocalProcesses
+
+
+@pytest.fixture
+def processes():
+    made = LocalProcesses(os.environ)
+    yield made
+    made.close()
+
+
+def shell(line: str, cwd: object = "/", **options) -> Command:
+    return Command((line,), str(cwd), is_shell=True, **options)
+
+
+def run(processes: LocalProcesses, command: Command, progress=None) -> CommandResult:
+    return asyncio.run(processes.run(command, Grant(), progress))
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
+    except OSError:
+        return False
+
+
+def pids_in(folder: Path) -> list[int]:
+    return [int(path.read_text()) for path in folder.glob("*.pid") if path.read_text().strip()]
+
+
+@pytest.mark.parametrize("case", PROCESSES_CASES, ids=lambda case: case.__name__)
+def test_the_port_is_kept(case, processes):
+    asyncio.run(case(lambda results: processes))
+
+
+def test_nothing_starts_without_a_grant(processes, tmp_path):
+    with pytest.raises(ToolError, match="no grant"):
+        asyncio.run(processes.run(shell(f"touch {tmp_path}/x"), None))
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_line_gives_its_output_exit_code_and_last_folder(processes, tmp_path):
+    (tmp_path / "sub").mkdir()
+    result = run(processes, shell("echo out; echo err >&2; cd sub; exit 3", tmp_path))
+    assert (result.exit_code, result.stdout, result.stderr) == (3, b"out\n", b"err\n")
+    assert result.cwd == os.path.realpath(tmp_path / "sub")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "parts"),
+    [
+        ("false | true", 0, (1, 0)),
+        ("exit 4 | exit 0 | exit 6", 6, (4, 0, 6)),
+        ("IFS=,; false | true", 0, (1, 0)),
+        ("set -e; true | false; echo no", 1, (0, 1)),
+        ("printf() { :; }; pwd() { :; }; true | (exit 2)", 2, (0, 2)),
+        ("printf '\\0junk\\0' >&200; true", 0, (0,)),
+    ],
+)
+def test_the_codes_of_a_pipeline_are_reported(processes, line, code, parts):
+    result = run(processes, shell(line))
+    assert (result.exit_code, result.pipe_status, result.cwd) == (code, parts, "/")
+
+
+@pytest.mark.parametrize("line", ["trap 'echo mine' EXIT; cd /usr", "cd /usr; exec true", "cd /usr; kill -9 $$"])
+def test_a_line_that_ends_in_its_own_way_reports_no_folder(processes, line):
+    assert run(processes, shell(line)).cwd is None
+
+
+def test_the_report_leaves_no_trace_in_the_output_or_in_nested_shells(processes):
+    result = run(processes, shell("set -x; bash -c 'echo [$BASH_ENV$BRADAWL_REPORT]'"))
+    assert result.stdout == b"[]\n"
+    assert b"__bradawl" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "report", [b"", b"\0m\0", b"\0m\0x\0", b"\0m\0001\0a b\0no slash\n", b"junk\0m\0002\0" + b"0 \0/\n"]
+)
+def test_a_report_that_makes_no_sense_is_no_report(report):
+    assert parse_report(report, "m", 1) == ((), None)
+
+
+def test_the_end_of_a_signal_is_negative(processes):
+    assert run(processes, shell("kill -TERM $$")).exit_code == -signal.SIGTERM
+
+
+def test_there_is_no_input_no_terminal_and_no_pager(processes):
+    result = run(processes, shell("cat; read x; tty; echo $PAGER $GIT_EDITOR $TERM $GIT_TERMINAL_PROMPT; : </dev/tty"))
+    assert result.stdout == b"not a tty\ncat true dumb 0\n"
+    assert result.exit_code == 1
+    assert result.seconds < 5
+
+
+def test_outside_variables_can_not_make_bash_run_something(tmp_path):
+    (tmp_path / "evil").write_text("echo evil\n")
+    evil = str(tmp_path / "evil")
+    made = LocalProcesses({**os.environ, "BASH_ENV": evil, "ENV": evil, "SHELLOPTS": "xtrace"})
+    result = run(made, shell("echo good"))
+    made.close()
+    assert (result.stdout, result.stderr) == (b"good\n", b"")
+
+
+def test_arguments_reach_a_program_unchanged(processes, tmp_path):
+    result = run(processes, Command(("printf", "%s|", "a b", "$HOME", "*", ""), str(tmp_path)))
+    assert result.stdout == b"a b|$HOME|*||"
+    assert result.cwd is None
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (Command(("no-such-program-here",), "/"), "not installed"),
+        (Command(("true",), "/no/such/folder"), "working directory"),
+        (shell("true", "/no/such/folder"), "working directory"),
+        (Command(("/",), "/"), "can't be started"),
+        (Command(("true", "a\0b"), "/"), "NUL"),
+        (shell("true " + "x" * 200_000), "too long"),
+    ],
+)
+def test_what_can_not_be_started_is_told(processes, command, said):
+    with pytest.raises(ToolError, match=said):
+        run(processes, command)
+
+
+def test_without_bash_plain_sh_is_used(tmp_path):
+    made = LocalProcesses({"PATH": str(tmp_path)}, bash="")
+    result = run(made, shell("echo $0 is here; exit 2"))
+    assert (result.exit_code, result.cwd) == (2, None)
+    assert result.stdout.endswith(b"is here\n")
+
+
+def test_a_timeout_keeps_the_output_and_ends_every_child(processes, tmp_path):
+    line = (
+        "echo before; (echo $BASHPID > a.pid; sleep 300) & "
+        "setsid bash -c 'echo $$ > b.pid; sleep 300' & "
+        "setsid bash -c 'echo $$ > c.pid; exec sleep 300 >/dev/null 2>&1 200>&-' & "
+        "while ! [ -s a.pid -a -s b.pid -a -s c.pid ]; do sleep 0.01; done; echo ready; sleep 300"
+    )
+    result = run(processes, shell(line, tmp_path, timeout_s=1.0))
+    assert (result.exit_code, result.stdout) == (None, b"before\nready\n")
+    assert result.seconds < 3.5
+    assert len(pids_in(tmp_path)) == 3
+    assert not [pid for pid in pids_in(tmp_path) if lives(pid)]
+
+
+def test_a_program_that_ignores_term_is_killed(tmp_path):
+    processes = LocalProcesses(os.environ, term_grace_s=0.3)
+    line = "trap '' TERM; echo $$ > a.pid; while :; do sleep 1; done"
+    result = run(processes, shell(line, tmp_path, timeout_s=0.2))
+    assert result.exit_code is None
+    processes.close()
+    assert 0.5 < result.seconds < 2.0
+    assert not any(map(lives, pids_in(tmp_path)))
+
+
+def test_a_program_may_clean_up_after_term(processes, tmp_path):
+    line = "trap 'echo cleaned; exit 1' TERM; while :; do sleep 0.05; done"
+    result = run(processes, shell(line, tmp_path, timeout_s=0.3))
+    assert result.stdout == b"cleaned\n"
+    assert result.seconds < 2.0
+
+
+@pytest.mark.parametrize("redirect", ["", ">/dev/null 2>&1"])
+def test_a_background_program_ends_with_the_line_and_is_mentioned(processes, tmp_path, redirect):
+    result = run(processes, shell(f"sleep 300 {redirect} & echo $! > a.pid; echo done", tmp_path))
+    assert (result.exit_code, result.stdout) == (0, b"done\n")
+    assert b"background" in result.stderr
+    assert result.seconds < 1.5
+    assert not any(map(lives, pids_in(tmp_path)))
+
+
+def test_a_child_that_holds_the_output_does_not_hold_up_the_call(processes, tmp_path):
+    result = run(processes, shell("setsid sleep 300 & echo $! > a.pid; echo done", tmp_path))
+    for pid in pids_in(tmp_path):
+        os.kill(pid, signal.SIGKILL)
+    assert result.stdout == b"done\n"
+    assert result.seconds < 1.5
+
+
+def test_output_written_just_after_the_end_is_kept(processes):
+    assert run(processes, shell("exec > >(sed s/a/b/); echo a")).stdout == b"b\n"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_cancelling_ends_all_children_at_once(processes, tmp_path, times):
+    line = (
+        "setsid bash -c 'echo $$ > a.pid; sleep 300' & echo $$ > b.pid; "
+        "while ! [ -s a.pid ]; do sleep 0.01; done; echo up; wait"
+    )
+
+    async def main() -> float:
+        up = asyncio.Event()
+        task = asyncio.create_task(processes.run(shell(line, tmp_path), Grant(), lambda data: up.set()))
+        await up.wait()
+        started = time.monotonic()
+        for _ in range(times):
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return time.monotonic() - started
+
+    assert asyncio.run(main()) < 1.0
+    assert len(pids_in(tmp_path)) == 2
+    assert not any(map(lives, pids_in(tmp_path)))
+
+
+def test_cancelling_during_the_grace_of_a_timeout_kills_at_once(processes, tmp_path):
+    async def main() -> float:
+        line = "trap 'echo termed' TERM; echo $$ > a.pid; while :; do sleep 0.05; done"
+        termed = asyncio.Event()
+        task = asyncio.create_task(
+            processes.run(shell(line, tmp_path, timeout_s=0.2), Grant(), lambda data: termed.set())
+        )
+        await termed.wait()
+        started = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return time.monotonic() - started
+
+    assert asyncio.run(main()) < 1.0
+    assert not any(map(lives, pids_in(tmp_path)))
+
+
+def test_a_flood_is_counted_and_its_ends_are_kept(processes):
+    line = "echo first; head -c 100000000 /dev/zero; echo last"
+    result = run(processes, shell(line, output_limit_bytes=100_000))
+    assert len(result.stdout) == 100_000
+    assert result.stdout.startswith(b"first\n")
+    assert result.stdout.endswith(b"\0last\n")
+    assert result.dropped_bytes == 100_000_000 + 11 - 100_000
+
+
+def test_the_output_can_be_followed(processes):
+    seen: list[bytes] = []
+    run(processes, shell("echo a; echo b >&2"), seen.append)
+    assert sorted(b"".join(seen).split()) == [b"a", b"b"]
+
+
+def test_many_programs_run_at_the_same_time(processes):
+    async def main() -> list[CommandResult]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(processes.run(shell(f"echo {n}; exit {n}"), Grant())) for n in range(20)]
+        return [task.result() for task in tasks]
+
+    assert [(r.exit_code, r.stdout) for r in asyncio.run(main())] == [(n, b"%d\n" % n) for n in range(20)]
+
+
+def test_the_temporary_folder_is_private_comes_back_and_goes(tmp_path):
+    made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
+    run(made, shell("true"))
+    (folder,) = tmp_path.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (folder / "prelude.bash").unlink()
+    folder.rmdir()
+    assert run(made, shell("cd /usr")).cwd == "/usr"
+    made.close()
+    made.close()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("pieces", [[b""], [b"abcdefghij"], [b"a"] * 37, [b"abc", b"d" * 50, b"xyz"]])
+def test_the_kept_ends_and_the_count_add_up(pieces):
+    kept = HeadAndTail(10)
+    for piece in pieces:
+        kept.add(piece)
+    whole = b"".join(pieces)
+    data, dropped = kept.kept()
+    assert len(data) + dropped == len(whole)
+    assert data == (whole if len(whole) <= 10 else whole[:5] + whole[-5:])

@@ -1,0 +1,140 @@
+"""A script means the same to the model in the process and to the one behind the wire server."""
+
+import asyncio
+import itertools
+import json
+
+import msgspec
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from bradawl.app.system import SystemClock, SystemIds
+from bradawl.core.assembler import Assembler
+from bradawl.core.events import RequestParams
+from bradawl.core.messages import Assistant, Note, Origin, Text, Thinking, ToolCall, ToolResult, ToolResults, User
+from bradawl.core.ports import ModelInfo, Prefix
+from bradawl.core.retry import RetryBudget
+from bradawl.providers.client import HttpModel
+from bradawl.providers.codec import Endpoint
+from bradawl.providers.http_httpx2 import Httpx2Http
+from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.testing.scripted import ScriptedModel
+from bradawl.testing.server import WireServer
+
+ORIGIN = Origin("openai_chat", "demo", "m")
+
+
+def http_model(base_url):
+    endpoint = Endpoint("demo", base_url, "m")
+    return HttpModel(OpenAIChat(base_url), endpoint, Httpx2Http(), SystemClock(), SystemIds(), ModelInfo(ORIGIN))
+
+
+async def replies(model, turns):
+    """What each request gave, the parts without what only their wire knows."""
+    session = model.open(Prefix("be brief", ()))
+    found = []
+    for message in turns:
+        session.append(message)
+        assembler = Assembler(ORIGIN)
+        async for delta in session.stream(RequestParams(), RetryBudget(attempts=1)):
+            assembler.feed(delta)
+        parts = tuple(
+            msgspec.structs.replace(part, provider_data=None) if isinstance(part, Thinking) else part
+            for part in assembler.reply().parts
+        )
+        reply = Assistant(parts, ORIGIN, assembler.has_ended)
+        failure = assembler.failure
+        found.append(
+            (reply, assembler.stop, assembler.usage, failure and (failure.kind, failure.status, failure.retryable))
+        )
+        session.append(reply)
+    return found
+
+
+async def both(script, turns):
+    direct = ScriptedModel(script)
+    told = await replies(direct, turns)
+    async with WireServer(script) as server:
+        model = http_model(server.base_url)
+        try:
+            over_wire = await replies(model, turns)
+        finally:
+            await model.aclose()
+    assert len(server.failures) == len(direct.failures)
+    return told, over_wire, server
+
+
+def answers_to(entry, notes=()):
+    return ToolResults(
+        tuple(ToolResult(c["id"], c["name"], (Text(f"result of {c['id']}"),)) for c in entry["tool_calls"]), notes
+    )
+
+
+def test_a_whole_conversation_is_the_same_both_ways():
+    calls = [
+        {"id": "one", "name": "read_file", "arguments": {"file_path": "a.py"}},
+        {"id": "two", "name": "grep", "arguments": '{"pattern": "x"'},
+        {"id": "three", "name": "glob", "arguments": ""},
+    ]
+    script = [
+        {
+            "thinking": "well",
+            "text": "I look.",
+            "tool_calls": calls,
+            "usage": {"input": 5, "output": 3, "cache_read": 2},
+        },
+        {"expect": "result of three", "text": "Done."},
+        {"expect": "again", "text": "Yes", "stop": "length"},
+    ]
+    turns = [User((Text("go"),)), answers_to(script[0], (Note("n", "hurry"),)), User((Text("again"),))]
+    told, over_wire, server = asyncio.run(both(script, turns))
+    assert told == over_wire
+    assert server.failures == []
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529])
+def test_a_status_fails_the_same_way_both_ways(status):
+    told, over_wire, _ = asyncio.run(both([{"faults": {"status": status}}], [User((Text("go"),))]))
+    assert told == over_wire
+
+
+def test_the_end_of_the_script_is_told_both_ways():
+    told, over_wire, server = asyncio.run(both([], [User((Text("go"),))]))
+    assert told[0][3][0] == over_wire[0][3][0] == "invalid_request"
+    assert server.failures == ["script has 0 entries, and request 1 came"]
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
+WORDS = st.sampled_from(
+    [None, "end_turn", "tool_use", "max_tokens", "stop", "length", "content_filter", "eos", "never_heard_of"]
+)
+ARGUMENTS = st.dictionaries(TEXTS, TEXTS | st.integers(), max_size=3)
+CALLS = st.lists(
+    st.builds(lambda name, given: {"name": name, "arguments": given}, st.sampled_from("abc"), ARGUMENTS), max_size=3
+)
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS, CALLS, WORDS), min_size=1, max_size=3), st.sampled_from([64, 500]))
+@settings(max_examples=15, phases=[Phase.generate])
+def test_any_reply_is_the_same_both_ways_in_any_pieces(entries, size):
+    numbers = itertools.count(1)
+    script = [
+        {
+            "text": text + "." if text else "",
+            "thinking": thinking,
+            "tool_calls": [call | {"id": f"c{next(numbers)}"} for call in calls],
+            "stop": stop,
+            "faults": {"chunk_bytes": size},
+        }
+        for text, thinking, calls, stop in entries
+        if text or calls
+    ]
+    turns = [User((Text("go"),))]
+    for before in script[:-1]:
+        turns.append(answers_to(before) if before["tool_calls"] else User((Text("more"),)))
+    told, over_wire, _ = asyncio.run(both(json.loads(json.dumps(script)), turns[: len(script)]))
+    assert told == over_wire
+    calls = [part for reply, *_ in told for part in reply.parts if isinstance(part, ToolCall)]
+    assert all(call.status == "ok" for call in calls)

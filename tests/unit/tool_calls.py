@@ -1,0 +1,60 @@
+"""Calls tools on real files and processes, as a session would."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from bradawl.core.events import Cwd, FileSeen, State
+from bradawl.core.messages import text_of
+from bradawl.core.permissions import Grant
+from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.workspace.files import LocalFiles
+from bradawl.workspace.processes import LocalProcesses
+
+RG = str(Path(sys.executable).with_name("rg"))
+
+
+class Workspace:
+    """One session's tools: remembers the files seen and the working directory."""
+
+    def __init__(self, root: Path, environment: Mapping[str, str] = os.environ) -> None:
+        self.cwd = os.path.realpath(root)
+        self.files = LocalFiles(str(root))
+        self.processes = LocalProcesses(environment)
+        self.seen: dict[str, str] = {}
+        self.progress: list[str] = []
+
+    def context(self) -> CallContext:
+        return CallContext(
+            "call", self.cwd, self.files, self.processes, self.seen, Grant(), self.progress.append, self._change
+        )
+
+    def _change(self, state: State) -> None:
+        match state:
+            case FileSeen(path, sha256):
+                self.seen[path] = sha256
+            case Cwd(path):
+                self.cwd = path
+            case _:
+                raise AssertionError(state)
+
+    async def acall(self, tool, /, **arguments) -> ToolOutput:
+        return await tool.run(tool.params(**arguments), self.context())
+
+    def call(self, tool, /, **arguments) -> ToolOutput:
+        return asyncio.run(self.acall(tool, **arguments))
+
+    def text(self, tool, /, **arguments) -> str:
+        return text_of(self.call(tool, **arguments).parts)
+
+
+@contextmanager
+def workspace(root: Path, **options) -> Iterator[Workspace]:
+    made = Workspace(root, **options)
+    try:
+        yield made
+    finally:
+        made.processes.close()
