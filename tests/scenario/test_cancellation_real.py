@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bradawl.tools.bash import Bash
-from bradawl.tools.edit_file import EditFile
-from bradawl.tools.grep import Grep
 from house import assert_valid, build
 
 from bradawl.session.store import LocalStore
 from bradawl.testing.fakes import FakeClock, FakeIds
+from bradawl.tools.bash import Bash
+from bradawl.tools.edit_file import EditFile
+from bradawl.tools.grep import Grep
 from bradawl.tools.read_file import ReadFile
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses

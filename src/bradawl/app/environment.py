@@ -28,7 +28,6 @@ _USER_ABSENT = "No user is present and nobody can answer: decide sensibly, go on
 
 _LISTED_NAMES = 60
 _LISTED_CHANGES = 20
-_GIT_TIMEOUT_S = 0.05
 # Whatever could make `git status` run a program of the repository's choosing.
 _RISKY_CONFIG = (
     r"^(filter\..*|diff\..*\.(command|textconv)|core\.(fsmonitor|sshcommand|pager|hookspath)"
@@ -43,6 +42,8 @@ class SystemPrompt:
     cwd: str
     processes: Processes
     user_present: bool
+    git_timeout_s: float = 0.05
+    """Longest wait for each of git's two answers; a slower one is left out."""
 
     async def __call__(self) -> str:
         """The whole system prompt."""
@@ -81,7 +82,7 @@ class SystemPrompt:
         return "changed: " + ", ".join(changes[:_LISTED_CHANGES]) + (f" and {more} more" if more > 0 else "")
 
     async def _run_git(self, *arguments: str) -> tuple[int | None, str] | None:
-        command = Command(("git", *arguments), self.cwd, timeout_s=_GIT_TIMEOUT_S, output_limit_bytes=20_000)
+        command = Command(("git", *arguments), self.cwd, timeout_s=self.git_timeout_s, output_limit_bytes=20_000)
         try:
             result = await self.processes.run(command, Grant())
         except ToolError:

@@ -1,0 +1,56 @@
+"""What the README shows is true."""
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+
+from bradawl import Settings, build_agent, build_tools
+from bradawl.agent.tool_schema import schema_of
+from bradawl.app.cli import _parser
+from bradawl.app.result import CANCELLED, ERROR, LIMIT, NOT_SAVED, REFUSED, TERMINATED, TRY_AGAIN, USAGE
+from bradawl.core.messages import ToolResults, text_of
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def _example(name: str) -> str:
+    found = re.search(rf"<!-- example: {name} -->\n```python\n(.*?)```", README, re.DOTALL)
+    assert found, name
+    return found[1]
+
+
+def test_the_tool_of_the_readme_is_twenty_lines_and_runs(tmp_path: Path) -> None:
+    source = _example("a tool")
+    body = [line for line in source[source.index("class ") :].splitlines() if line.strip()]
+    assert len(body) <= 20
+    namespace: dict[str, object] = {"__name__": "example"}
+    exec(compile(source, "README", "exec", dont_inherit=True), namespace)  # noqa: S102 - our own README
+    tool = namespace["CountLines"]()  # type: ignore[operator]  # a class, as the assertion below shows
+
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    calls = [{"id": "c1", "name": "count_lines", "arguments": {"file_path": "a.txt"}}]
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"tool_calls": calls}, {"text": "two"}]))
+    home = str(tmp_path / "home")
+    settings = Settings(provider="scripted", model=str(script), cwd=str(tmp_path), home=home)
+    agent = build_agent(settings, tools=[*build_tools(), tool])
+    result = agent.run_sync("how many lines?")
+    assert result.reason == "completed", result
+    answers = [m for m in agent.model.requests[1] if isinstance(m, ToolResults)]  # type: ignore[attr-defined]  # scripted
+    assert text_of(answers[0].results[0].parts) == "2 lines in a.txt"
+    schema = schema_of(tool)
+    assert schema.description == "Count the lines of a file."
+    assert msgspec.json.decode(schema.parameters)["required"] == ["file_path"]
+
+
+def test_the_exit_codes_of_the_readme_are_those_of_the_program() -> None:
+    told = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", README, re.MULTILINE) for code in row.split(",")}
+    assert told == {0, ERROR, TRY_AGAIN, USAGE, LIMIT, REFUSED, NOT_SAVED, CANCELLED, TERMINATED}
+
+
+def test_every_flag_in_the_readmes_tables_exists() -> None:
+    known = {name for action in _parser()._actions for name in action.option_strings}
+    told = set(re.findall(r"`(--?[a-zA-Z][\w-]*)", README)) - {"--compile-bytecode"}
+    assert told <= known, told - known
