@@ -76,9 +76,12 @@ class Call:
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, reused_ids: bool = False) -> History:
-    """One to three turns. With `reused_ids` every reply counts its calls from zero, as some servers do."""
-    history = History(events=[SessionOpened(1, "/p", "/p")])
+def histories(draw: st.DrawFn, *, reused_ids: bool = False, fresh: int = 0) -> History:
+    """One to three turns. With `reused_ids` every reply counts its calls from zero, as some servers do.
+
+    Ids and texts are numbered from `fresh`, so that two histories can share a log.
+    """
+    history = History(events=[SessionOpened(1, "/p", "/p")], fresh=fresh)
     for _ in range(draw(st.integers(1, 3))):
         _turn(draw, history, reused_ids)
     return history

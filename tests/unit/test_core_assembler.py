@@ -1,5 +1,6 @@
 """A reply put together from its fragments is the same however it was cut into them."""
 
+from collections import Counter
 from itertools import pairwise
 
 from hypothesis import given
@@ -108,9 +109,8 @@ def test_the_reply_so_far_never_takes_back_what_it_said(stream, data: st.DataObj
     before, after = feed(deltas[:end]), feed(deltas)
     texts = [[part.text for part in each.reply().parts if isinstance(part, Text)] for each in (before, after)]
     assert len("".join(texts[0])) <= len("".join(texts[1]))
-    assert [call for call in before.reply().parts if isinstance(call, ToolCall)] == [
-        call for call in after.reply().parts if isinstance(call, ToolCall) and call in before.reply().parts
-    ]
+    calls = [Counter(part for part in each.reply().parts if isinstance(part, ToolCall)) for each in (before, after)]
+    assert calls[0] <= calls[1]
 
 
 @given(streams(may_lack_closes=True))

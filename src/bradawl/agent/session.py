@@ -28,7 +28,7 @@ from bradawl.core.events import (
     TurnFinished,
     TurnReason,
 )
-from bradawl.core.messages import Assistant, Document, Image, Note, Origin, Text, ToolCall, text_of
+from bradawl.core.messages import Document, Image, Note, Origin, Text, ToolCall, calls_of, text_of
 from bradawl.core.ports import Blobs, Emit, ModelSession, OpenSession, Prefix, SessionLog
 from bradawl.core.state import SessionState, remember
 from bradawl.core.transcript import Transcript, apply, branch, repair
@@ -46,7 +46,7 @@ class TurnResult:
 
     reason: TurnReason
     text: str
-    """The last reply's text; empty if there was none."""
+    """The answer: the last reply's text, unless it was on its way to a call."""
     steps: int
     usage: Usage
     """Of this turn alone."""
@@ -184,10 +184,10 @@ class Session:
         return await self.log.durable(self.record(finished))
 
     def _result(self, finished: TurnFinished, *, saved: bool) -> TurnResult:
-        last = next((m for m in reversed(self.transcript.messages) if isinstance(m, Assistant)), None)
+        last = self._turn_state.last_reply
         return TurnResult(
             reason=finished.reason,
-            text=text_of(last.parts) if last is not None and self._turn_state.replies else "",
+            text="" if last is None or calls_of(last) else text_of(last.parts),
             steps=self._turn_state.replies,
             usage=self._turn_state.usage,
             cost=self._turn_state.cost,

@@ -13,6 +13,7 @@ from bradawl.core.events import (
     Todo,
     TodosSet,
 )
+from bradawl.core.messages import Assistant
 from bradawl.core.usage import Usage, add_costs
 
 
@@ -29,6 +30,7 @@ class SessionState:
         self.steps = 0
         """Number of the last step."""
         self.replies = 0
+        self.last_reply: Assistant | None = None
         self.usage = Usage()
         self.context_tokens = 0
         """Tokens of the last request and its reply, as far as they were reported."""
@@ -45,8 +47,9 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             state.prefix = prefix
         case RequestSent(step):
             state.steps = max(state.steps, step)
-        case AssistantReplied(usage=usage, cost=cost):
+        case AssistantReplied(message=message, usage=usage, cost=cost):
             state.replies += 1
+            state.last_reply = message
             state.usage += usage or Usage(source="estimated")
             state.cost = add_costs(state.cost, cost)
             if usage is not None:
