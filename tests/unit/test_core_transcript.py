@@ -328,3 +328,18 @@ def test_a_branch_ends_even_in_a_log_whose_links_make_no_sense(links: list[tuple
 def test_a_compaction_forgets_what_was_above_it_and_starts_from_its_replacement():
     transcript = applied([PROMPT, reply(Text("hi")), Compacted("summary", 2, "ref"), said("next")])
     assert (transcript.base_ref, transcript.messages) == ("ref", [User((Text("next"),))])
+
+
+def test_a_note_delivered_while_calls_are_open_goes_with_their_answers() -> None:
+    note = Note("n", "use tabs", "user")
+    reply = Assistant((ToolCall("a", "t", "{}"), ToolCall("b", "t", "{}")), ORIGIN)
+    events = [
+        PromptSubmitted((Text("go"),)),
+        AssistantReplied(1, reply, "tool_use"),
+        ToolFinished("a", "ok", (Text("1"),)),
+        NoteQueued(note),
+        NoteDelivered("n"),
+        ToolFinished("b", "ok", (Text("2"),)),
+    ]
+    last = applied(events).messages[-1]
+    assert isinstance(last, ToolResults) and last.notes == (note,) and len(last.results) == 2

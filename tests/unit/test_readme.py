@@ -38,7 +38,7 @@ def test_the_tool_of_the_readme_is_twenty_lines_and_runs(tmp_path: Path) -> None
     agent = build_agent(settings, tools=[*build_tools(), tool])
     result = agent.run_sync("how many lines?")
     assert result.reason == "completed", result
-    answers = [m for m in agent.model.requests[1] if isinstance(m, ToolResults)]  # type: ignore[attr-defined]  # scripted
+    answers = [m for m in agent.model.requests[1] if isinstance(m, ToolResults)]  # type: ignore[attr-defined]  # it is the scripted model
     assert text_of(answers[0].results[0].parts) == "2 lines in a.txt"
     schema = schema_of(tool)
     assert schema.description == "Count the lines of a file."

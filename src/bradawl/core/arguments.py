@@ -27,7 +27,9 @@ def _decode(raw: str) -> object:
         return json.loads(raw, strict=False, parse_constant=_reject_constant)
 
 
-_UNFINISHED = re.compile(r"t(r(ue?)?)?|f(a(l(se?)?)?)?|n(u(ll?)?)?|-|\.|[eE][+-]?|\\(u[0-9a-fA-F]{0,3})?")
+_UNFINISHED = re.compile(r"t(r(ue?)?)?|f(a(l(se?)?)?)?|n(u(ll?)?)?|-|\.|[eE][+-]?")
+# The place of the error is behind the backslash; four digits at the very end are still in doubt.
+_UNFINISHED_ESCAPE = re.compile(r"\\?u[0-9a-fA-F]{0,4}")
 
 
 def _fails_at_the_end(raw: str, error: ValueError) -> bool:
@@ -35,6 +37,8 @@ def _fails_at_the_end(raw: str, error: ValueError) -> bool:
     if not isinstance(error, json.JSONDecodeError):
         return False
     rest = raw[error.pos :].strip()
+    if error.msg.startswith("Invalid \\u"):
+        return bool(_UNFINISHED_ESCAPE.fullmatch(rest))
     return not rest or error.msg.startswith("Unterminated string") or bool(_UNFINISHED.fullmatch(rest))
 
 

@@ -62,6 +62,8 @@ class Assembler:
                 assert_never(delta)
 
     def _fragment(self, delta: TextDelta | ThinkingDelta) -> None:
+        if not delta.text or delta.index in self._closed:
+            return
         kind = Text if isinstance(delta, TextDelta) else Thinking
         self._open.setdefault(delta.index, (kind, []))[1].append(delta.text)
 

@@ -51,7 +51,7 @@ def _touch(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
 
 def conflict(first: Effects, second: Effects) -> bool:
     """True when two calls may not overlap: the order in which they run could be seen."""
-    if first.unknown or second.unknown:
+    if first.unknown or second.unknown or (first.external and second.external):
         return True
     if set(first.session) & set(second.session):
         return True

@@ -30,7 +30,7 @@ def next_delay(failure: Failure, attempt: int, budget: RetryBudget, *, elapsed_s
         return None
     wish = failure.retry_after_s
     if wish is None or not 0 <= wish < float("inf"):
-        delay = draw * min(CAP_S, BASE_S * 2 ** (attempt - 1))
+        delay = draw * min(CAP_S, BASE_S * 2 ** min(attempt - 1, 30))
     elif wish > budget.longest_wait_s:
         return None
     else:

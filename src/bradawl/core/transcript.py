@@ -56,6 +56,8 @@ class Transcript:
         """Blob the messages start from, after a compaction."""
         self.results: dict[str, ToolResult] = {}
         """Answers that came before all calls of their reply were answered."""
+        self.held_notes: list[Note] = []
+        """Notes delivered while calls are open; they go with the answers."""
 
     @property
     def is_answerable(self) -> bool:
@@ -198,7 +200,8 @@ def _close_batch(transcript: Transcript) -> None:
     results = tuple(transcript.results[call.id] for call in calls_of(last) if call.id in transcript.results)
     transcript.results.clear()
     if results:
-        transcript.messages.append(ToolResults(results))
+        transcript.messages.append(ToolResults(results, tuple(transcript.held_notes)))
+        transcript.held_notes.clear()
 
 
 def _amend(transcript: Transcript, call_id: str, shown: _Shown) -> None:
@@ -219,7 +222,9 @@ def _deliver(transcript: Transcript, note_id: str) -> None:
     if note is None:
         return
     last = transcript.messages[-1] if transcript.messages else None
-    if last is None or isinstance(last, Assistant):
+    if transcript.open_calls:
+        transcript.held_notes.append(note)
+    elif last is None or isinstance(last, Assistant):
         transcript.messages.append(User((), (note,)))
     else:
         transcript.messages[-1] = msgspec.structs.replace(last, notes=(*last.notes, note))

@@ -1,0 +1,52 @@
+# `make test` and `make demo` work in a fresh clone with Python 3.11 or newer, make and a package index.
+# PYTHON=... chooses the interpreter, WORKERS=... the number of test processes (2).
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types gates unit bench torture fuzz format clean dev run
+
+PYTHON ?=
+export PYTHON
+BIN := .venv/bin
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+demo: run ## watch the agent fix a bug, with a scripted model: no network, no key
+	@$(BIN)/bradawl demo
+
+test: dev ## everything that must hold: format, lint, types, imports, dependencies, gates, tests
+	@scripts/check format lint types imports dependencies gates unit
+
+lint: dev ## format, lint, who imports whom, unused dependencies
+	@scripts/check format lint imports dependencies
+
+types: dev ## basedpyright
+	@scripts/check types
+
+gates: dev ## rules about the code itself
+	@scripts/check gates
+
+unit: dev ## all tests but the gates
+	@scripts/check unit
+
+bench: dev ## measure start, streaming, journal and tools
+	@$(BIN)/python benchmarks/run.py
+
+torture: dev ## property tests, 50 times as many cases
+	@HYPOTHESIS_PROFILE=torture $(BIN)/python -m pytest -n 2 -o timeout=1800 tests
+
+fuzz: dev ## random streams into the wire decoders
+	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -o timeout=1800 tests/wire
+
+format: dev ## rewrite the code in house style
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean: ## remove everything that was made
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+dev:
+	@scripts/bootstrap dev
+
+run:
+	@scripts/bootstrap run

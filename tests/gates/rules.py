@@ -1,0 +1,383 @@
+"""Rules about the code that no linter knows. Each takes a module and yields `line: what is wrong`.
+
+None can be waived: where a rule is wrong the rule changes, with an ADR.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Callable, Iterator
+
+from source_tree import ROOMS, Module, dotted, imported_names, local_names
+
+Rule = Callable[[Module], Iterator[str]]
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+FILE_LINES = 500
+CLASS_LINES = 300
+LOOP_LINES = 300
+PUBLIC_METHODS = 15
+PORT_METHODS = 4
+
+# ------------------------------------------------------------------ sizes
+
+
+def sizes_stay_readable(module: Module) -> Iterator[str]:
+    """A file has at most 500 lines (the loop 300), a class 300 lines and 15 public methods."""
+    lines = module.text.count("\n")
+    limit = LOOP_LINES if module.place == "agent/loop.py" else FILE_LINES
+    if lines > limit:
+        yield f"1: {lines} lines, more than {limit}"
+    for node in _classes(module.tree):
+        length = (node.end_lineno or node.lineno) - node.lineno + 1
+        if length > CLASS_LINES:
+            yield f"{node.lineno}: class {node.name} has {length} lines, more than {CLASS_LINES}"
+        methods = [method.name for method in _methods(node) if not method.name.startswith("_")]
+        if len(methods) > PUBLIC_METHODS:
+            yield f"{node.lineno}: class {node.name} has {len(methods)} public methods, more than {PUBLIC_METHODS}"
+
+
+def ports_are_small(module: Module) -> Iterator[str]:
+    """A Protocol has at most four methods, properties counted."""
+    names = local_names(module.tree)
+    for node in _classes(module.tree):
+        bases = [dotted(base.value if isinstance(base, ast.Subscript) else base, names) for base in node.bases]
+        count = len(_methods(node))
+        if "typing.Protocol" in bases and count > PORT_METHODS:
+            yield f"{node.lineno}: {node.name} has {count} methods, more than {PORT_METHODS}: split it"
+
+
+def _classes(tree: ast.AST) -> list[ast.ClassDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+
+
+def _methods(node: ast.ClassDef) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [child for child in node.body if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+# ------------------------------------------------------------------ the outside world
+
+_TOUCHES_THE_DISK = frozenset(
+    {"open", "io.open", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"}
+    | {f"os.{name}" for name in ("open", "fdopen", "write", "pwrite", "writev", "truncate", "ftruncate", "fsync")}
+    | {f"os.{name}" for name in ("replace", "rename", "renames", "remove", "unlink", "rmdir", "removedirs", "link")}
+    | {f"os.{name}" for name in ("symlink", "mkdir", "makedirs", "mkfifo", "chmod", "chown", "utime", "fdatasync")}
+    | {f"os.{name}" for name in ("system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "startfile")}
+    | {f"os.{kind}{how}" for kind in ("exec", "spawn") for how in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")}
+)
+_DISK_MODULES = frozenset({"subprocess", "shutil", "tempfile", "mmap", "sqlite3", "multiprocessing", "pty"})
+_PATH_METHODS = frozenset(
+    {"write_text", "write_bytes", "read_text", "read_bytes", "unlink", "symlink_to", "hardlink_to", "touch", "mkdir"}
+)
+_MAY_TOUCH_THE_DISK = re.compile(
+    r"workspace/(files|processes|checkpoints)\.py|session/(journal|blobs|store)\.py|safety/(sandbox|trust)\.py"
+    r"|providers/(catalog|debug_log)\.py|(app|testing)/.*|__main__\.py"
+    r"|workspace/descendants\.py"  # reads /proc for workspace/processes.py
+)
+PROGRAMS = frozenset({"tools/scan.py"})
+"""Files that are started with the bare interpreter, where nothing of bradawl can be imported."""
+
+
+def disk_and_processes_have_few_doors(module: Module) -> Iterator[str]:
+    """Files are opened or changed, and programs started, only in the modules made for it."""
+    if _MAY_TOUCH_THE_DISK.fullmatch(module.place) or module.place in PROGRAMS:
+        return
+    names = local_names(module.tree)
+    for name, line in imported_names(module.tree):
+        if name.split(".")[0] in _DISK_MODULES:
+            yield f"{line}: imports {name}"
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called = dotted(node.func, names)
+        if called in _TOUCHES_THE_DISK:
+            yield f"{node.lineno}: calls {called}"
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in _PATH_METHODS:
+            yield f"{node.lineno}: calls .{node.func.attr}"
+
+
+_THE_USERS = frozenset(
+    {"os.environ", "os.environb", "os.getenv", "os.getenvb", "os.putenv", "sys.argv", "sys.orig_argv"}
+    | {f"sys.{name}" for name in ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__", "exit")}
+    | {"print", "input", "exit", "quit", "os._exit", "os.get_terminal_size"}
+)
+
+
+def only_app_knows_the_user(module: Module) -> Iterator[str]:
+    """Below app nothing prints, ends the program, or reads the environment, the arguments or the terminal."""
+    if module.room in {"app", "testing"} or module.place in PROGRAMS | {"__main__.py"}:
+        return
+    names = local_names(module.tree)
+    shadowed = {node.name for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            name = dotted(node, names)
+            if name in _THE_USERS and name not in shadowed:
+                yield f"{node.lineno}: uses {name}"
+
+
+def programs_stand_alone(module: Module) -> Iterator[str]:
+    """What is started as a program of its own imports the standard library only."""
+    if module.place not in PROGRAMS:
+        return
+    for name, line in imported_names(module.tree):
+        if name.split(".")[0] not in sys.stdlib_module_names:
+            yield f"{line}: a program imports {name}"
+
+
+# ------------------------------------------------------------------ errors and tasks
+
+_CATCHES_ALL = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
+
+
+def everything_is_caught_only_at_the_borders(module: Module) -> Iterator[str]:
+    """`except Exception` stands only where a tool, a hook or the program ends; elsewhere it must re-raise."""
+    if module.room == "app" or module.place in {"agent/tool_call.py", "agent/hooks.py", "__main__.py"}:
+        return
+    names = local_names(module.tree)
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ExceptHandler) and _catches_all(node, names) and not _ends_with_raise(node):
+            yield f"{node.lineno}: catches everything and goes on"
+
+
+def _catches_all(handler: ast.ExceptHandler, names: dict[str, str]) -> bool:
+    if handler.type is None:
+        return True
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(dotted(kind, names) in _CATCHES_ALL for kind in types)
+
+
+def _ends_with_raise(handler: ast.ExceptHandler) -> bool:
+    return isinstance(handler.body[-1], ast.Raise)
+
+
+_ORPHANS = frozenset(
+    {"asyncio.create_task", "asyncio.ensure_future", "asyncio.gather", "asyncio.tasks.create_task"}
+    | {"threading.Timer", "asyncio.run_coroutine_threadsafe"}
+)
+
+
+def every_task_has_a_parent(module: Module) -> Iterator[str]:
+    """Tasks are made by a TaskGroup, never by the loop.
+
+    One exception: no group may span a `yield` (PEP 789), so an async generator may own a task
+    that it cancels in a `finally`. `testing` drives sessions from outside, as a test does.
+    """
+    if module.room == "testing":
+        return
+    names = local_names(module.tree)
+    owned = {id(node) for generator in _generators_that_clean_up(module.tree) for node in ast.walk(generator)}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and id(node) not in owned and (name := _orphan(node.func, names)):
+            yield f"{node.lineno}: calls {name}"
+
+
+def _generators_that_clean_up(tree: ast.AST) -> Iterator[ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.AsyncFunctionDef) or not any(
+            isinstance(each, ast.Yield) for each in ast.walk(node)
+        ):
+            continue
+        finals = [statement for each in ast.walk(node) if isinstance(each, ast.Try) for statement in each.finalbody]
+        attributes = (each for statement in finals for each in ast.walk(statement) if isinstance(each, ast.Attribute))
+        if any(attribute.attr == "cancel" for attribute in attributes):
+            yield node
+
+
+def _orphan(function: ast.expr, names: dict[str, str]) -> str:
+    name = dotted(function, names)
+    if name in _ORPHANS:
+        return name
+    if not isinstance(function, ast.Attribute) or function.attr != "create_task":
+        return ""
+    maker = function.value
+    owner = dotted(maker.func if isinstance(maker, ast.Call) else maker, names).lower()
+    return f"{owner}.create_task" if owner.endswith("loop") else ""
+
+
+# ------------------------------------------------------------------ words and types
+
+
+def public_names_promise_something(module: Module) -> Iterator[str]:
+    """Modules, classes, functions and methods without an underscore have a docstring."""
+    if not ast.get_docstring(module.tree):
+        yield "1: the module has no docstring"
+    names = local_names(module.tree)
+    for node in _public_definitions(module.tree, names):
+        if not (ast.get_docstring(node) or "").strip():
+            yield f"{node.lineno}: {node.name} has no docstring"
+
+
+def _public_definitions(body: ast.Module | ast.ClassDef, names: dict[str, str]) -> Iterator[Definition]:
+    for node in body.body:
+        if not isinstance(node, Definition) or node.name.startswith("_") or _inherits_its_docstring(node, names):
+            continue
+        yield node
+        if isinstance(node, ast.ClassDef):
+            yield from _public_definitions(node, names)
+
+
+def _inherits_its_docstring(node: Definition, names: dict[str, str]) -> bool:
+    marks = {dotted(mark, names).split(".")[-1] for mark in node.decorator_list}
+    return bool(marks & {"overload", "override", "setter", "deleter"})
+
+
+def types_are_known(module: Module) -> Iterator[str]:
+    """No `Any` in core and agent."""
+    if module.room not in {"core", "agent"}:
+        return
+    names = local_names(module.tree)
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Name | ast.Attribute) and dotted(node, names) in {
+            "typing.Any",
+            "typing_extensions.Any",
+        }:
+            yield f"{node.lineno}: Any"
+
+
+_WAIVER = re.compile(
+    r"#\s*(?:noqa|type:\s*ignore|pyright:|basedpyright:|fmt:\s*(?:off|skip)|pragma:|ruff:)", re.IGNORECASE
+)
+_GOOD_WAIVER = re.compile(
+    r"#\s*(?:noqa:\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*|(?:type|pyright):\s*ignore\[[\w\-, ]+\]|pragma: no cover|fmt: skip)"
+    r"[\s:#,;-]*(?P<reason>.*)",
+    re.IGNORECASE,
+)
+
+
+def waivers_give_a_reason(module: Module) -> Iterator[str]:
+    """A waiver names the rule it waives, and on the same line an ADR or at least two words of reason."""
+    for token in tokenize.generate_tokens(io.StringIO(module.text).readline):
+        if token.type != tokenize.COMMENT or not _WAIVER.search(token.string):
+            continue
+        good = _GOOD_WAIVER.search(token.string)
+        reason = good["reason"] if good else ""
+        if not re.search(r"ADR[- ]?\d{4}", reason) and len(reason.split()) < 2:
+            yield f"{token.start[0]}: {token.string!r} names no rule, or gives no reason"
+
+
+# ------------------------------------------------------------------ state
+
+_MAKES_MUTABLE = frozenset(
+    {"dict", "list", "set", "bytearray", "collections.defaultdict", "collections.deque", "collections.OrderedDict"}
+    | {"collections.Counter", "itertools.count", "asyncio.Lock", "asyncio.Event", "asyncio.Queue", "threading.Lock"}
+    | {f"weakref.{kind}" for kind in ("WeakKeyDictionary", "WeakValueDictionary", "WeakSet")}
+    | {"contextvars.ContextVar"}
+)
+_LITERALS = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+_MUTATORS = frozenset(
+    {"append", "add", "update", "clear", "pop", "popitem", "setdefault", "extend", "insert", "remove", "discard"}
+    | {"appendleft", "popleft", "extendleft", "sort", "reverse", "set"}
+)
+_CONTAINERS = frozenset({"dict", "list", "set"})
+
+
+def modules_keep_no_state(module: Module) -> Iterator[str]:
+    """A module-level table is a constant: upper case or Final, never changed. Nothing is `global`."""
+    names = local_names(module.tree)
+    tables: set[str] = set()
+    for name, value, is_final, line in _module_assignments(module.tree, names):
+        made = dotted(value.func, names) if isinstance(value, ast.Call) else ""
+        if not isinstance(value, _LITERALS) and made not in _MAKES_MUTABLE:
+            continue
+        tables.add(name)
+        if made and made not in _CONTAINERS:
+            yield f"{line}: {name} is mutable and shared by everything in the process"
+        elif not (is_final or name.isupper() or name == "__all__"):
+            yield f"{line}: {name} is a mutable module variable"
+    yield from _changes(module.tree, tables)
+
+
+def _module_assignments(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, ast.expr, bool, int]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, node.value, False, node.lineno
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+            kind = node.annotation.value if isinstance(node.annotation, ast.Subscript) else node.annotation
+            yield node.target.id, node.value, dotted(kind, names) == "typing.Final", node.lineno
+
+
+def _changes(tree: ast.Module, tables: set[str]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            yield f"{node.lineno}: global {', '.join(node.names)}"
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+            if _is_one(node.value, tables):
+                yield f"{node.lineno}: changes a module-level table"
+        elif isinstance(node, ast.Attribute) and node.attr in _MUTATORS and _is_one(node.value, tables):
+            yield f"{node.lineno}: changes a module-level table"
+
+
+def _is_one(node: ast.expr, tables: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in tables
+
+
+# ------------------------------------------------------------------ who may import whom
+
+_ADAPTERS = frozenset({"providers", "tools", "workspace", "session", "extensions"})
+_MAY_IMPORT: dict[str, frozenset[str]] = {
+    "core": frozenset(),
+    "safety": frozenset({"core"}),
+    "agent": frozenset({"core"}),
+    "testing": frozenset(ROOMS) - {"app"},
+    "app": frozenset(ROOMS),
+    **dict.fromkeys(_ADAPTERS, frozenset({"core", "safety"})),
+}
+_IMPURE = frozenset(
+    {"asyncio", "concurrent", "ctypes", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random"}
+    | {"secrets", "selectors", "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile"}
+    | {"threading", "time", "urllib", "uuid", "http", "warnings"}
+)
+
+
+def rooms_import_only_what_they_may(module: Module) -> Iterator[str]:
+    """core: stdlib and msgspec; adapters: core and safety; agent: core; nobody but app: app."""
+    if not module.room:
+        return
+    allowed = _MAY_IMPORT.get(module.room)
+    if allowed is None:
+        yield f"1: the room {module.room} has no line in the table of who may import whom"
+        return
+    for name, line in imported_names(module.tree):
+        parts = name.split(".")
+        room = parts[1] if parts[0] == "bradawl" and len(parts) > 1 else ""
+        is_foreign = room in ROOMS and room not in allowed | {module.room}
+        is_heavy = parts[0] != "bradawl" and module.room in {"core", "agent"} and not _is_plain(parts[0], module.room)
+        if is_foreign or is_heavy:
+            yield f"{line}: {module.room} imports {name}"
+
+
+def _is_plain(top: str, room: str) -> bool:
+    if top == "msgspec":
+        return True
+    return top in sys.stdlib_module_names and not (room == "core" and top in _IMPURE)
+
+
+def one_module_names_concrete_classes_together(module: Module) -> Iterator[str]:
+    """In app only build.py imports from two or more of the adapters' rooms."""
+    if module.room != "app" or module.place == "app/build.py":
+        return
+    rooms = {name.split(".")[1] for name, _ in imported_names(module.tree) if name.startswith("bradawl.")} & _ADAPTERS
+    if len(rooms) > 1:
+        yield f"1: imports from {', '.join(sorted(rooms))}: wire them in app/build.py"
+
+
+RULES: tuple[Rule, ...] = (
+    sizes_stay_readable,
+    ports_are_small,
+    disk_and_processes_have_few_doors,
+    only_app_knows_the_user,
+    programs_stand_alone,
+    everything_is_caught_only_at_the_borders,
+    every_task_has_a_parent,
+    public_names_promise_something,
+    types_are_known,
+    waivers_give_a_reason,
+    modules_keep_no_state,
+    rooms_import_only_what_they_may,
+    one_module_names_concrete_classes_together,
+)

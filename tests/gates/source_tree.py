@@ -1,0 +1,107 @@
+"""The repository's own files, parsed once, as the gates look at them."""
+
+import ast
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGE = REPOSITORY / "src" / "bradawl"
+ROOMS = ("core", "providers", "tools", "workspace", "safety", "session", "extensions", "agent", "app", "testing")
+
+
+@dataclass(frozen=True)
+class Module:
+    """One Python file; `place` is its path inside the package, `room` the first folder of that."""
+
+    place: str
+    text: str
+    tree: ast.Module = field(compare=False, repr=False)
+
+    @property
+    def room(self) -> str:
+        """The folder of the package it lives in; empty for a file that stands beside the rooms."""
+        return self.place.split("/")[0] if "/" in self.place else ""
+
+    @property
+    def name(self) -> str:
+        """Its dotted name, `__init__` left out."""
+        parts = ["bradawl", *self.place.removesuffix(".py").split("/")]
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def module(place: str, text: str) -> Module:
+    """A module from its text."""
+    return Module(place, text, ast.parse(text))
+
+
+@cache
+def source_modules() -> tuple[Module, ...]:
+    """Every module of the package."""
+    return tuple(
+        module(path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    )
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    """Files that are, or would be, under version control; those of a plain copy if git can't say."""
+    command = ["git", "-C", str(REPOSITORY), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode == 0:
+        names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+        return tuple(path for name in names if (path := REPOSITORY / name).is_file())
+    return tuple(path for path in REPOSITORY.rglob("*") if path.is_file() and not _is_made(path))
+
+
+def _is_made(path: Path) -> bool:
+    parts = path.relative_to(REPOSITORY).parts
+    return any(part in {"__pycache__", "build", "dist"} or (part.startswith(".") and part != ".ci") for part in parts)
+
+
+def text_files() -> Iterator[tuple[str, str]]:
+    """(path inside the repository, text) of every tracked file that is text."""
+    for path in tracked_files():
+        data = path.read_bytes()
+        if b"\0" not in data[:8192]:
+            yield path.relative_to(REPOSITORY).as_posix(), data.decode("utf-8", "replace")
+
+
+def imported_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """(dotted module, line) of every import, wherever it stands; `from x import y` gives `x.y` too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno
+
+
+def local_names(tree: ast.AST) -> dict[str, str]:
+    """What each imported name stands for, for example `{"sp": "subprocess", "replace": "os.replace"}`."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                names[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def dotted(node: ast.expr, names: dict[str, str]) -> str:
+    """The dotted name an expression spells, imports resolved; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        value = dotted(node.value, names)
+        return f"{value}.{node.attr}" if value else ""
+    return ""

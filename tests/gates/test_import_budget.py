@@ -1,0 +1,124 @@
+"""What `bradawl -p` loads before it can answer: a list of what it must not, and a bound on the CPU it costs."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bradawl.testing.server import serve_in_thread
+
+PROGRAM = "import sys; from bradawl.app.cli import main; sys.exit(main())"
+BARE = "import asyncio, msgspec"
+IMPORTS = "import bradawl.app.cli, bradawl.app.launch, bradawl.app.build, bradawl.app.headless"
+
+NEVER = {
+    *("rich", "prompt_toolkit", "pygments", "pydantic", "tree_sitter", "unittest", "multiprocessing", "sqlite3"),
+    *("difflib", "pytest", "hypothesis", "openai", "anthropic", "click", "curses", "readline", "xml", "doctest"),
+}
+ONLY_WITH_HTTP = {
+    "httpx2",
+    "httpcore2",
+    "h11",
+    "anyio",
+    "truststore",
+    "tempfile",
+    "email",
+    "http",
+    "importlib.metadata",
+}
+
+# Measured on two cores under load: 1.65 times the bare start for the imports. httpx2 or prompt_toolkit by
+# mistake on this path adds more than 1.5; a busy machine moves the quotient of two CPU times by less than 0.3.
+MOST_TIMES_BARE = 2.5
+
+
+@dataclass(frozen=True)
+class Place:
+    """A home and a project of one run."""
+
+    home: Path
+    project: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "SYSTEMROOT", "TMPDIR"}}
+        return {**kept, "HOME": str(self.home), "PYTHONDONTWRITEBYTECODE": ""}
+
+    def run(self, *argv: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *options, "-c", *argv],
+            cwd=self.project,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=50,
+        )
+
+    def loaded(self, *argv: str) -> set[str]:
+        """Modules that running the code loads on top of the bare start, sub-modules and their packages alike."""
+        done = self.run(*argv, options=("-X", "importtime"))
+        assert done.returncode == 0, done.stderr[-2000:]
+        lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+        return {line.rpartition("|")[2].strip() for line in lines}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
+    script = [
+        {"text": "I look.", "tool_calls": [{"name": "read_file", "arguments": {"file_path": "script.json"}}]},
+        {"text": "Done."},
+    ]
+    (project / "script.json").write_text(json.dumps(script), encoding="utf-8")
+    return Place(home, project)
+
+
+def within(modules: set[str], names: set[str]) -> list[str]:
+    return sorted(
+        module for module in modules if any(module == name or module.startswith(f"{name}.") for name in names)
+    )
+
+
+def test_a_scripted_one_shot_run_loads_no_http_library_no_terminal_and_no_validator(place: Place):
+    extra = place.loaded(PROGRAM, "-p", "hello", "-m", "scripted/script.json") - place.loaded(BARE)
+    assert "bradawl.agent.loop" in extra
+    assert within(extra, NEVER | ONLY_WITH_HTTP) == []
+
+
+def test_a_one_shot_run_over_http_loads_httpx2_and_nothing_else_that_is_heavy(place: Place):
+    with serve_in_thread([{"text": "Done."}]) as server:
+        arguments = ("-p", "hello", "-m", "openai/gpt", "--base-url", server.base_url)
+        extra = place.loaded(PROGRAM, *arguments) - place.loaded(BARE)
+    assert "httpx2" in extra
+    assert within(extra, NEVER) == []
+
+
+@pytest.mark.parametrize("flag", ["--version", "--help"])
+def test_version_and_help_load_neither_asyncio_nor_msgspec(place: Place, flag: str):
+    assert within(place.loaded(PROGRAM, flag), {"asyncio", "msgspec", "bradawl.agent"}) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="this system does not tell the CPU time of one child")
+def test_the_imports_of_a_one_shot_run_cost_a_small_multiple_of_a_bare_start(place: Place):
+    for code in (BARE, IMPORTS):
+        cpu_seconds(place, code)  # compiled and in the file cache from here on
+    pairs = [(cpu_seconds(place, BARE), cpu_seconds(place, IMPORTS)) for _ in range(5)]
+    bare, imports = (statistics.median(column) for column in zip(*pairs, strict=True))
+    assert imports / bare < MOST_TIMES_BARE, f"{imports:.3f} s against {bare:.3f} s bare"
+
+
+def cpu_seconds(place: Place, code: str) -> float:
+    """User and system time of one interpreter that runs `code`."""
+    process = os.posix_spawn(sys.executable, [sys.executable, "-c", code], place.environment)
+    _, status, used = os.wait4(process, 0)
+    assert status == 0
+    return used.ru_utime + used.ru_stime

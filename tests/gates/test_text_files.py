@@ -1,0 +1,60 @@
+"""What is published names no machine and no package index, and needs nothing but itself."""
+
+import re
+
+import pytest
+from source_tree import text_files
+
+INDEX_HOST = re.compile(
+    r"pypi\.org|python[h]osted|registry\.npm[j]s|index-url\s*[= ]\s*http|anaconda\.or[g]", re.IGNORECASE
+)
+# A folder of one machine or one person: /work/..., /root/..., /home/NAME/..., /Users/NAME/...
+MACHINE_PATH = re.compile(r"(?<![\w.~$}*/>-])/(?:work/\w|root/[\w.]|home/\w+/|Users/\w+/|opt/(?:pypi|wheels))")
+SAMPLES_ALLOWED = ("tests/", "src/bradawl/testing/")
+
+
+def findings(pattern: re.Pattern[str], path: str, text: str) -> list[str]:
+    return [
+        f"{path}:{number}: {line.strip()[:100]}"
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def test_no_file_names_a_package_index():
+    assert not [found for path, text in text_files() for found in findings(INDEX_HOST, path, text)]
+
+
+def test_no_file_names_a_folder_of_one_machine():
+    published = [(path, text) for path, text in text_files() if not path.startswith(SAMPLES_ALLOWED)]
+    assert published
+    assert not [found for path, text in published for found in findings(MACHINE_PATH, path, text)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (INDEX_HOST, "pip install --index-url" + " https://example.org/simple x"),
+        (INDEX_HOST, "https://files.python" + "hosted.org/packages/x.whl"),
+        (MACHINE_PATH, "cd /home/" + "ada/bradawl"),
+        (MACHINE_PATH, 'open("/root/' + '.bashrc")'),
+        (MACHINE_PATH, "see /work/" + "x/README.md"),
+    ],
+)
+def test_the_patterns_find_what_they_are_for(pattern: re.Pattern[str], text: str):
+    assert findings(pattern, "x", text)
+
+
+@pytest.mark.parametrize(
+    "text", ["~/work/x", "src/root/x", "https://host/home/x/", "/usr/bin/env bash", "$HOME/root/x"]
+)
+def test_the_patterns_leave_other_paths_alone(text: str):
+    assert not findings(MACHINE_PATH, "x", text)
+
+
+def test_text_ends_with_a_newline_and_has_no_windows_line_ends():
+    for path, text in text_files():
+        if path.startswith("tests/") and not path.endswith(".py"):
+            continue  # samples of what servers send may end as they like
+        assert not text or text.endswith("\n"), path
+        assert "\r\n" not in text, path
