@@ -11,7 +11,7 @@ from bradawl.core.ports import Http, HttpError, HttpRequest
 from bradawl.providers.compat import is_loopback
 
 _LIMIT_S = 1.0
-_CONNECT_S = 0.3
+_PROBE_S = 0.2
 _BODY_LIMIT = 4 * 1024 * 1024
 
 _Reader = Callable[[object, str], int | None]
@@ -42,7 +42,7 @@ async def running_context(http: Http, base_url: str, model: str) -> int | None:
 
 
 async def _ask(http: Http, url: str, read: _Reader, model: str) -> int | None:
-    request = HttpRequest("GET", url, (), connect_timeout_s=_CONNECT_S, idle_timeout_s=_LIMIT_S)
+    request = HttpRequest("GET", url, (), connect_timeout_s=_PROBE_S, idle_timeout_s=_PROBE_S)
     body = bytearray()
     try:
         async with http.stream(request) as response:

@@ -56,10 +56,13 @@ class WireServer:
         if server is None:
             return
         self._closing.set()
-        server.close()
+        for listener in server.sockets:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
         for _ in range(4):
-            # A connection that was just accepted needs a few rounds of the loop until it is one of ours.
+            # A connection that was just accepted needs a few rounds of the loop until it is one of ours;
+            # one that is not when the server closes would be lost with its socket open.
             await asyncio.sleep(0)
+        server.close()
         for writer in self._open:
             writer.transport.abort()
         with contextlib.suppress(TimeoutError):
