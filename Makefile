@@ -28,7 +28,7 @@ gates: dev ## rules about the code itself
 unit: dev ## all tests but the gates
 	@scripts/check unit
 
-bench: dev ## measure start, streaming, journal and tools
+bench: dev ## measure start, steps and memory beside a bare loop
 	@$(BIN)/python benchmarks/run.py
 
 torture: dev ## property tests, 50 times as many cases

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from house import assert_valid, build, call, results
+from house import Probe, assert_valid, build, call, results
 
 from bradawl.agent.limits import Limits
 from bradawl.core.errors import SessionError
@@ -187,10 +187,13 @@ def test_a_permission_nobody_could_give_makes_the_turn_refused() -> None:
     [
         ({"id": "x", "name": "prob", "arguments": {}}, "Did you mean probe?"),
         ({"id": "x", "name": "rm_rf", "arguments": {}}, "There is no tool named 'rm_rf'"),
-        ({"id": "x", "name": "probe", "arguments": "{'name': 'a',}"}, "not a JSON object"),
-        ({"id": "x", "name": "probe", "arguments": "[1]"}, "not a JSON object"),
+        ({"id": "x", "name": "probe", "arguments": "{'name': 'a',}"}, "could not be read: Expecting property name"),
+        ({"id": "x", "name": "probe", "arguments": "[1]"}, "a JSON list, not an object"),
+        ({"id": "x", "name": "probe", "arguments": '{"name": "a"'}, "they end after 12 characters"),
         ({"id": "x", "name": "probe", "arguments": {}}, "missing required field name"),
-        ({"id": "x", "name": "probe", "arguments": {"name": "a", "oops": 1}}, "oops"),
+        ({"id": "x", "name": "probe", "arguments": {"name": "a", "oops": 1}}, "there is no parameter oops"),
+        ({"id": "x", "name": "probe", "arguments": {"the_name": "a"}}, "did you mean name?"),
+        ({"id": "x", "name": "probe", "arguments": {"name": None}}, "in name"),
         ({"id": "x", "name": "probe", "arguments": {"name": ["a"]}}, "in name"),
     ],
 )
@@ -200,6 +203,51 @@ def test_an_unusable_call_becomes_a_result_and_nothing_of_it_runs(bad, says) -> 
     assert says in results(messages)[0]
     assert not any(isinstance(e, ToolStarted) for e in events)
     assert [e.outcome for e in events if isinstance(e, ToolFinished)] == ["error"]
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        {"reads": None, "unknown": None},
+        {"description": "look at it", "reason": "because"},
+        {"reads": "/p/a"},
+        {"unknown": "false"},
+    ],
+)
+def test_a_slip_that_can_be_read_in_one_way_only_costs_no_step(slip) -> None:
+    call_with_slip = {"id": "x", "name": "probe", "arguments": {"name": "a", **slip}}
+    _, messages, *_ = run([{"tool_calls": [call_with_slip]}, {"text": "ok"}])
+    assert results(messages) == ["did a"]
+
+
+def test_a_yes_for_the_session_to_one_command_does_not_cover_another() -> None:
+    calls = [call("a", unknown=True), {**call("a", unknown=True), "id": "again"}, call("b", unknown=True)]
+    approver = ScriptedApprover([Answer(True, "user", "session"), Answer(False, "user")])
+    _, messages, events, *_ = run([{"tool_calls": calls}, {"text": "ok"}], approver=approver, policy=Policy)
+    assert [text.startswith("did") for text in results(messages)] == [True, True, False]
+    assert sum(isinstance(e, PermissionAsked) for e in events) == 2
+
+
+def test_what_a_cancelled_call_had_printed_is_kept_for_the_model() -> None:
+    class Talker(Probe):
+        async def run(self, params, context):
+            context.progress("half of it\n")
+            return await super().run(params, context)
+
+    talker = Talker()
+    agent, *_ = build([{"tool_calls": [call("a")]}, {"text": "ok"}], tools=(talker,))
+
+    async def main():
+        talker.gate("a")
+        async with agent.open() as session:
+            turn = asyncio.ensure_future(session.run("go"))
+            await talker.has_started("a").wait()
+            session.cancel()
+            await turn
+            return results(session.transcript.messages)
+
+    (text,) = asyncio.run(main())
+    assert text.startswith("half of it\n") and "cancelled while it was running" in text
 
 
 def test_a_call_cut_by_the_length_limit_is_answered_and_not_run() -> None:

@@ -1,7 +1,5 @@
 """One of every event, part and state, for the tests of the session room."""
 
-from msgspec import Raw
-
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
 from bradawl.core.events import (
@@ -64,14 +62,14 @@ REF = "c0" * 32
 ORIGIN = Origin("openai_chat", "openai", "gpt-x")
 OVERLOADED = Failure("overloaded", "busy", retryable=True, status=529, code="x", retry_after_s=1.5, request_id="r")
 PARTS: tuple[Part, ...] = (
-    Thinking("hm", "c2ln", redacted=False, provider_data=Raw(b'{"type":"thinking","n":1.5}')),
+    Thinking("hm", "c2ln", redacted=False, provider_data='{"type":"thinking","n":1.5}'),
     Text("Grüße \U0001f600 \u2028 \x00\n"),
-    ToolCall("c1", "bash", '{"command": "ls"}', signature="s", provider_data=Raw(b"[1,2]")),
+    ToolCall("c1", "bash", '{"command": "ls"}', signature="s", provider_data="[1,2]"),
     ToolCall("c2", "bash", '{"command"', status="truncated"),
     Image("image/png", b"\x00\xff\x10"),
     Document("application/pdf", b"%PDF", "a.pdf"),
     Refusal("no"),
-    Opaque(Raw(b'{"type":"later"}')),
+    Opaque('{"type":"later"}'),
 )
 SHOWN = (Text("a\nb"), Image("image/png", b"\x89"), Document("text/plain", b"x"))
 STATES = (

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_samples import EVENTS, FORK, ORIGIN, PARTS, SHOWN, STATES, SUB_AGENT
 
+from bradawl.core.deltas import PartClosed
 from bradawl.core.errors import SessionDamaged
 from bradawl.core.events import (
     FORMAT_VERSION,
@@ -25,6 +26,8 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Assistant, Message, Opaque, Part, Text, ToolResult, ToolResults, User
 from bradawl.core.transcript import branch, fold
+from bradawl.providers.codec import ServerEvent
+from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.session.encoding import Reader, encode
 
 OPENING = Envelope(0, None, 1, "main", SessionOpened(1, "/p", "/p"))
@@ -84,7 +87,7 @@ def test_any_text_survives_even_what_utf8_cannot_hold(text, strange):
 def test_a_file_name_that_is_not_utf8_survives_beside_provider_data():
     event = StateChanged(Cwd("/tmp/\udcff"))
     assert decode(encode(entry(7, event))).event == event
-    strange = Assistant((Text("\ud800"), Opaque(msgspec.Raw(b'{"a":1}'))), ORIGIN)
+    strange = Assistant((Text("\ud800"), Opaque('{"a":1}')), ORIGIN)
     reply = EVENTS[7]
     assert isinstance(reply, type(EVENTS[7]))
     event = msgspec.structs.replace(reply, message=strange)
@@ -92,12 +95,12 @@ def test_a_file_name_that_is_not_utf8_survives_beside_provider_data():
 
 
 def test_provider_data_with_line_breaks_stays_on_one_line():
-    parts = (Opaque(msgspec.Raw(b'{\n  "a": [\r\n1]\n}')),)
+    parts = (Opaque('{\n  "a": [\r\n1]\n}'),)
     event = msgspec.structs.replace(EVENTS[7], message=Assistant(parts, ORIGIN))
     line = encode(entry(7, event))
     assert line.count(b"\n") == 1
     (part,) = decode(line).event.message.parts
-    assert json.loads(bytes(part.provider_data)) == {"a": [1]}
+    assert part.provider_data == parts[0].provider_data
 
 
 @pytest.mark.parametrize("line", [b"garbage\n", b"\0\0\0\n", b"{}\n", encode(entry(0)), b"[1]\n", b"7\n"])
@@ -206,3 +209,20 @@ def test_no_bytes_make_the_reader_fail_or_lose_the_entries_around_them(noise):
 
 def test_a_finished_turn_reads_like_it_was_written():
     assert decode(encode(entry(7, TurnFinished("completed")))).event == TurnFinished("completed")
+
+
+def test_a_call_decoded_from_a_real_stream_survives_the_journal():
+    decoder = OpenAIChat().decoder()
+    call = {"index": 0, "id": "c", "function": {"name": "bash", "arguments": "{}"}}
+    delta = {"reasoning": "hm", "tool_calls": [call]}
+    chunk = json.dumps({"choices": [{"delta": delta, "finish_reason": "tool_calls"}]})
+    parts = [
+        delta.part
+        for data in (chunk, "[DONE]")
+        for delta in decoder.feed(ServerEvent("", data))
+        if isinstance(delta, PartClosed)
+    ]
+    assert len(parts) == 2
+    event = msgspec.structs.replace(EVENTS[7], message=Assistant(tuple(parts), ORIGIN))
+    line = encode(entry(7, event))
+    assert json.loads(line) and decode(line).event == event

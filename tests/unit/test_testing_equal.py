@@ -40,7 +40,7 @@ async def replies(model, turns):
         async for delta in session.stream(RequestParams(), RetryBudget(attempts=1)):
             assembler.feed(delta)
         parts = tuple(
-            msgspec.structs.replace(part, provider_data=None) if isinstance(part, Thinking) else part
+            msgspec.structs.replace(part, provider_data="") if isinstance(part, Thinking) else part
             for part in assembler.reply().parts
         )
         reply = Assistant(parts, ORIGIN, assembler.has_ended)

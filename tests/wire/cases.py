@@ -91,7 +91,7 @@ def cases(origin: Origin):
             "reasoning_with_call",
             [
                 _ask(),
-                reply(Thinking("Hm.", provider_data=msgspec.Raw(b'{"field":"reasoning_content"}')), _call()),
+                reply(Thinking("Hm.", provider_data='{"field":"reasoning_content"}'), _call()),
                 ToolResults((_result(),)),
             ],
         ),
@@ -102,9 +102,8 @@ def cases(origin: Origin):
                 reply(
                     Thinking(
                         "Hm.",
-                        provider_data=msgspec.Raw(
-                            b'{"field":"reasoning","reasoning_details":[{"type":"reasoning.encrypted","data":"E"}]}'
-                        ),
+                        provider_data='{"field":"reasoning",'
+                        '"reasoning_details":[{"type":"reasoning.encrypted","data":"E"}]}',
                     ),
                     _call(),
                 ),
@@ -116,8 +115,8 @@ def cases(origin: Origin):
             [
                 _ask(),
                 reply(
-                    Thinking("Hm.", provider_data=msgspec.Raw(b'{"field":"reasoning_content"}')),
-                    _call(provider_data=msgspec.Raw(b'{"extra_content":{"signature":"S"}}')),
+                    Thinking("Hm.", provider_data='{"field":"reasoning_content"}'),
+                    _call(provider_data='{"extra_content":{"signature":"S"}}'),
                     origin=foreign,
                 ),
                 ToolResults((_result(),)),
@@ -127,7 +126,7 @@ def cases(origin: Origin):
             "own_signature",
             [
                 _ask(),
-                reply(_call(provider_data=msgspec.Raw(b'{"extra_content":{"signature":"S"}}'))),
+                reply(_call(provider_data='{"extra_content":{"signature":"S"}}')),
                 ToolResults((_result(),)),
             ],
         ),

@@ -5,7 +5,6 @@ import json
 import time
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,7 +143,7 @@ def test_kimi_gets_reasoning_even_where_there_was_none():
 
 
 def test_mistral_gets_nine_character_ids_and_its_thinking_as_content():
-    thinking = Thinking("Hm.", provider_data=msgspec.Raw(b'{"field":"content.thinking"}'))
+    thinking = Thinking("Hm.", provider_data='{"field":"content.thinking"}')
     reply = Assistant((thinking, Text("So."), ToolCall("functions.ls:0", "ls", "{}")), ORIGIN)
     results = ToolResults((ToolResult("functions.ls:0", "ls", (Text("x"),)),))
     _, _, sent, result = request_of([ASK, reply, results], "https://api.mistral.ai/v1")["messages"]
@@ -163,7 +162,7 @@ def test_openai_gets_ids_of_at_most_forty_characters():
 
 
 def test_reasoning_of_an_answer_without_calls_is_not_replayed_by_default():
-    thinking = Thinking("Hm.", provider_data=msgspec.Raw(b'{"field":"reasoning_content"}'))
+    thinking = Thinking("Hm.", provider_data='{"field":"reasoning_content"}')
     request = request_of([ASK, Assistant((thinking, Text("So.")), ORIGIN), ASK])
     assert request["messages"][2] == {"role": "assistant", "content": "So."}
 

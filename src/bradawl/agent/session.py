@@ -78,7 +78,8 @@ class Session:
         self.tools = {tool.name: tool for tool in agent.tools}
         self.origin: Origin = agent.model.info.origin
         self.asking = asyncio.Lock()
-        self.allowed_tools: set[str] = set()
+        self.allowed: set[str] = set()
+        """What the user has said yes to for the whole session."""
         self.denials: list[ToolCall] = []
         self._emit: Emit = ignore
         self._last: Envelope | None = None

@@ -1,14 +1,15 @@
 """One call from the model's words to the model's answer: prepare, execute, finalize."""
 
 import asyncio
+from collections import deque
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from bradawl.agent import hooks
-from bradawl.core.arguments import parse_arguments
+from bradawl.agent import fitting, hooks
+from bradawl.core.arguments import Arguments, parse_arguments, what_is_wrong
 from bradawl.core.deltas import ToolProgress
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionError, ToolError
@@ -30,6 +31,9 @@ from bradawl.core.ports import Answer, CallContext, Question, Tool, ToolOutput
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
+
+
+_PRINTED_CHARACTERS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,9 @@ def check(session: "Session", call: ToolCall) -> Prepared | Refused:
     if arguments is None or call.status != "ok":
         return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
     try:
-        params = msgspec.convert(arguments, tool.params, strict=False)
+        params = msgspec.convert(fitting.fit(arguments, tool.params), tool.params, strict=False)
     except msgspec.ValidationError as error:
-        return Refused(call, f"{tool.name} was not run: {_readable(error)}.\n{_signature(tool)}")
+        return Refused(call, _unfit(tool, arguments, error))
     try:
         effects = tool.effects(params, _context(session, call, None))
     except ToolError as error:
@@ -97,7 +101,13 @@ def _unusable_arguments(tool: Tool[msgspec.Struct], call: ToolCall, status: str)
             f"{tool.name} was not run: its arguments were cut off after {len(call.raw_arguments)} characters, "
             "because the reply hit its length limit. Send the call again with less in it, or in several parts."
         )
-    return f"{tool.name} was not run: its arguments are not a JSON object.\n{_signature(tool)}"
+    wrong = what_is_wrong(call.raw_arguments)
+    return f"{tool.name} was not run: its arguments could not be read: {wrong}.\n{fitting.signature(tool.params)}"
+
+
+def _unfit(tool: Tool[msgspec.Struct], arguments: Arguments, error: msgspec.ValidationError) -> str:
+    why = fitting.unknown_names(arguments, tool.params) or _readable(error)
+    return f"{tool.name} was not run: {why}.\n{fitting.signature(tool.params)}"
 
 
 def _readable(error: msgspec.ValidationError) -> str:
@@ -105,12 +115,6 @@ def _readable(error: msgspec.ValidationError) -> str:
     text = str(error).replace("`", "")
     what, separator, where = text.partition(" - at $")
     return f"{what} (in {where.lstrip('.')})" if separator and where.strip(".") else what
-
-
-def _signature(tool: Tool[msgspec.Struct]) -> str:
-    fields = msgspec.structs.fields(tool.params)
-    listed = ", ".join(field.name if field.required else f"{field.name} (optional)" for field in fields)
-    return f"Its parameters are: {listed}."
 
 
 async def authorize(session: "Session", prepared: Prepared, reply_ended: asyncio.Event) -> Grant | Refused:
@@ -136,6 +140,12 @@ async def authorize(session: "Session", prepared: Prepared, reply_ended: asyncio
             assert_never(decision)
 
 
+def _scope(prepared: Prepared) -> str:
+    """What a yes for the session covers: this very call where its effects can't be told, else the tool."""
+    request = _request(prepared)
+    return f"{request.tool} {request.arguments_digest}" if prepared.effects.unknown else request.tool
+
+
 def _request(prepared: Prepared) -> Request:
     digest = sha256(prepared.call.raw_arguments.encode("utf-8", "surrogatepass")).hexdigest()
     return Request(prepared.tool.name, digest, prepared.effects)
@@ -143,7 +153,7 @@ def _request(prepared: Prepared) -> Request:
 
 def _decide(session: "Session", prepared: Prepared) -> Decision:
     decision = decide(session.agent.policy(), _request(prepared))
-    if isinstance(decision, Ask) and prepared.tool.name in session.allowed_tools:
+    if isinstance(decision, Ask) and _scope(prepared) in session.allowed:
         return Allow(decision.grant, "allowed by the user for this session")
     return decision
 
@@ -156,7 +166,7 @@ async def _ask(session: "Session", prepared: Prepared, ask: Ask) -> Grant | Refu
     session.record(PermissionDecided(call.id, word, answer.by, scope=answer.scope))
     if answer.allowed:
         if answer.scope == "session":
-            session.allowed_tools.add(prepared.tool.name)
+            session.allowed.add(_scope(prepared))
         return ask.grant
     return _denied(session, call, answer)
 
@@ -164,24 +174,27 @@ async def _ask(session: "Session", prepared: Prepared, ask: Ask) -> Grant | Refu
 def _denied(session: "Session", call: ToolCall, answer: Answer) -> Refused:
     if answer.by == "nobody":
         session.denials.append(call)
-        return Refused(call, f"{call.name} was not run: it needs permission. {answer.message}".strip(), "refused")
+        text = (
+            "it needs permission, and nobody is here to give it. Do what you can without, and say what is left undone"
+        )
+        return Refused(call, f"{call.name} was not run: {text}.", "refused")
     said = f" They said: {answer.message}" if answer.message else " Do something else, or say what you need and why."
     return Refused(call, f"{call.name} was not run: the user declined.{said}", "refused")
 
 
 async def execute(session: "Session", prepared: Prepared, grant: Grant) -> ToolFinished:
     """Run an allowed call. Before it may change anything, the log that says so is on the disk."""
-    call, output = prepared.call, None
+    call, output, printed = prepared.call, None, Printed()
     try:
         await _save_state(session, prepared)
         started = session.record(ToolStarted(call.id))
         if not prepared.effects.is_read_only:
             await session.log.durable(started)
-        output = await _run(session, prepared, grant)
+        output = await _run(session, prepared, grant, printed)
         full_ref = None if output.full is None else await session.blobs.put(output.full)
     except asyncio.CancelledError:
         if call.id in session.transcript.started:
-            session.record(_cancelled(call, output))
+            session.record(_cancelled(call, output, printed))
         raise
     return _finished(session, call, output, full_ref)
 
@@ -192,16 +205,30 @@ async def _save_state(session: "Session", prepared: Prepared) -> None:
         session.record(CheckpointTaken(prepared.call.id, reference))
 
 
-def _cancelled(call: ToolCall, output: ToolOutput | None) -> ToolFinished:
+class Printed:
+    """The end of what a running call has shown so far."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[str] = deque(maxlen=200)
+
+    def add(self, text: str) -> None:
+        """More of it."""
+        self._pieces.append(text[-_PRINTED_CHARACTERS:])
+
+    def __str__(self) -> str:
+        return "".join(self._pieces)[-_PRINTED_CHARACTERS:]
+
+
+def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> ToolFinished:
     if output is not None:  # it was done; only its copy for later reading was not
         return ToolFinished(call.id, "error" if output.is_error else "ok", output.parts)
-    text = "Cancelled while it was running; it may have done part of its work."
-    return ToolFinished(call.id, "cancelled", (Text(text),))
+    text = "[cancelled while it was running; it may have done part of its work]"
+    return ToolFinished(call.id, "cancelled", (Text(f"{printed}\n{text}".lstrip()),))
 
 
-async def _run(session: "Session", prepared: Prepared, grant: Grant) -> ToolOutput:
+async def _run(session: "Session", prepared: Prepared, grant: Grant, printed: Printed) -> ToolOutput:
     try:
-        return await prepared.tool.run(prepared.params, _context(session, prepared.call, grant))
+        return await prepared.tool.run(prepared.params, _context(session, prepared.call, grant, printed))
     except ToolError as error:
         return ToolOutput((Text(str(error)),), is_error=True)
     except Exception as error:
@@ -232,8 +259,10 @@ async def finalize(session: "Session", call: ToolCall, finished: ToolFinished) -
         session.record(ResultAmended(call.id, amended.parts, "hook"))
 
 
-def _context(session: "Session", call: ToolCall, grant: Grant | None) -> CallContext:
+def _context(session: "Session", call: ToolCall, grant: Grant | None, printed: Printed | None = None) -> CallContext:
     def progress(text: str) -> None:
+        if printed is not None:
+            printed.add(text)
         session.show(ToolProgress(call.id, text))
 
     def change(state: State) -> None:

@@ -42,6 +42,23 @@ def _fails_at_the_end(raw: str, error: ValueError) -> bool:
     return not rest or error.msg.startswith("Unterminated string") or bool(_UNFINISHED.fullmatch(rest))
 
 
+def what_is_wrong(raw: str) -> str:
+    """Why text is not a JSON object, in words for the model that wrote it."""
+    try:
+        value = _decode(raw)
+        value = _decode(value) if isinstance(value, str) else value
+    except RecursionError:
+        return "they are nested too deeply"
+    except json.JSONDecodeError as error:
+        if _fails_at_the_end(raw, error):
+            return f"they end after {len(raw)} characters, before the JSON object does"
+        near = raw[max(0, error.pos - 20) : error.pos + 20]
+        return f"{error.msg} at character {error.pos + 1}, near {near}"
+    except ValueError as error:
+        return str(error)
+    return f"they are a JSON {type(value).__name__}, not an object"
+
+
 def parse_arguments(raw: str, *, cut: bool = False) -> tuple[Arguments | None, ArgumentsStatus]:
     """Decode the arguments of a call; nothing is ever repaired.
 

@@ -1,14 +1,13 @@
 """What the model sees: parts, and the messages made of them.
 
-Everything here is an immutable value that survives a JSON round trip. The bytes a
-provider wants back unchanged (signatures, encrypted reasoning) are kept as `Raw` JSON,
-so that a replay never re-serialises them.
+Everything here is an immutable value that survives a JSON round trip. What a provider
+wants back unchanged (signatures, encrypted reasoning) is kept as the text it came as, so
+that a replay never re-serialises it.
 """
 
 from typing import Literal
 
 import msgspec
-from msgspec import Raw
 
 
 class Value(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -46,8 +45,8 @@ class Thinking(Value, frozen=True):
     text: str
     signature: str | None = None
     redacted: bool = False
-    provider_data: Raw = Raw()
-    """JSON the provider wants back as it came; empty when there is none."""
+    provider_data: str = ""
+    """JSON text the provider wants back as it came; empty when there is none."""
 
 
 class Image(Value, frozen=True):
@@ -74,7 +73,7 @@ class ToolCall(Value, frozen=True):
     """As the model wrote them; see `core.arguments.parse_arguments`."""
     status: ArgumentsStatus = "ok"
     signature: str | None = None
-    provider_data: Raw = Raw()
+    provider_data: str = ""
 
 
 class Refusal(Value, frozen=True):
@@ -86,7 +85,8 @@ class Refusal(Value, frozen=True):
 class Opaque(Value, frozen=True):
     """A block of a kind we don't know, kept for replay."""
 
-    provider_data: Raw
+    provider_data: str
+    """JSON text."""
 
 
 Part = Text | Thinking | Image | Document | ToolCall | Refusal | Opaque

@@ -223,7 +223,7 @@ class CallAssembly:
         _, status = parse_arguments(raw, cut=cut)
         if status == "ok" and raw.lstrip().startswith('"'):
             self._warn("double_encoded_args")
-        data = msgspec.Raw(msgspec.json.encode(slot.extra)) if slot.extra else msgspec.Raw()
+        data = msgspec.json.encode(slot.extra).decode() if slot.extra else ""
         return ToolCall(slot.id, slot.name, raw, status, provider_data=data)
 
     def _fresh_id(self) -> str:

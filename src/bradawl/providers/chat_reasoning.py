@@ -85,4 +85,4 @@ class Reasoning:
             data["field"] = self._field
         if self._details:
             data["reasoning_details"] = [detail.whole() for detail in self._details]
-        return Thinking("".join(self._texts), provider_data=msgspec.Raw(msgspec.json.encode(data) if data else b""))
+        return Thinking("".join(self._texts), provider_data=msgspec.json.encode(data).decode() if data else "")

@@ -12,7 +12,6 @@ import msgspec
 
 from bradawl.core.errors import SessionDamaged
 from bradawl.core.events import FORMAT_VERSION, Envelope, HeadMoved
-from bradawl.core.messages import Opaque, Thinking, ToolCall
 
 Plain = dict[str, object]
 Upcaster = Callable[[Plain], Plain]
@@ -56,48 +55,8 @@ def encode(envelope: Envelope) -> bytes:
         line = _encoder.encode(envelope)
     except UnicodeEncodeError:
         # A file name that is not UTF-8 holds lone surrogates, which only an escape can carry.
-        plain = msgspec.to_builtins(envelope, enc_hook=_plain_raw)
-        line = json.dumps(plain, separators=(",", ":")).encode("ascii")
-    # A provider's own JSON is embedded as it came; a line break in it can only be white space.
-    return (line.replace(b"\n", b" ") if b"\n" in line else line) + b"\n"
-
-
-def _plain_raw(value: object) -> object:
-    if isinstance(value, msgspec.Raw):
-        return json.loads(bytes(value))
-    raise TypeError(f"{type(value).__name__} has no place in an event")
-
-
-def _raw(value: object) -> msgspec.Raw:
-    try:
-        return msgspec.Raw(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
-    except UnicodeEncodeError:
-        return msgspec.Raw(json.dumps(value, separators=(",", ":")).encode())
-
-
-def _revive_part(part: object) -> object:
-    """The part itself where it has provider data, which plain values can't be converted to."""
-    if not isinstance(part, dict) or part.get("provider_data") is None:
-        return part
-    data = _raw(part["provider_data"])
-    if part.get("type") == "Opaque":
-        return Opaque(data)
-    bare = msgspec.convert({k: v for k, v in part.items() if k != "provider_data"}, Thinking | ToolCall)
-    return msgspec.structs.replace(bare, provider_data=data)
-
-
-def _revive(plain: Plain) -> Envelope:
-    """The envelope of plain JSON. Raises `msgspec.ValidationError`."""
-    event = plain.get("event")
-    if isinstance(event, dict):
-        event = dict(event)
-        if isinstance(parts := event.get("parts_before"), list):
-            event["parts_before"] = [_revive_part(part) for part in parts]
-        message = event.get("message")
-        if isinstance(message, dict) and isinstance(parts := message.get("parts"), list):
-            event["message"] = {**message, "parts": [_revive_part(part) for part in parts]}
-        plain = {**plain, "event": event}
-    return msgspec.convert(plain, Envelope)
+        line = json.dumps(msgspec.to_builtins(envelope), separators=(",", ":")).encode("ascii")
+    return line + b"\n"
 
 
 class Reader:
@@ -198,7 +157,7 @@ class Reader:
         except (ValueError, RecursionError):
             return None
         try:
-            return _revive(plain)
+            return msgspec.convert(plain, Envelope)
         except (msgspec.ValidationError, UnicodeEncodeError, RecursionError):
             return _unknown(plain)
 
