@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from bradawl import Settings, build_agent, build_tools
 from bradawl.agent.tool_schema import schema_of
@@ -43,6 +44,17 @@ def test_the_tool_of_the_readme_is_twenty_lines_and_runs(tmp_path: Path) -> None
     schema = schema_of(tool)
     assert schema.description == "Count the lines of a file."
     assert msgspec.json.decode(schema.parameters)["required"] == ["file_path"]
+
+
+def test_the_library_example_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "script.json").write_text(json.dumps([{"text": "mended"}]))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BRADAWL_HOME", str(tmp_path / "home"))
+    source = _example("the library").replace("openai/gpt-5.5", "scripted/script.json")
+    exec(compile(source, "README", "exec", dont_inherit=True), {})  # noqa: S102 - our own README
+    assert capsys.readouterr().out == "mended\n"
 
 
 def test_the_exit_codes_of_the_readme_are_those_of_the_program() -> None:

@@ -1,5 +1,6 @@
 """The composition root: the one place where concrete classes of several rooms meet."""
 
+import os
 from collections.abc import Mapping, Sequence
 from shutil import which
 from sysconfig import get_path
@@ -36,20 +37,21 @@ def build_agent(
     It owns connections and a folder for its shell: `aclose` it. Raises `SettingsError`.
     """
     clock, ids = SystemClock(), SystemIds()
+    project = os.path.realpath(settings.cwd)
     processes = LocalProcesses(environment=without_keys(settings.environment))
     policy = Policy("bypass" if settings.yolo else "default")
     return Agent(
         model=build_model(settings, clock, ids),
         tools=build_tools() if tools is None else tuple(tools),
-        store=LocalStore(settings.home, settings.cwd, clock, ids),
+        store=LocalStore(settings.home, project, clock, ids),
         files=LocalFiles(home=settings.user_home),
         processes=processes,
         approver=approver or NobodyApprover(),
         clock=clock,
         ids=ids,
         policy=lambda: policy,
-        system_prompt=SystemPrompt(settings.cwd, processes, user_present=not settings.headless),
-        project=settings.cwd,
+        system_prompt=SystemPrompt(project, processes, user_present=not settings.headless),
+        project=project,
         version=__version__,
         limits=Limits(max_steps=settings.max_steps),
         params=RequestParams(settings.max_output_tokens, settings.effort),
