@@ -50,7 +50,10 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the user can do about it, one sentence."""
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}".strip()
+        if not self.hint:
+            return self.message
+        ended = self.message if self.message.endswith((".", "!", "?", ":")) else f"{self.message}."
+        return f"{ended} {self.hint}"
 
 
 class BradawlError(Exception):
