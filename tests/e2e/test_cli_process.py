@@ -9,16 +9,19 @@ import sys
 import pytest
 
 START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sys.exit(main())")
-SLOW = [{"text": "Wait.", "tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": "sleep 300"}}]}]
+COMMAND = "echo > started; sleep 300"
+SLOW = [{"text": "Wait.", "tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": COMMAND}}]}]
 
 
 @pytest.fixture
 def start(tmp_path):
     """Starts bradawl in a home of its own with a script as its model."""
 
-    def start(script, *argv, **options):
+    def start(script, *argv, TMPDIR="", **options):
         (tmp_path / "script.json").write_text(json.dumps(script))
         environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "BRADAWL_MODEL": "scripted/script.json"}
+        if TMPDIR:
+            environ["TMPDIR"] = TMPDIR
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.Popen([*START, *argv], cwd=tmp_path, env=environ, text=True, **streams)
 
@@ -26,16 +29,65 @@ def start(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_run_and_is_its_exit_code(start, number, code):
+def test_a_signal_ends_the_run_and_is_its_exit_code(start, tmp_path, number, code):
+    os.mkfifo(tmp_path / "started")
     with start(SLOW, "-p", "x", "-y", "--output-format", "json") as process:
-        assert process.stderr.readline() == "> bash(sleep 300)\n"
+        (tmp_path / "started").read_text()  # ends when the command has written it
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
     assert process.returncode == code
     result = json.loads(out)
     assert (result["reason"], result["exit_code"]) == ("cancelled", code)
     assert "To continue" in err
+    assert f"> bash({COMMAND})  cancelled: " in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_demo_and_removes_its_folder(start, tmp_path, number, code):
+    with start([], "demo", TMPDIR=str(tmp_path)) as process:
+        while "$ bradawl" not in process.stdout.readline():
+            assert process.poll() is None
+        assert list(tmp_path.glob("bradawl-demo-*"))
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert not list(tmp_path.glob("bradawl-*"))
+    assert err.startswith("bradawl: Interrupted")
+    assert err.count("\n") == 1
+    assert "Proved" not in out
+
+
+@pytest.mark.parametrize("stdin", [subprocess.DEVNULL, None])
+def test_a_start_with_nothing_to_do_says_so(start, stdin):
+    with start([], stdin=stdin or subprocess.PIPE) as process:
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, "prompt is empty" in err) == (2, True)
+
+
+def calls(*commands):
+    return {"tool_calls": [{"name": "bash", "arguments": {"command": command}} for command in commands]}
+
+
+def test_a_command_that_fails_says_how_and_why_in_one_line(start):
+    with start(
+        [calls("echo hi; nosuchcommand", "cat < nowhere", "sh -c 'kill -9 $$'"), {}], "-p", "x", "-y"
+    ) as process:
+        _, err = process.communicate(timeout=20)
+    told = [line.partition("  ")[2] for line in err.splitlines() if line.startswith("> ")]
+    assert told[0] == "error: exit code 127: nosuchcommand: command not found"
+    assert told[1] == "error: exit code 1: nowhere: No such file or directory"
+    assert told[2].startswith("error: exit code 137")
+
+
+def test_a_yes_for_the_session_covers_this_very_command_and_no_other(start, tmp_path):
+    script = [calls("echo again >> log"), calls("echo again >> log", "rm log"), {"text": "Done."}]
+    with start(script, stdin=subprocess.PIPE) as process:
+        out, _ = process.communicate("go\na\nn\n", timeout=20)
+    assert (tmp_path / "log").read_text() == "again\nagain\n"
+    assert out.count("Allow?") == 2
+    assert "> bash(rm log)  refused: " in out
+    assert "To resume" in out
 
 
 def test_a_reader_who_leaves_sees_no_traceback(start):

@@ -118,6 +118,7 @@ def test_a_talk_asks_streams_interrupts_and_can_be_resumed(terminal, tmp_path):
     assert "echo \\x1b[31mhello" in talk.text
     talk.type("perhaps\r")
     talk.wait_for("Please answer y, a or n.")
+    assert "a = this exact command for the rest of the session" in talk.text
     talk.type("a\r")
     talk.wait_for("It says hello.")
     talk.wait_for_prompt()
@@ -159,4 +160,49 @@ def test_a_dumb_terminal_gets_plain_lines(terminal):
     talk.type("\x03")
     talk.wait_for("once more leaves")
     talk.type("/exit\n")
+    assert talk.end() == 0
+
+
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_what_is_typed_during_a_turn_reaches_the_model_and_commands_wait(terminal, tmp_path, kind):
+    script = [
+        bash("until [ -e go ]; do sleep 0.02; done"),
+        {"text": "Also that.", "expect": "and the tests"},
+        {"text": "Heard.", "expect": "half a line"},
+    ]
+    talk = terminal(script, "-y", TERM=kind)
+    talk.wait_for_prompt()
+    talk.type("do it\n")
+    talk.wait_for("> bash(until")
+    talk.type("and the tests\n")
+    talk.wait_for("noted")
+    talk.type("/model\n")
+    talk.wait_for("that waits")
+    talk.type("half a l")
+    talk.wait_for("half a l")
+    (tmp_path / "go").touch()
+    talk.wait_for("Also that.")
+    talk.wait_for("\nscripted/")
+    talk.type("ine\n")
+    talk.wait_for("Heard.")
+    talk.wait_for_prompt()
+    talk.type("/exit\n")
+    assert talk.end() == 0
+
+
+def test_a_question_stays_readable_while_other_calls_end(terminal, tmp_path):
+    calls = [
+        {"id": "a", "name": "bash", "arguments": {"command": "echo one"}},
+        {"id": "b", "name": "read_file", "arguments": {"file_path": "script.json"}},
+    ]
+    talk = terminal([{"tool_calls": calls}, {"text": "Both."}])
+    talk.wait_for_prompt()
+    talk.type("both\r")
+    talk.wait_for("Allow?")
+    assert talk.text.endswith("Allow?")
+    talk.type("y\r")
+    talk.wait_for("Both.")
+    assert "    one" in talk.text
+    talk.wait_for_prompt()
+    talk.type("\x04")
     assert talk.end() == 0

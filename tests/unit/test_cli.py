@@ -39,6 +39,7 @@ class World:
         self.environ = {"HOME": str(home), "BRADAWL_MODEL": "scripted/none.json"}
         self.stdout = io.StringIO()
         self.stderr = io.StringIO()
+        self.model_patience_s = 30.0
 
     def build(self, settings, approver) -> Agent:
         self.model = ScriptedModel(json.dumps(self.script).encode())
@@ -59,7 +60,9 @@ class World:
 
     def run(self, *argv: str, stdin: str | io.StringIO = "", build=None) -> int:
         stream = io.StringIO(stdin) if isinstance(stdin, str) else stdin
-        console = Console(stream, self.stdout, self.stderr, self.environ, patience_s=0.05)
+        console = Console(
+            stream, self.stdout, self.stderr, self.environ, patience_s=0.05, model_patience_s=self.model_patience_s
+        )
         return run(list(argv), self.environ, console, build or self.build)
 
     @property
@@ -194,6 +197,16 @@ def test_the_answer_alone_is_on_stdout(world):
     assert "  ok" in world.err
     assert "To continue: bradawl -r" in world.err
     assert "\x1b" not in world.err
+
+
+def test_a_model_that_stays_silent_is_mentioned(world):
+    world.script = [{"text": "Done.", "faults": {"delay_ms": 10}}]
+    world.model_patience_s = 0.0
+    assert world.run("-p", "x") == 0
+    assert world.err.count("waiting for the model...") == 1
+    world.stderr, world.model_patience_s = io.StringIO(), 30.0
+    assert world.run("-p", "x") == 0
+    assert "waiting" not in world.err
 
 
 def test_json_is_one_object_that_agrees_with_the_exit_code(world):
@@ -411,6 +424,56 @@ def test_a_resumed_talk_shows_where_it_was(world):
     assert world.out.startswith("> what is it?\nDone.\n")
 
 
-def test_a_talk_in_which_nothing_was_said_has_nothing_to_resume(world):
-    assert world.run(stdin="") == 0
+@pytest.mark.parametrize("stdin", ["", "\n \n"])
+def test_a_talk_without_a_terminal_and_without_a_word_is_wrong_usage(world, stdin):
+    assert world.run(stdin=stdin) == 2
     assert world.out == ""
+    assert "prompt is empty" in world.err
+    assert world.err.count("\n") == 1
+
+
+def test_a_talk_in_which_nothing_was_said_has_nothing_to_resume(world):
+    assert world.run(stdin="/model\n") == 0
+    assert "resume" not in world.out
+
+
+@pytest.mark.parametrize(
+    ("argv", "stdin", "nobody"),
+    [
+        (["-p", "x"], "", True),
+        (["x"], "", True),
+        ([], "x\n", True),
+        (["-p", "x"], Terminal(), True),
+        (["x"], Terminal("/exit\n"), False),
+    ],
+)
+def test_the_model_is_told_when_nobody_can_answer_it(world, argv, stdin, nobody):
+    seen = []
+
+    def build(settings, approver):
+        seen.append((settings.headless, settings.max_steps is not None))
+        return world.build(settings, approver)
+
+    assert world.run(*argv, stdin=stdin, build=build) == 0
+    assert seen == [(nobody, nobody)]
+
+
+def test_a_refused_question_of_a_talk_can_be_answered_from_a_pipe(world):
+    class Change(FakeTool):
+        name: ClassVar[str] = "change"
+
+        def effects(self, params, context):
+            from bradawl.core.effects import Effects
+
+            return Effects(writes=("/x",))
+
+    def build(settings, approver):
+        agent = world.build(settings, approver)
+        return Agent(**{name: getattr(agent, name) for name in agent.__slots__ if name != "tools"}, tools=(Change(),))
+
+    calls = [{"id": "a", "name": "change", "arguments": {}}, {"id": "b", "name": "change", "arguments": {"n": 1}}]
+    world.script = [{"tool_calls": calls}, {"text": "Changed both."}]
+    assert world.run(stdin="do it\na\n", build=build) == 0
+    assert "a = every change call for the rest of the session" in world.out
+    assert world.out.count("Allow?") == 1
+    assert "Changed both." in world.out

@@ -41,6 +41,7 @@ def test_the_prompt_names_files_branch_and_changes(repository: Path) -> None:
     prompt = prompt_for(repository)
     assert "files here: main.py, tests/" in prompt
     assert "git: on branch trunk, changed: ?? main.py" in prompt
+    assert "tests: tests/ with 0 files in it\n" in prompt
     assert "No user is present" in prompt and "A user is at the terminal" in prompt_for(repository, user_present=True)
 
 
@@ -68,6 +69,59 @@ def test_a_hook_of_the_repository_is_not_run(repository: Path) -> None:
     assert not marker.exists()
 
 
+def test_a_change_is_named_without_the_blanks_git_puts_before_it(repository: Path) -> None:
+    subprocess.run(["git", "add", "main.py"], cwd=repository, check=True)
+    subprocess.run(["git", "-c", "user.name=a", "commit", "-qm", "x"], cwd=repository, check=True)
+    (repository / "main.py").write_text("print(2)\n")
+    assert "changed: M main.py\n" in prompt_for(repository)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"tests/test_a.py": "", "tests/test_b.py": "", "tests/deep/test_c.py": ""}, "tests/ with 2 files in it\n"),
+        ({"test/a.js": ""}, "test/ with 1 file in it\n"),
+        ({"tests/conftest.py": ""}, "tests/ with 1 file in it, pytest\n"),
+        ({"tests/a.py": "", "conftest.py": ""}, "1 file in it, pytest\n"),
+        ({"tests/a.py": "", "pytest.ini": ""}, "1 file in it, pytest\n"),
+        ({"tests/a.py": "", "pyproject.toml": "[tool.pytest.ini_options]\n"}, "1 file in it, pytest\n"),
+        ({"tests/a.py": "", "pyproject.toml": "[project]\n"}, "1 file in it\n"),
+        ({"tests/a.py": "", "setup.cfg": "[tool:pytest]\n"}, "1 file in it, pytest\n"),
+        ({"tests/a.py": "", "tests/__pycache__": None, "tests/.hidden": ""}, "1 file in it\n"),
+    ],
+)
+def test_the_prompt_says_where_the_tests_are_and_who_runs_them(tmp_path: Path, files, told: str) -> None:
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir() if text is None else path.write_text(text)
+    assert told in prompt_for(tmp_path)
+
+
+def test_without_a_folder_of_tests_nothing_is_said_about_them(tmp_path: Path) -> None:
+    (tmp_path / "tests").write_text("a file\n")
+    assert "tests:" not in prompt_for(tmp_path)
+
+
+def test_a_fifo_in_place_of_a_configuration_does_not_hang(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    os.mkfifo(tmp_path / "pyproject.toml")
+    assert "tests: tests/ with 0 files in it\n" in prompt_for(tmp_path)
+
+
+def test_generated_folders_are_not_listed(tmp_path: Path) -> None:
+    for name in ("node_modules", "__pycache__", ".venv", "venv", "src"):
+        (tmp_path / name).mkdir()
+    assert "files here: src/\n" in prompt_for(tmp_path)
+
+
+def test_the_projects_own_instructions_are_pointed_at(tmp_path: Path) -> None:
+    line = "AGENTS.md here holds the project's instructions: read it first."
+    assert line not in prompt_for(tmp_path)
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+    assert line in prompt_for(tmp_path)
+
+
 def test_outside_a_repository_nothing_is_said_about_git(tmp_path: Path) -> None:
     assert "git:" not in prompt_for(tmp_path / "..")
 
@@ -81,6 +135,8 @@ def test_a_file_name_can_not_add_lines_to_the_prompt(repository: Path) -> None:
 def test_prompt_and_schemas_of_the_first_request_stay_below_8_kb(repository: Path) -> None:
     for number in range(200):
         (repository / f"a_rather_long_name_of_a_module_{number:03}.py").write_text("")
+    (repository / "AGENTS.md").write_text("")
+    (repository / "tests" / "conftest.py").write_text("")
     prefix = Prefix(prompt_for(repository), schemas_of(build_tools()))
     origin = Origin("openai_chat", "openai", "model")
     encoder = OpenAIChat().encoder(prefix, origin)

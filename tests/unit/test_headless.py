@@ -1,33 +1,25 @@
-"""What is printed of a run: progress lines, results, and text made fit for a terminal."""
+"""What is printed of a run and asked in it: names of calls, results, questions, text made fit for a terminal."""
 
 import asyncio
-import io
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.app.headless import NobodyApprover, Progress, answer_text
+from bradawl.app.headless import NobodyApprover, answer_text
 from bradawl.app.result import Meter, Result, exit_code
-from bradawl.app.tui.approve import TerminalApprover, parse_answer, question_text
+from bradawl.app.tui.approve import TerminalApprover, choices_text, parse_answer, question_text
 from bradawl.app.tui.clean import StreamCleaner, clean, escape
 from bradawl.app.tui.commands import Unknown, parse_command
-from bradawl.app.tui.painter import Painter
 from bradawl.app.tui.render import call_line, usage_text
-from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
 from bradawl.core.events import (
     AssistantReplied,
-    CallPrepared,
     Envelope,
-    Live,
-    ReplyWithdrawn,
     RequestSent,
-    ToolFinished,
 )
-from bradawl.core.messages import Assistant, Origin, Text, ToolCall
+from bradawl.core.messages import Assistant, Origin, ToolCall
 from bradawl.core.permissions import Request
 from bradawl.core.ports import Question
 from bradawl.core.usage import Usage
@@ -37,71 +29,6 @@ ORIGIN = Origin("openai_chat", "openai", "m")
 
 def envelope(event, agent="main"):
     return Envelope(0, None, 0, agent, event)
-
-
-def live(item, agent="main"):
-    return Live(agent, 0, item)
-
-
-def prepared(call_id, name="bash", raw='{"command": "python main.py"}'):
-    return envelope(CallPrepared(call_id, 1, name, raw, Effects()))
-
-
-def finished(call_id, outcome="ok", text=""):
-    return envelope(ToolFinished(call_id, outcome, (Text(text),)))
-
-
-def progress(*events, **options):
-    stream = io.StringIO()
-    shown = Progress(stream, **options)
-    for event in events:
-        shown.emit(event)
-    return stream.getvalue()
-
-
-def test_a_call_and_its_end_are_a_line_each():
-    assert progress(prepared("a"), finished("a")) == "> bash(python main.py)\n  ok\n"
-
-
-def test_an_error_shows_its_first_line():
-    text = "\n\n\x1b[31mNo such file\x1b[0m: x\nmore"
-    assert progress(prepared("a"), finished("a", "error", text)).endswith("  error: No such file: x\n")
-
-
-def test_ends_of_calls_that_overlap_say_whose_they_are():
-    shown = progress(prepared("a"), prepared("b", "look", "{}"), finished("a"), finished("b"))
-    assert shown == "> bash(python main.py)\n> look()\n  ok bash(python main.py)\n  ok\n"
-
-
-def test_a_call_that_never_could_run_is_named_too():
-    shown = progress(live(CallDelta(0, "a", "nosuch", "{")), finished("a", "error", "There is no tool nosuch."))
-    assert shown == "> nosuch()\n  error: There is no tool nosuch.\n"
-
-
-def test_no_line_is_longer_than_the_terminal():
-    raw = '{"command": "' + "x" * 500 + '"}'
-    shown = progress(prepared("a", raw=raw), prepared("b"), finished("a", "error", "y" * 500), width=40)
-    assert max(map(len, shown.splitlines())) == 40
-
-
-def test_retries_and_withdrawn_replies_are_told():
-    failure = Failure("server", "HTTP 500", retryable=True)
-    shown = progress(live(RetryScheduled(2, 1.5, failure)), envelope(ReplyWithdrawn(1, failure)))
-    assert shown.count("HTTP 500") == 2
-    assert "1.5 s" in shown
-
-
-def test_colour_is_only_for_those_who_want_it():
-    assert "\x1b[2m" in progress(prepared("a"), finished("a"), colour=True)
-    assert "\x1b" not in progress(prepared("a"), finished("a"))
-
-
-def test_a_closed_stream_is_written_to_no_more():
-    stream = io.StringIO()
-    shown = Progress(stream)
-    stream.close()
-    shown.emit(prepared("a"))
-    shown.emit(finished("a"))
 
 
 @pytest.mark.parametrize(
@@ -213,8 +140,21 @@ def test_an_unclear_answer_is_none(typed):
     assert parse_answer(typed) is None
 
 
-def question(raw='{"command": "rm -rf x\\u202e\\nls"}', name="bash"):
-    return Question(ToolCall("a", name, raw), Request(name, "", UNKNOWN), "what it changes can't be told")
+def question(raw='{"command": "rm -rf x\\u202e\\nls"}', name="bash", effects=UNKNOWN):
+    return Question(ToolCall("a", name, raw), Request(name, "", effects), "what it changes can't be told")
+
+
+@pytest.mark.parametrize(
+    ("name", "effects", "covered"),
+    [
+        ("bash", UNKNOWN, "a = this exact command for the rest of the session"),
+        ("deploy", UNKNOWN, "a = this exact deploy call for the rest of the session"),
+        ("write_file", Effects(writes=("/x",)), "a = every write_file call for the rest of the session"),
+        ("evil\x1b[2J", Effects(writes=("/x",)), "a = every evil\\x1b[2J call for the rest of the session"),
+    ],
+)
+def test_the_question_says_what_a_yes_for_the_session_covers(name, effects, covered):
+    assert covered in choices_text(question(name=name, effects=effects))
 
 
 def test_a_question_shows_the_whole_command_and_what_hides_in_it():
@@ -242,6 +182,7 @@ def test_an_unclear_answer_is_asked_again():
     answer, shown, _ = ask("what?", "", "y")
     assert answer.allowed
     assert len(shown) == 3
+    assert "a = this exact command for the rest of the session" in shown[0]
 
 
 def test_ctrl_c_at_a_question_is_a_no_that_ends_the_turn():
@@ -320,48 +261,3 @@ def test_the_meter_counts_only_the_time_the_model_took():
     assert (meter.waited_ms(), meter.elapsed_ms()) == (2500, 20_000)
     assert meter.by_model()["m"].input_tokens == 10
     assert meter.by_model()["m"].cost_usd is None
-
-
-# ------------------------------------------------------------------ painting
-
-
-def painted(*items):
-    console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
-    console.answer = console.stdout.write
-    painter = Painter(console)
-    for item in items:
-        painter.emit(item)
-    return console.stdout.getvalue()
-
-
-def replied(text):
-    return envelope(AssistantReplied(1, Assistant((Text(text),), ORIGIN), "end_turn"))
-
-
-def test_text_is_painted_once_as_it_comes():
-    items = (
-        live(ThinkingDelta(0, "hm")),
-        live(TextDelta(1, "\n\nIt \x1b")),
-        live(TextDelta(1, "[1mis.")),
-        replied("It is."),
-    )
-    assert painted(*items) == "(thinking) hm\nIt is.\n"
-
-
-def test_text_that_was_never_streamed_is_painted_when_it_is_whole():
-    assert painted(envelope(RequestSent(1, "")), replied("Whole.")) == "Whole.\n"
-
-
-def test_text_of_another_agent_is_not_mixed_in():
-    assert painted(live(TextDelta(0, "inner"), "sub"), live(TextDelta(0, "outer")), replied("outer")) == "outer\n"
-
-
-def test_a_line_that_ended_is_not_ended_again():
-    assert painted(live(TextDelta(0, "Look.\n")), replied("Look.\n"), prepared("a")).startswith("Look.\n> bash")
-
-
-def test_the_diff_of_an_edit_is_shown():
-    raw = '{"file_path": "a.py", "old_string": "x", "new_string": "y"}'
-    diff = "Edited a.py: +1 -1\n-x\n+\x1b[2Jy"
-    shown = painted(prepared("a", "edit_file", raw), finished("a", "ok", diff))
-    assert shown.endswith("  ok\n    Edited a.py: +1 -1\n    -x\n    +y\n")

@@ -5,11 +5,12 @@ import gzip
 import json
 import time
 
+import httpx2
 import pytest
 
 from bradawl.core.ports import HttpError, HttpRequest
 from bradawl.providers.failures import ConnectionRefused
-from bradawl.providers.http_httpx2 import Httpx2Http
+from bradawl.providers.http_httpx2 import Httpx2Http, _translated
 from bradawl.providers.local import running_context
 
 
@@ -345,3 +346,17 @@ def test_servers_elsewhere_are_not_asked():
         return await running_context(http, "https://api.example.com/v1", "m"), server.seen
 
     assert drive(local_server({}), use) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("[Errno -2] Name or service not known", "host can't be reached: Name or service not known."),
+        ("All connection attempts failed.", "host can't be reached: All connection attempts failed."),
+        ("", "host can't be reached."),
+    ],
+)
+def test_a_host_that_can_not_be_reached_is_told_in_a_sentence_without_the_systems_number(said, told):
+    with pytest.raises(HttpError) as caught, _translated("host"):
+        raise httpx2.ConnectError(said)
+    assert str(caught.value) == told

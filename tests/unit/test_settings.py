@@ -395,3 +395,38 @@ def test_a_ca_file_must_be_there(home, project, tmp_path):
     assert load(home, project, options, SSL_CERT_FILE=str(tmp_path / "ca.pem"), **KEY).ca_file == str(
         tmp_path / "ca.pem"
     )
+
+
+# ------------------------------------------------------------------ mistakes
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("BRADAWL_MODLE", "did you mean BRADAWL_MODEL?"),
+        ("BRADAWL_MAX_STEP", "did you mean BRADAWL_MAX_STEPS?"),
+        ("BRADAWL_YOLLO", "did you mean BRADAWL_YOLO?"),
+        ("BRADAWL_HOEM", "did you mean BRADAWL_HOME?"),
+        ("BRADAWL_ZZZZZZZZZZZZ", "known are BRADAWL_HOME, BRADAWL_MODEL"),
+    ],
+)
+def test_a_misspelt_variable_is_warned_about_with_the_nearest(home, project, name, told):
+    (warning,) = load(home, project, {"model": "openai/x"}, **KEY, **{name: "1"}).warnings
+    assert warning.startswith(f"{name} is not a setting") and told in warning
+
+
+def test_variables_that_are_ours_are_not_warned_about(home, project):
+    write_user(home, '[providers.bradawl-own]\napi_key_env = "BRADAWL_OWN_KEY"\n')
+    environ = {"BRADAWL_HOME": str(home / ".config/bradawl"), "BRADAWL_CALL": "x", "BRADAWL_OWN_KEY": "k"}
+    moved = {"BRADAWL_OWN_BASE_URL": "http://127.0.0.1:1/v1"}
+    assert load(home, project, {"model": "bradawl-own/x"}, **environ, **moved, **KEY).warnings == ()
+
+
+@pytest.mark.parametrize(("model", "guess"), [("opnai/gpt", "`openai`"), ("foo/bar", ""), ("OpenAI/gpt", "`openai`")])
+def test_a_provider_nobody_knows_is_named_when_none_is_set_up(home, project, model, guess):
+    with pytest.raises(SettingsError) as caught:
+        load(home, project, {"model": model})
+    told = str(caught.value)
+    assert f"`{model.partition('/')[0]}` is not a provider" in told
+    assert ("Did you mean " + guess in told) if guess else "Did you mean" not in told
+    assert "openrouter" in told and "OPENAI_API_KEY=" in told

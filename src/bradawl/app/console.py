@@ -6,6 +6,7 @@ from typing import Final, TextIO
 STDIN_LIMIT: Final = 10_000_000
 """Characters; more can't fit into any model's context."""
 STDIN_PATIENCE_S: Final = 3.0
+MODEL_PATIENCE_S: Final = 30.0
 
 
 class OutputError(Exception):
@@ -22,8 +23,12 @@ class Console:
         stderr: TextIO,
         environ: Mapping[str, str],
         patience_s: float = STDIN_PATIENCE_S,
+        model_patience_s: float = MODEL_PATIENCE_S,
     ) -> None:
-        """`patience_s` is how long a pipe on stdin may stay silent when there is a prompt without it."""
+        """`patience_s` is how long a pipe on stdin may stay silent when there is a prompt without it,
+        `model_patience_s` how long a model may before the user is told that it is waited for.
+        """
+        self.model_patience_s = model_patience_s
         self._patience_s = patience_s
         self.stdin = stdin
         self.stdout = stdout
@@ -41,6 +46,11 @@ class Console:
     def stdout_colour(self) -> bool:
         """True when stdout may be coloured."""
         return not self._no_colour and _is_terminal(self.stdout)
+
+    @property
+    def has_user(self) -> bool:
+        """True when somebody can type."""
+        return _is_terminal(self.stdin)
 
     @property
     def is_interactive(self) -> bool:

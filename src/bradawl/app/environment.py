@@ -26,8 +26,22 @@ could not do or check.
 _USER_PRESENT = "A user is at the terminal; ask only what you can't find out here, in a reply without calls."
 _USER_ABSENT = "No user is present and nobody can answer: decide sensibly, go on, and say in the end what you assumed."
 
+_AGENTS_FILE = "AGENTS.md"
+_READ_AGENTS_FILE = "AGENTS.md here holds the project's instructions: read it first."
+
 _LISTED_NAMES = 60
 _LISTED_CHANGES = 20
+_NOT_LISTED = frozenset({"node_modules", "__pycache__", "venv"})
+_CONFIG_LIMIT_BYTES = 100_000
+_TEST_FOLDERS = ("tests", "test")
+# File that may configure pytest, and what it then says; the bare name of some is enough.
+_PYTEST_CONFIGS = (
+    ("pytest.ini", ""),
+    ("conftest.py", ""),
+    ("pyproject.toml", "pytest"),
+    ("setup.cfg", "[tool:pytest]"),
+    ("tox.ini", "pytest"),
+)
 # Whatever could make `git status` run a program of the repository's choosing.
 _RISKY_CONFIG = (
     r"^(filter\..*|diff\..*\.(command|textconv)|core\.(fsmonitor|sshcommand|pager|hookspath)"
@@ -52,11 +66,14 @@ class SystemPrompt:
 
     async def _environment(self) -> str:
         machine = os.uname()
+        names = _names(self.cwd)
         lines = [
             f"working directory: {self.cwd}",
             f"system: {machine.sysname} {machine.machine}, commands run in bash",
-            *_listing(self.cwd),
+            *_listing(names),
+            *_tests(self.cwd, names),
             *await self._git(),
+            *([_READ_AGENTS_FILE] if _AGENTS_FILE in (names or ()) else ()),
         ]
         return "<environment>\n" + "\n".join(_one_line(line) for line in lines) + "\n</environment>"
 
@@ -75,7 +92,7 @@ class SystemPrompt:
         status = await self._run_git("--no-optional-locks", "status", "--porcelain", "--untracked-files=normal")
         if status is None or status[0] != 0:
             return None
-        changes = status[1].splitlines()
+        changes = [line.strip() for line in status[1].splitlines()]
         if not changes:
             return "nothing changed"
         more = len(changes) - _LISTED_CHANGES
@@ -90,15 +107,48 @@ class SystemPrompt:
         return result.exit_code, result.stdout.decode("utf-8", "replace")
 
 
-def _listing(cwd: str) -> list[str]:
-    """Names in the top folder, folders marked, hidden ones left out."""
+def _names(folder: str) -> list[str] | None:
+    """Names in a folder, sorted, folders marked, hidden and generated ones left out; None if it can't be read."""
     try:
-        with os.scandir(cwd) as entries:
-            names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in entries if entry.name[0] != ".")
+        with os.scandir(folder) as entries:
+            return sorted(
+                entry.name + ("/" if entry.is_dir() else "")
+                for entry in entries
+                if entry.name[0] != "." and entry.name not in _NOT_LISTED
+            )
     except OSError:
+        return None
+
+
+def _listing(names: list[str] | None) -> list[str]:
+    if names is None:
         return []
     more = f" and {len(names) - _LISTED_NAMES} more" if len(names) > _LISTED_NAMES else ""
     return ["files here: " + (", ".join(names[:_LISTED_NAMES]) + more if names else "none")]
+
+
+def _tests(cwd: str, names: list[str] | None) -> list[str]:
+    """Where the tests are, how many files that is, and whether pytest runs them; nothing is searched for."""
+    folder = next((name for name in _TEST_FOLDERS if f"{name}/" in (names or ())), None)
+    if names is None or folder is None:
+        return []
+    below = _names(f"{cwd}/{folder}") or []
+    count = sum(not name.endswith("/") for name in below)
+    by_pytest = "conftest.py" in below or any(
+        name in names and (not said or said in _beginning(Path(cwd, name))) for name, said in _PYTEST_CONFIGS
+    )
+    return [f"tests: {folder}/ with {count} file{'' if count == 1 else 's'} in it{', pytest' if by_pytest else ''}"]
+
+
+def _beginning(path: Path) -> str:
+    """The first part of a file that is no device or FIFO; nothing if it can't be read."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            return file.read(_CONFIG_LIMIT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _branch(cwd: str) -> str | None:

@@ -1,34 +1,17 @@
 """One prompt without anybody at the keyboard: the answer on stdout, the way there on stderr."""
 
-import os
-from typing import TYPE_CHECKING, Final, TextIO
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 from bradawl.app.console import Console
 from bradawl.app.interrupts import Interrupts
+from bradawl.app.progress import Progress
 from bradawl.app.result import NOT_SAVED, Meter, exit_code, result_of
 from bradawl.app.tui.clean import clean
-from bradawl.app.tui.render import (
-    DEFAULT_WIDTH,
-    call_line,
-    cut,
-    error_line,
-    failure_text,
-    one_line,
-    retry_line,
-    usage_text,
-)
+from bradawl.app.tui.render import failure_text, one_line, usage_text
 from bradawl.app.window import WindowWatch
-from bradawl.core.deltas import CallDelta, RetryScheduled
-from bradawl.core.events import (
-    CallPrepared,
-    Compacted,
-    Envelope,
-    Event,
-    LimitReached,
-    Live,
-    ReplyWithdrawn,
-    ToolFinished,
-)
+from bradawl.core.deltas import RetryScheduled
+from bradawl.core.events import Envelope, Live, RequestSent
 from bradawl.core.messages import ToolCall
 from bradawl.core.ports import Answer, Question
 
@@ -37,9 +20,6 @@ if TYPE_CHECKING:
     from bradawl.agent.session import TurnResult
 
 RERUN: Final = "Nobody is there to be asked; to allow such calls rerun with --yolo."
-_DIM: Final = "\x1b[2m"
-_RED: Final = "\x1b[31m"
-_PLAIN: Final = "\x1b[0m"
 
 
 class NobodyApprover:
@@ -50,89 +30,30 @@ class NobodyApprover:
         return Answer(False, by="nobody", message=RERUN)
 
 
-class Progress:
-    """Prints what happens, a line or two for each call. `emit` is an `Emit`."""
+class ModelWait:
+    """Says once for each request that the model is waited for, when it stays silent. `emit` is an `Emit`."""
 
-    def __init__(self, stream: TextIO, *, colour: bool = False, width: int | None = None) -> None:
-        self._stream = stream
-        self._colour = colour
-        self._width = width or _width_of(stream)
-        self._labels: dict[str, str] = {}
-        self._names: dict[str, str] = {}
-        self._last_call = ""
-        self._is_closed = False
+    def __init__(self, progress: Progress, patience_s: float) -> None:
+        self._progress = progress
+        self._patience_s = patience_s
+        self._timer: asyncio.TimerHandle | None = None
 
     def emit(self, item: Envelope | Live) -> None:
-        """Print the event if it is one a user wants to see; never raises for a closed stream."""
-        if isinstance(item, Live):
-            self._live(item)
-        else:
-            self._event(item.event)
+        """Begin to wait with a request; anything else that happens ends it. Needs a running loop."""
+        if self._timer is not None:
+            self.stop()
+        if isinstance(item.item if isinstance(item, Live) else item.event, RequestSent | RetryScheduled):
+            self._timer = asyncio.get_running_loop().call_later(self._patience_s, self._say)
 
-    def line(self, text: str, style: str = "") -> None:
-        """Print a line of our own words; what it quotes must be clean."""
-        if self._is_closed:
-            return
-        try:
-            self._stream.write(f"{style}{text}{_PLAIN}\n" if style and self._colour else f"{text}\n")
-            self._stream.flush()
-        except (OSError, ValueError):
-            self._is_closed = True
+    def stop(self) -> None:
+        """Wait no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def dim(self, text: str) -> None:
-        """Print a line that matters less."""
-        self.line(text, _DIM)
-
-    def error(self, text: str) -> None:
-        """Print a line that matters more."""
-        self.line(text, _RED)
-
-    def _live(self, live: Live) -> None:
-        match live.item:
-            case RetryScheduled() as retry:
-                self.dim(f"  {retry_line(retry)}")
-            case CallDelta(_, call_id, name) if name:
-                self._names[call_id] = name
-            case _:
-                pass
-
-    def _event(self, event: Event) -> None:
-        match event:
-            case CallPrepared(call_id, _, name, raw_arguments):
-                self._begin(call_id, call_line(name, raw_arguments, self._width - 2))
-            case ToolFinished():
-                self._finish(event)
-            case ReplyWithdrawn(_, failure):
-                self.dim(f"  the reply broke off and is asked for again: {one_line(str(failure))}")
-            case Compacted():
-                self.dim("  the conversation was shortened to fit the model's context window")
-            case LimitReached(limit, _, maximum):
-                self.error(f"  limit reached: {limit} {maximum:g}")
-            case _:
-                pass
-
-    def _begin(self, call_id: str, label: str) -> None:
-        self._labels[call_id] = label
-        self._last_call = call_id
-        self.line(f"> {label}")
-
-    def _finish(self, finished: ToolFinished) -> None:
-        call_id = finished.call_id
-        if call_id not in self._labels:
-            self._begin(call_id, call_line(self._names.get(call_id, "tool"), "", self._width - 2))
-        label = self._labels.pop(call_id)
-        which = "" if self._last_call == call_id else f" {label}:" if finished.outcome != "ok" else f" {label}"
-        if finished.outcome == "ok":
-            self.dim(cut(f"  ok{which}", self._width))
-        else:
-            self.error(cut(f"  {finished.outcome}:{which} {error_line(finished.shown)}", self._width))
-
-
-def _width_of(stream: TextIO) -> int:
-    try:
-        return max(20, os.get_terminal_size(stream.fileno()).columns) if stream.isatty() else DEFAULT_WIDTH
-    except (OSError, ValueError, AttributeError):
-        return DEFAULT_WIDTH
+    def _say(self) -> None:
+        self._timer = None
+        self._progress.dim("  waiting for the model...")
 
 
 async def run_headless(
@@ -150,10 +71,11 @@ async def run_headless(
     The answer is printed at the end, because a reply that is still arriving may be withdrawn.
     """
     progress = Progress(console.stderr, colour=console.colour)
-    meter = Meter()
+    meter, wait = Meter(), ModelWait(progress, console.model_patience_s)
 
     def emit(item: Envelope | Live) -> None:
         meter.emit(item)
+        wait.emit(item)
         progress.emit(item)
 
     async with agent.open(session_id) as session:
@@ -163,6 +85,7 @@ async def run_headless(
         try:
             turn = await session.run(prompt, emit)
         finally:
+            wait.stop()
             interrupts.target = None
         _tell(progress, tuple(notice for notice in session.notices if notice not in told))
         if watch is not None and (warning := await watch.look(session.state)) is not None:

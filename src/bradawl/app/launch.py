@@ -40,23 +40,32 @@ def launch(
 def launch_demo(console: Console, environ: Mapping[str, str]) -> int:
     """Run the demonstration. Gives back the exit code."""
 
-    def demo() -> int:
+    return _guarded(lambda: asyncio.run(_demo(console)), environ, console, as_json=False)
+
+
+async def _demo(console: Console) -> int:
+    with Interrupts() as interrupts:
         from bradawl.app.demo.run import run_demo
 
-        return asyncio.run(run_demo(console.stdout))
-
-    return _guarded(demo, environ, console, as_json=False)
+        try:
+            return await run_demo(console.stdout)
+        except asyncio.CancelledError:
+            if not interrupts.came:
+                raise
+            return _fail("Interrupted; the demo's temporary folder is removed.", interrupts.exit_code, console)
 
 
 def _run(options: Mapping[str, object], environ: Mapping[str, str], console: Console, build: Build | None) -> int:
-    settings = load_settings(options, environ, _current_folder())
+    is_one_shot = bool(options.get("headless"))
+    nobody_types = is_one_shot or not console.has_user
+    settings = load_settings({**options, "headless": nobody_types}, environ, _current_folder())
     for warning in settings.warnings:
         console.say(f"note: {one_line(warning)}")
     prompt = str(options.get("prompt") or "")
-    if settings.headless:
+    if is_one_shot:
         prompt = _whole_prompt(prompt, console)
     put_together = build or _build_agent()
-    if settings.headless:
+    if is_one_shot:
         return asyncio.run(_headless(settings, options, prompt, console, put_together))
     return asyncio.run(_interactive(settings, options, prompt, console, put_together))
 
@@ -172,7 +181,7 @@ def _told(error: Exception, whole: Exception, environ: Mapping[str, str]) -> tup
             return _report(whole, environ), ERROR
 
 
-def _fail(message: str, code: int, console: Console, *, as_json: bool, reason: str = "error") -> int:
+def _fail(message: str, code: int, console: Console, *, as_json: bool = False, reason: str = "error") -> int:
     message = one_line(message)
     console.say(f"bradawl: {message}")
     try:

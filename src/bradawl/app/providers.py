@@ -12,6 +12,10 @@ SCRIPTED: Final = "scripted"
 """The provider whose models are files on this machine; it needs neither key nor URL."""
 
 
+class NoProvider(SettingsError):
+    """Nothing says which provider is meant, and none is set up."""
+
+
 class Provider(msgspec.Struct, frozen=True):
     """An endpoint that speaks Chat Completions, and where its key is found."""
 
@@ -82,7 +86,9 @@ def split_model(model: str, providers: Mapping[str, Provider]) -> tuple[str, str
 
 
 def default_provider(providers: Mapping[str, Provider], environ: Mapping[str, str], *, has_base_url: bool) -> str:
-    """The provider of a model that names none. Raises `SettingsError` when that can't be told."""
+    """The provider of a model that names none. Raises `SettingsError` when that can't be told, `NoProvider` if
+    none is set up.
+    """
     if has_base_url or environ.get(PROVIDERS["openai"].base_url_name, "").strip():
         return "openai"
     with_key = [name for name, one in providers.items() if one.key(environ)]
@@ -91,7 +97,17 @@ def default_provider(providers: Mapping[str, Provider], environ: Mapping[str, st
     if with_key:
         choices = ", ".join(f"{name}/MODEL" for name in with_key)
         raise SettingsError(f"Several providers have a key: say which one is meant with `-m`, one of {choices}.")
-    raise SettingsError(f"No provider is set up. {SET_UP}")
+    raise NoProvider(f"No provider is set up. {SET_UP}")
+
+
+def unknown_provider(name: str, providers: Mapping[str, Provider]) -> str:
+    """That there is no such provider, which there are, and how one is set up."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), providers, 1)
+    guess = f" Did you mean `{near[0]}`?" if near else ""
+    known = ", ".join(one for one in providers if one != SCRIPTED)
+    return f"`{name}` is not a provider bradawl knows, and no other is set up.{guess} Known are {known}. {SET_UP}"
 
 
 SET_UP: Final = (

@@ -1,6 +1,6 @@
 """Everything the user chose, validated once: flags over environment over files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
 
@@ -9,6 +9,7 @@ import msgspec
 from bradawl.app.providers import (
     PROVIDERS,
     SCRIPTED,
+    NoProvider,
     Provider,
     check_base_url,
     check_http_url,
@@ -16,6 +17,7 @@ from bradawl.app.providers import (
     is_loopback,
     provider,
     split_model,
+    unknown_provider,
 )
 from bradawl.app.sources import Homes, Layer, homes, place_in, read_project_files, read_user_file
 from bradawl.core.errors import SettingsError
@@ -55,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The proxy for `base_url`."""
     ca_file: str | None = None
     headless: bool = False
-    """Nobody is there to be asked."""
+    """Nobody is there to answer the model."""
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     """The variables bradawl was started with, all of them."""
     warnings: tuple[str, ...] = ()
@@ -124,6 +126,8 @@ _SETTINGS: Final = (
     "proxy",
     "ca_file",
 )
+# What marks the commands a tool runs, of which bradawl may be one.
+_MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
 _USER_KEYS: Final = frozenset({*_SETTINGS, "providers"} - {"cwd"})
 
 
@@ -144,6 +148,7 @@ def load_settings(argv_options: Mapping[str, object], environ: Mapping[str, str]
     _refuse_unknown(user_table, user_file)
     providers = _with_users_own(user_table.pop("providers", None), user_file)
     project_layers, warnings = read_project_files(folder, user_file)
+    warnings += _misspelt_variables(environ, providers)
     user = Layer(user_table, place_in(user_file), "user")
     sources = _Sources((flags, variables, *project_layers, user), warnings)
     return _settle(sources, providers, environ, folder, home)
@@ -152,6 +157,22 @@ def load_settings(argv_options: Mapping[str, object], environ: Mapping[str, str]
 def _variables(environ: Mapping[str, str]) -> dict[str, object]:
     """An empty variable counts as not set."""
     return {name: value for name in _SETTINGS if (value := environ.get(f"BRADAWL_{name.upper()}", "").strip())}
+
+
+def _misspelt_variables(environ: Mapping[str, str], providers: Mapping[str, Provider]) -> list[str]:
+    """Warnings about variables that look like settings of ours and are none."""
+    known = ("BRADAWL_HOME", *(f"BRADAWL_{name.upper()}" for name in _SETTINGS))
+    ours = {name for one in providers.values() for name in (*one.key_names, one.base_url_name)}
+    ours.update(known, _MARKS)
+    unknown = sorted(name for name in environ if name.startswith("BRADAWL_") and name not in ours)
+    return [f"{name} is not a setting and is ignored; {_nearest(name, known)}" for name in unknown]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, 1, 0.8)
+    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
 
 
 def _settle(
@@ -206,7 +227,22 @@ def _model(sources: _Sources, providers: Mapping[str, Provider], environ: Mappin
     name, model = split_model(text, providers)
     if not model:
         raise SettingsError(f"{found.place} names no model: {text!r}; it should be [PROVIDER/]MODEL.")
-    return providers[name or default_provider(providers, environ, has_base_url=has_base_url)], model
+    if name:
+        return providers[name], model
+    return providers[_unnamed_provider(text, providers, environ, has_base_url=has_base_url)], model
+
+
+def _unnamed_provider(
+    model: str, providers: Mapping[str, Provider], environ: Mapping[str, str], *, has_base_url: bool
+) -> str:
+    """The provider of a model whose name begins with none that is known. Raises `SettingsError`."""
+    try:
+        return default_provider(providers, environ, has_base_url=has_base_url)
+    except NoProvider as error:
+        head, slash, _ = model.partition("/")
+        if not slash or not head:
+            raise
+        raise SettingsError(unknown_provider(head, providers)) from error
 
 
 def _not_from_a_project(found: _Found, sources: _Sources, providers: Mapping[str, Provider]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")
 _KEEP_ALIVE_S = 60.0
 _MAX_CONNECTIONS = 1_000
 
@@ -105,7 +107,7 @@ def _new_client(ca_file: str | None, proxy: str | None, *, needs_tls: bool) -> h
         try:
             verify = ssl.create_default_context(cafile=ca_file)
         except OSError as error:
-            raise HttpError("connection", f"The CA file {ca_file} can't be used: {error}") from error
+            raise HttpError("connection", _sentence(f"The CA file {ca_file} can't be used: {error}")) from error
     else:
         verify = True
     limits = httpx2.Limits(
@@ -149,8 +151,13 @@ def _connection_text(error: httpx2.HTTPError, place: str) -> str:
     if isinstance(error, httpx2.DecodingError):
         return f"The answer of {place} is compressed in a broken way."
     if isinstance(error, httpx2.ConnectError):
-        return f"{place} can't be reached: {error}".rstrip(": ")
-    return f"The connection to {place} broke: {error or type(error).__name__}"
+        return _sentence(f"{place} can't be reached: {error}")
+    return _sentence(f"The connection to {place} broke: {str(error) or type(error).__name__}")
+
+
+def _sentence(text: str) -> str:
+    """Libraries' words as a user reads them: without the system's number, with a full stop."""
+    return _ERRNO.sub("", text).rstrip(" :.") + "."
 
 
 def _was_refused(error: BaseException | None) -> bool:

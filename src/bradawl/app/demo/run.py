@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from bradawl.app.build import build_agent
-from bradawl.app.headless import NobodyApprover, Progress
+from bradawl.app.headless import NobodyApprover
+from bradawl.app.progress import Progress
 from bradawl.app.settings import Settings
 from bradawl.app.tui.clean import clean
 from bradawl.app.tui.render import one_line, usage_text
@@ -48,7 +49,7 @@ class _Screen:
     """Shows what happens as a user would see it."""
 
     def __init__(self, out: TextIO) -> None:
-        self._progress = Progress(out)
+        self._progress = Progress(out, is_watched=True)
         self._text: list[str] = []
         self._names: dict[str, str] = {}
 

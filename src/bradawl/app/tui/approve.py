@@ -1,13 +1,14 @@
 """Asking the user before a call runs."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from bradawl.app.tui.clean import escape
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.ports import Answer, Question
 
-CHOICES: Final = "Allow? y = once, a = always this session, n = no (a reason may follow): "
+ASKED: Final = "Allow? "
 _LONG: Final = frozenset({"content", "old_string", "new_string"})
 _LINES_SHOWN: Final = 20
 
@@ -41,6 +42,16 @@ def question_text(question: Question) -> str:
     return "\n".join(lines)
 
 
+def choices_text(question: Question) -> str:
+    """What may be answered; for a yes that lasts, exactly what it covers."""
+    name = escape(question.call.name)
+    if question.request.effects.unknown:
+        covered = f"this exact {'command' if name == 'bash' else f'{name} call'}"
+    else:
+        covered = f"every {name} call"
+    return f"  y = once, a = {covered} for the rest of the session, n = no (a reason may follow)"
+
+
 def _argument(key: str, value: str) -> list[str]:
     lines = _indented(value.removesuffix("\n"))
     if len(lines) == 1:
@@ -62,18 +73,27 @@ class TerminalApprover:
         show: Callable[[str], None],
         read: Callable[[str], Awaitable[str]],
         cancel: Callable[[], None],
+        hold: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """`read` gives one line and raises EOFError or KeyboardInterrupt; `cancel` ends the running turn."""
+        """`read` gives one line and raises EOFError or KeyboardInterrupt; `cancel` ends the running turn.
+
+        Within `hold()` nobody else may write to the terminal or read from it.
+        """
         self._show = show
         self._read = read
         self._cancel = cancel
+        self._hold = hold
 
     async def ask(self, question: Question) -> Answer:
         """The user's word; Ctrl+C is a no that also ends the turn, a closed input is nobody's no."""
-        self._show(question_text(question))
+        with self._hold():
+            self._show(f"{question_text(question)}\n{choices_text(question)}")
+            return await self._answer()
+
+    async def _answer(self) -> Answer:
         while True:
             try:
-                answer = parse_answer(await self._read(CHOICES))
+                answer = parse_answer(await self._read(ASKED))
             except EOFError:
                 return Answer(False, by="nobody", message="Nobody answered: the input is closed.")
             except KeyboardInterrupt:

@@ -23,6 +23,7 @@ HELP: Final = """\
 /exit     leave (also /quit, Ctrl+D, Ctrl+C twice)
 
 Enter sends. Alt+Enter, or \\ at the end of a line, begins a new line.
+What you type during a turn reaches the model at its next step; commands wait for the turn's end.
 Ctrl+C ends the running turn; at the prompt it clears the line."""
 
 

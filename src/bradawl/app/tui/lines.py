@@ -2,8 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from select import select
 from typing import TYPE_CHECKING, Final, Protocol
 
 from bradawl.app.console import Console
@@ -37,6 +38,69 @@ def reader_for(console: Console, home: str) -> LineReader:
     if console.is_interactive and not console.is_dumb:
         return TerminalReader(console, Path(home, "history"))
     return PlainReader(console)
+
+
+class Asides:
+    """Lines typed while nothing reads them, for example during a turn; the terminal edits and echoes them itself.
+
+    Only at a terminal: what comes from a pipe waits for the next prompt.
+    """
+
+    def __init__(self, console: Console, take: Callable[[str], None]) -> None:
+        """`take` is called with each text that is not blank."""
+        self._take = take
+        self._descriptor = _descriptor_of_terminal(console)
+        self._is_listening = False
+
+    def listen(self) -> None:
+        """Begin to take lines; needs a running loop."""
+        if self._descriptor is None or self._is_listening:
+            return
+        try:
+            asyncio.get_running_loop().add_reader(self._descriptor, self._read)
+        except (OSError, ValueError):
+            return
+        self._is_listening = True
+
+    def stop(self) -> None:
+        """Take what has been entered by now, and then no more, so that somebody else may read."""
+        self._read()
+        self._end()
+
+    def _end(self) -> None:
+        if self._descriptor is not None and self._is_listening:
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+            self._is_listening = False
+
+    def _read(self) -> None:
+        if self._descriptor is None or not self._is_listening or not _is_in_foreground(self._descriptor):
+            return
+        data = b""
+        try:
+            while select([self._descriptor], [], [], 0)[0]:
+                line = os.read(self._descriptor, 65_536)
+                if not line:
+                    break
+                data += line
+        except OSError:
+            self._end()  # the terminal is gone
+        if text := data.decode("utf-8", "replace").strip():
+            self._take(text)
+
+
+def _descriptor_of_terminal(console: Console) -> int | None:
+    try:
+        return console.stdin.fileno() if console.has_user else None
+    except (OSError, ValueError):
+        return None
+
+
+def _is_in_foreground(descriptor: int) -> bool:
+    """A program in the background is stopped when it reads from its terminal."""
+    try:
+        return os.tcgetpgrp(descriptor) == os.getpgrp()
+    except OSError:
+        return True
 
 
 class PlainReader:

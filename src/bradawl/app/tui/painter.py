@@ -1,17 +1,30 @@
 """Draws a turn while it happens: text as it comes, thinking dimmed, calls, and the diffs of edits."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from bradawl.app.console import Console, OutputError
-from bradawl.app.headless import Progress
+from bradawl.app.progress import Progress
 from bradawl.app.tui.clean import StreamCleaner, clean
-from bradawl.app.tui.render import cut
+from bradawl.app.tui.render import command_output, cut
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
-from bradawl.core.events import AssistantReplied, CallPrepared, Envelope, Event, Live, RequestSent, ToolFinished
+from bradawl.core.events import (
+    AssistantReplied,
+    CallPrepared,
+    Envelope,
+    Event,
+    Live,
+    NoteQueued,
+    RequestSent,
+    ToolFinished,
+)
 from bradawl.core.messages import text_of
 
 _SHOWS_DIFF: Final = frozenset({"edit_file", "multi_edit", "write_file"})
 _DIFF_LINES: Final = 80
+_OUTPUT_LINES: Final = 5
+_LINE_WIDTH: Final = 400
 _DIM, _RED, _GREEN, _PLAIN = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[0m"
 
 
@@ -27,10 +40,24 @@ class Painter:
         self._has_text = False
         self._is_at_start = True
         self._names: dict[str, str] = {}
+        self._held: list[Envelope | Live] | None = None
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Within it nothing is drawn of what happens, so that a question stays readable; it is drawn afterwards."""
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            for item in held:
+                self.emit(item)
 
     def emit(self, item: Envelope | Live) -> None:
         """Draw the event if it is one to be seen."""
-        if isinstance(item, Live):
+        if self._held is not None:
+            self._held.append(item)
+        elif isinstance(item, Live):
             if item.agent == "main" or not isinstance(item.item, TextDelta | ThinkingDelta):
                 self._live(item)
         else:
@@ -87,6 +114,7 @@ class Painter:
         self._print(rest + end + ("" if self._is_at_start and not rest else "\n"))
 
     def _print(self, text: str) -> None:
+        self._progress.interrupt()
         try:
             self._console.answer(text)
         except OutputError:
@@ -114,14 +142,21 @@ class Painter:
             self._names[event.call_id] = event.name
         self._progress.emit(envelope)
         if isinstance(event, ToolFinished):
-            name = self._names.pop(event.call_id, "")
-            if name in _SHOWS_DIFF and event.outcome == "ok":
-                self._diff(clean(text_of(event.shown)))
+            self._show_result(self._names.pop(event.call_id, ""), event)
+        elif isinstance(event, NoteQueued) and event.note.source == "user":
+            self._progress.dim("  noted; the model reads it at its next step")
+
+    def _show_result(self, name: str, finished: ToolFinished) -> None:
+        if name in _SHOWS_DIFF and finished.outcome == "ok":
+            self._diff(clean(text_of(finished.shown)))
+        elif name == "bash" and finished.outcome in ("ok", "error"):
+            for line in command_output(finished.shown)[-_OUTPUT_LINES:]:
+                self._progress.dim("    " + cut(line.expandtabs(4), _LINE_WIDTH))
 
     def _diff(self, text: str) -> None:
         lines = text.splitlines()
         for line in lines[:_DIFF_LINES]:
             style = {"+": _GREEN, "-": _RED, "@": _DIM}.get(line[:1], "")
-            self._progress.line("    " + cut(line, 400), style)
+            self._progress.line("    " + cut(line, _LINE_WIDTH), style)
         if len(lines) > _DIFF_LINES:
             self._progress.dim(f"    ... {len(lines) - _DIFF_LINES} more lines")

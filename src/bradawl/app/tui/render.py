@@ -1,5 +1,6 @@
 """From events to lines of text. Pure: who prints them, where and in which colour, is not known here."""
 
+import re
 from typing import Final
 
 from bradawl.app.tui.clean import clean
@@ -12,6 +13,10 @@ from bradawl.core.usage import Usage
 DEFAULT_WIDTH: Final = 100
 _MAIN_ARGUMENTS: Final = ("command", "file_path", "path", "file_paths", "pattern", "url", "query", "prompt", "name")
 _PATTERN_FIRST: Final = ("glob", "grep")
+_ENDING: Final = re.compile(r"^\[(exit code \d+|timed out after \d+ s)\b.*$", re.MULTILINE)
+_STDERR: Final = "[stderr]"
+_SHELL: Final = re.compile(r"^(?:/\S*/)?bash: (?:line \d+: )?")
+_OWN_WORDS: Final = re.compile(r"^(\(no output\)|\[\.\.\. .* cut \.\.\.\]|\[stderr\])$")
 
 
 def call_line(name: str, raw_arguments: str, width: int = DEFAULT_WIDTH) -> str:
@@ -49,9 +54,39 @@ def error_line(shown: tuple[Text | Image | Document, ...], width: int = DEFAULT_
     return cut(next((line for line in lines if line), "failed"), width)
 
 
+def command_error(shown: tuple[Text | Image | Document, ...], width: int = DEFAULT_WIDTH) -> str:
+    """How a command failed and the line that says most about why; empty for a result that is no command's."""
+    text = clean(text_of(shown))
+    ending = _last_ending(text)
+    if ending is None:
+        return ""
+    output, marked, errors = text[: ending.start()].rpartition(f"{_STDERR}\n")
+    told = _said(errors if marked else text[: ending.start()]) or _said(output)
+    line = _SHELL.sub("", one_line(told[-1])) if told else ""
+    return cut(f"{ending[1]}: {line}" if line else ending[1], width)
+
+
+def command_output(shown: tuple[Text | Image | Document, ...]) -> list[str]:
+    """The lines a command printed, without what was added to them; those of stderr are the last."""
+    text = clean(text_of(shown))
+    ending = _last_ending(text)
+    return _said(text if ending is None else text[: ending.start()])
+
+
+def _last_ending(text: str) -> re.Match[str] | None:
+    """The line that says how a command ended; a command may well have printed one that looks like it."""
+    return next(reversed(list(_ENDING.finditer(text))), None)
+
+
+def _said(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip() and not _OWN_WORDS.match(line)]
+
+
 def retry_line(retry: RetryScheduled) -> str:
     """That a request is made again, when and why."""
-    return f"trying again in {retry.delay_s:.1f} s (attempt {retry.attempt}): {one_line(str(retry.failure))}"
+    seconds = f"{retry.delay_s:.1f}"
+    when = "now" if seconds == "0.0" else f"in {seconds} s"
+    return f"trying again {when} (attempt {retry.attempt}): {one_line(str(retry.failure))}"
 
 
 def failure_text(failure: Failure | None) -> str:

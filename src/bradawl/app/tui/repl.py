@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal
 
 from bradawl import __version__
@@ -11,11 +12,11 @@ from bradawl.app.interrupts import Interrupts
 from bradawl.app.tui.approve import TerminalApprover
 from bradawl.app.tui.clean import clean
 from bradawl.app.tui.commands import HELP, Command, Unknown, parse_command
-from bradawl.app.tui.lines import LineReader, reader_for
+from bradawl.app.tui.lines import Asides, LineReader, reader_for
 from bradawl.app.tui.painter import Painter
 from bradawl.app.tui.render import cut, failure_text, one_line, usage_text
 from bradawl.app.window import WindowWatch
-from bradawl.core.errors import SessionError
+from bradawl.core.errors import SessionError, SettingsError
 from bradawl.core.messages import Assistant, Message, User, text_of
 
 if TYPE_CHECKING:
@@ -39,16 +40,19 @@ async def run_repl(
 ) -> int:
     """Talk until the user leaves, and give back the exit code. Raises `SettingsError` and `SessionError`."""
     talk = Repl(settings, console, reader_for(console, settings.home))
-    agent = make_agent(TerminalApprover(talk.painter.line, talk.reader.ask, talk.cancel_turn))
+    agent = make_agent(TerminalApprover(talk.painter.line, talk.reader.ask, talk.cancel_turn, talk.questioning))
     with Interrupts(on_interrupt=talk.interrupted) as interrupts:
         try:
-            await talk.converse(agent, choose_session(agent), prompt)
+            session_id = choose_session(agent)
+            await talk.converse(agent, session_id, prompt)
         except asyncio.CancelledError:
             if not interrupts.came:
                 raise
             return interrupts.exit_code
         finally:
             await agent.aclose()
+    if talk.had_nothing_to_do and session_id is None and not console.has_user:
+        raise SettingsError("The prompt is empty: use `bradawl -p PROMPT`, pipe it in, or talk at a terminal.")
     return 0
 
 
@@ -60,6 +64,10 @@ class Repl:
         self.console = console
         self.reader = reader
         self.painter = Painter(console)
+        self.had_nothing_to_do = True
+        """Nothing has been typed yet."""
+        self._asides = Asides(console, self._overheard)
+        self._later: list[str] = []
         self._session: Session | None = None
         self._is_running = False
         self._interrupts = 0
@@ -97,6 +105,28 @@ class Repl:
         if self._session is not None:
             self._session.cancel()
 
+    @contextmanager
+    def questioning(self) -> Iterator[None]:
+        """The terminal belongs to a question: what happens is drawn later, and what is typed is its answer."""
+        self._asides.stop()
+        try:
+            with self.painter.holding():
+                yield
+        finally:
+            if self._is_running:
+                self._asides.listen()
+
+    def _overheard(self, text: str) -> None:
+        """Something was typed during a turn: the model is told at its next step; commands wait for the turn's end."""
+        session = self._session if self._is_running else None
+        # A session's log begins with its own first entry, not with a note.
+        if session is not None and session.last_event is not None and parse_command(text) is None:
+            session.send(text)
+            return
+        self._later.append(text)
+        if self._is_running:
+            self.painter.dim("  that waits for the end of the turn")
+
     # -------------------------------------------------------------- prompts
 
     async def _talk(self, session: "Session", prompt: str) -> Literal["exit", "clear"]:
@@ -105,6 +135,7 @@ class Repl:
             prompt = ""
             if text is None:
                 return "exit"
+            self.had_nothing_to_do = False
             match parse_command(text):
                 case None:
                     await self._turn(session, text)
@@ -119,6 +150,8 @@ class Repl:
 
     async def _next_prompt(self) -> str | None:
         """What to do next; None to leave."""
+        if self._later:
+            return self._later.pop(0)
         was_interrupted = False
         while True:
             try:
@@ -138,6 +171,7 @@ class Repl:
     async def _turn(self, session: "Session", text: str) -> None:
         self._is_running, self._interrupts = True, 0
         told = session.notices
+        self._asides.listen()
         try:
             turn = await session.run(text, self.painter.emit)
         except SessionError as error:
@@ -145,12 +179,13 @@ class Repl:
             return
         finally:
             self._is_running = False
+            self._asides.stop()
         self._tell(tuple(notice for notice in session.notices if notice not in told))
-        self._close(turn)
+        self._close(session, turn)
         if self._watch is not None and (warning := await self._watch.look(session.state)) is not None:
             self._tell((warning,))
 
-    def _close(self, turn: "TurnResult") -> None:
+    def _close(self, session: "Session", turn: "TurnResult") -> None:
         match turn.reason:
             case "completed":
                 pass
@@ -164,6 +199,8 @@ class Repl:
                 self.painter.error("The model refused.")
             case _:
                 self.painter.error(f"bradawl: {failure_text(turn.failure)}")
+        if session.inbox.holds_user_note:
+            self.painter.dim("What you typed meanwhile goes along with your next prompt.")
         self.painter.dim(usage_text(turn.steps, turn.usage, turn.cost))
 
     # -------------------------------------------------------------- words of our own

@@ -1,0 +1,142 @@
+"""What happens in a run, a line or two for each call."""
+
+import os
+from typing import Final, TextIO
+
+from bradawl.app.tui.render import DEFAULT_WIDTH, call_line, command_error, cut, error_line, one_line, retry_line
+from bradawl.core.deltas import CallDelta, RetryScheduled
+from bradawl.core.events import (
+    CallPrepared,
+    Compacted,
+    Envelope,
+    Event,
+    LimitReached,
+    Live,
+    ReplyWithdrawn,
+    ToolFinished,
+)
+
+_DIM: Final = "\x1b[2m"
+_RED: Final = "\x1b[31m"
+_PLAIN: Final = "\x1b[0m"
+
+
+class Progress:
+    """Prints what happens. `emit` is an `Emit`.
+
+    At a terminal a call has a line when it begins and one when it ends; elsewhere
+    one line when it ends, so that a log holds each call once and in one place.
+    """
+
+    def __init__(
+        self, stream: TextIO, *, colour: bool = False, width: int | None = None, is_watched: bool | None = None
+    ) -> None:
+        """`is_watched`: somebody sees each line as it comes; by default when the stream is a terminal."""
+        self._stream = stream
+        self._colour = colour
+        self._width = width or _width_of(stream)
+        self._is_watched = _is_terminal(stream) if is_watched is None else is_watched
+        self._names: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
+        self._last_begun = ""
+        self._is_closed = False
+
+    def emit(self, item: Envelope | Live) -> None:
+        """Print the event if it is one a user wants to see; never raises for a closed stream."""
+        if isinstance(item, Live):
+            self._live(item)
+        else:
+            self._event(item.event)
+
+    def line(self, text: str, style: str = "") -> None:
+        """Print a line of our own words; what it quotes must be clean."""
+        self.interrupt()
+        if self._is_closed:
+            return
+        try:
+            self._stream.write(f"{style}{text}{_PLAIN}\n" if style and self._colour else f"{text}\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._is_closed = True
+
+    def dim(self, text: str) -> None:
+        """Print a line that matters less."""
+        self.line(text, _DIM)
+
+    def error(self, text: str) -> None:
+        """Print a line that matters more."""
+        self.line(text, _RED)
+
+    def interrupt(self) -> None:
+        """Something was printed: the end of a call no longer stands right below its beginning."""
+        self._last_begun = ""
+
+    def _live(self, live: Live) -> None:
+        match live.item:
+            case RetryScheduled() as retry:
+                self.dim(f"  {retry_line(retry)}")
+            case CallDelta(_, call_id, name) if name:
+                self._names[call_id] = name
+            case _:
+                pass
+
+    def _event(self, event: Event) -> None:
+        match event:
+            case CallPrepared(call_id, _, name, raw_arguments):
+                self._names[call_id] = name
+                self._begin(call_id, call_line(name, raw_arguments, self._width - 2))
+            case ToolFinished():
+                self._finish(event)
+            case ReplyWithdrawn(_, failure):
+                self.dim(f"  the reply broke off and is asked for again: {one_line(str(failure))}")
+            case Compacted():
+                self.dim("  the conversation was shortened to fit the model's context window")
+            case LimitReached(limit, _, maximum):
+                self.error(f"  limit reached: {limit} {maximum:g}")
+            case _:
+                pass
+
+    def _begin(self, call_id: str, label: str) -> None:
+        self._labels[call_id] = label
+        if self._is_watched:
+            self.line(f"> {label}")
+            self._last_begun = call_id
+
+    def _finish(self, finished: ToolFinished) -> None:
+        call_id = finished.call_id
+        name = self._names.pop(call_id, "tool")
+        if call_id not in self._labels:
+            self._begin(call_id, call_line(name, "", self._width - 2))
+        label = self._labels.pop(call_id)
+        ending = "ok" if finished.outcome == "ok" else f"{finished.outcome}: {_reason(name, finished)}"
+        print_line = self.dim if finished.outcome == "ok" else self.error
+        if not self._is_watched:
+            print_line(f"> {label}  {ending}")
+        elif self._last_begun == call_id:
+            print_line(cut(f"  {ending}", self._width))
+        elif finished.outcome == "ok":
+            print_line(cut(f"  ok {label}", self._width))
+        else:
+            which = cut(label, self._width // 2, end="...)")
+            print_line(cut(f"  {finished.outcome}: {which}: {_reason(name, finished)}", self._width))
+
+
+def _reason(name: str, finished: ToolFinished) -> str:
+    """Why a call did not go well, on one line."""
+    told = command_error(finished.shown) if name == "bash" and finished.outcome == "error" else ""
+    return told or error_line(finished.shown)
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:
+        return False
+
+
+def _width_of(stream: TextIO) -> int:
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+    except (OSError, ValueError, AttributeError):
+        return DEFAULT_WIDTH
+    return max(20, columns) if columns else DEFAULT_WIDTH  # some terminals claim to have none

@@ -1,0 +1,291 @@
+"""What is printed while a run happens: lines of calls, waiting, and what a terminal shows of it."""
+
+import asyncio
+import io
+from types import SimpleNamespace
+
+import pytest
+
+from bradawl.app.headless import ModelWait
+from bradawl.app.progress import Progress
+from bradawl.app.tui.approve import TerminalApprover
+from bradawl.app.tui.painter import Painter
+from bradawl.app.tui.render import command_error, command_output
+from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
+from bradawl.core.effects import UNKNOWN, Effects
+from bradawl.core.errors import Failure
+from bradawl.core.events import (
+    AssistantReplied,
+    CallPrepared,
+    Envelope,
+    Live,
+    NoteQueued,
+    ReplyWithdrawn,
+    RequestSent,
+    ToolFinished,
+)
+from bradawl.core.messages import Assistant, Note, Origin, Text, ToolCall
+from bradawl.core.permissions import Request
+from bradawl.core.ports import Question
+
+ORIGIN = Origin("openai_chat", "openai", "m")
+QUESTION = Question(ToolCall("a", "bash", '{"command": "rm x"}'), Request("bash", "", UNKNOWN), "who knows")
+
+
+def envelope(event, agent="main"):
+    return Envelope(0, None, 0, agent, event)
+
+
+def live(item, agent="main"):
+    return Live(agent, 0, item)
+
+
+def prepared(call_id, name="bash", raw='{"command": "python main.py"}'):
+    return envelope(CallPrepared(call_id, 1, name, raw, Effects()))
+
+
+def finished(call_id, outcome="ok", text=""):
+    return envelope(ToolFinished(call_id, outcome, (Text(text),)))
+
+
+def progress(*events, **options):
+    stream = io.StringIO()
+    shown = Progress(stream, **options)
+    for event in events:
+        shown.emit(event)
+    return stream.getvalue()
+
+
+def watched(*events, **options):
+    return progress(*events, is_watched=True, **options)
+
+
+def test_at_a_terminal_a_call_and_its_end_are_a_line_each():
+    assert watched(prepared("a"), finished("a")) == "> bash(python main.py)\n  ok\n"
+
+
+def test_elsewhere_a_call_is_one_line_when_it_ends():
+    assert progress(prepared("a")) == ""
+    assert progress(prepared("a"), finished("a")) == "> bash(python main.py)  ok\n"
+
+
+def test_elsewhere_lines_of_calls_that_overlap_are_whole():
+    shown = progress(prepared("a"), prepared("b", "look", "{}"), finished("b"), finished("a", "error", "No."))
+    assert shown == "> look()  ok\n> bash(python main.py)  error: No.\n"
+
+
+def test_an_error_shows_its_first_line():
+    text = "\n\n\x1b[31mNo such file\x1b[0m: x\nmore"
+    assert watched(prepared("a"), finished("a", "error", text)).endswith("  error: No such file: x\n")
+
+
+def test_ends_of_calls_that_overlap_say_whose_they_are():
+    shown = watched(prepared("a"), prepared("b", "look", "{}"), finished("a"), finished("b", "error", "No."))
+    assert shown == "> bash(python main.py)\n> look()\n  ok bash(python main.py)\n  error: look(): No.\n"
+
+
+def test_a_call_that_never_could_run_is_named_too():
+    events = (live(CallDelta(0, "a", "nosuch", "{")), finished("a", "error", "There is no tool nosuch."))
+    assert watched(*events) == "> nosuch()\n  error: There is no tool nosuch.\n"
+    assert progress(*events) == "> nosuch()  error: There is no tool nosuch.\n"
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (
+            "hi\n[stderr]\n/usr/bin/bash: line 1: nosuchcommand: command not found\n[exit code 127]",
+            "exit code 127: nosuchcommand: command not found",
+        ),
+        ("[stderr]\nbash: nosuchcommand: command not found\n[exit code 127]", "exit code 127: nosuchcommand: comm"),
+        ("(no output)\n[exit code 3]", "exit code 3"),
+        ("one\n2 failed\n\n[exit code 1] (1.5 s)", "exit code 1: 2 failed"),
+        ("[stderr]\nTraceback:\n  x\nKeyError: 'a'\n[exit code 1] (pipeline: 0 1)", "exit code 1: KeyError: 'a'"),
+        ("out\n[stderr]\n \n[exit code 1]", "exit code 1: out"),
+        ("waiting\n[timed out after 5 s; the command and its children were ended]", "timed out after 5 s: waiting"),
+        ("[exit code 9]\nx\n[exit code 1]\n[working directory is now /x]\n[all of it: /y]", "exit code 1: x"),
+        ("killed\n[exit code 137] (ended by SIGKILL)", "exit code 137: killed"),
+        ("\x1b[31mred\x1b[0m\n[exit code 1]", "exit code 1: red"),
+        ("command is empty; give a line of bash", ""),
+    ],
+)
+def test_a_failed_command_tells_its_exit_code_and_the_line_that_says_most(result, told):
+    line = command_error((Text(result),))
+    assert line.startswith(told) and bool(line) == bool(told)
+
+
+def test_the_end_of_a_failed_command_is_told_where_it_ran():
+    result = "[stderr]\nbash: line 1: nosuch: command not found\n[exit code 127]"
+    shown = progress(prepared("a"), finished("a", "error", result))
+    assert shown == "> bash(python main.py)  error: exit code 127: nosuch: command not found\n"
+    told = "timeout is in seconds, from 1 to 600; it was 0"
+    assert told in progress(prepared("a"), finished("a", "error", told))
+    assert "error: [exit code 1]" in progress(prepared("a", "read_file"), finished("a", "error", "[exit code 1]"))
+
+
+def test_the_output_of_a_command_is_what_it_printed_itself():
+    text = "one\n\n[... lines 2-3 of 9 cut ...]\ntwo\n[stderr]\n  three\n[exit code 0]\n[working directory is now /x]"
+    assert command_output((Text(text),)) == ["one", "two", "  three"]
+    assert command_output((Text("(no output)\n[exit code 0]"),)) == []
+
+
+def test_no_line_is_longer_than_the_terminal():
+    raw = '{"command": "' + "x" * 500 + '"}'
+    shown = watched(prepared("a", raw=raw), prepared("b"), finished("a", "error", "y" * 500), width=40)
+    assert max(map(len, shown.splitlines())) == 40
+    assert shown.splitlines()[-1].startswith("  error: bash(xxxxxxxxxxx...): yyyyy")
+
+
+def test_retries_and_withdrawn_replies_are_told():
+    failure = Failure("server", "HTTP 500", retryable=True)
+    shown = progress(live(RetryScheduled(2, 1.5, failure)), envelope(ReplyWithdrawn(1, failure)))
+    assert shown.count("HTTP 500") == 2
+    assert "1.5 s" in shown
+    assert "trying again now (attempt 2)" in progress(live(RetryScheduled(2, 0.04, failure)))
+
+
+class Heard(io.StringIO):
+    """Knows when something was written."""
+
+    def __init__(self):
+        super().__init__()
+        self.was_written = asyncio.Event()
+
+    def write(self, text):
+        self.was_written.set()
+        return super().write(text)
+
+
+async def a_few_rounds():
+    """Long enough for a timer of no seconds."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_a_silent_model_is_mentioned_once_for_each_request():
+    async def go():
+        stream = Heard()
+        wait = ModelWait(Progress(stream), patience_s=0.0)
+        wait.emit(envelope(RequestSent(1, "")))
+        await stream.was_written.wait()
+        wait.emit(envelope(RequestSent(2, "")))
+        wait.emit(live(TextDelta(0, "Hm")))
+        await a_few_rounds()
+        return stream.getvalue()
+
+    assert asyncio.run(go()) == "  waiting for the model...\n"
+
+
+def test_a_wait_that_is_stopped_says_nothing():
+    async def go():
+        stream = Heard()
+        wait = ModelWait(Progress(stream), patience_s=0.0)
+        wait.emit(live(RetryScheduled(2, 0.0, Failure("server", "x"))))
+        wait.stop()
+        await a_few_rounds()
+        return stream.getvalue()
+
+    assert asyncio.run(go()) == ""
+
+
+def test_colour_is_only_for_those_who_want_it():
+    assert "\x1b[2m" in watched(prepared("a"), finished("a"), colour=True)
+    assert "\x1b" not in progress(prepared("a"), finished("a"))
+
+
+def test_a_closed_stream_is_written_to_no_more():
+    stream = io.StringIO()
+    shown = Progress(stream)
+    stream.close()
+    shown.emit(prepared("a"))
+    shown.emit(finished("a"))
+
+
+# ------------------------------------------------------------------ painting
+
+
+def painted(*items):
+    console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
+    console.answer = console.stdout.write
+    painter = Painter(console)
+    for item in items:
+        painter.emit(item)
+    return console.stdout.getvalue()
+
+
+def replied(text):
+    return envelope(AssistantReplied(1, Assistant((Text(text),), ORIGIN), "end_turn"))
+
+
+def test_text_is_painted_once_as_it_comes():
+    items = (
+        live(ThinkingDelta(0, "hm")),
+        live(TextDelta(1, "\n\nIt \x1b")),
+        live(TextDelta(1, "[1mis.")),
+        replied("It is."),
+    )
+    assert painted(*items) == "(thinking) hm\nIt is.\n"
+
+
+def test_text_that_was_never_streamed_is_painted_when_it_is_whole():
+    assert painted(envelope(RequestSent(1, "")), replied("Whole.")) == "Whole.\n"
+
+
+def test_text_of_another_agent_is_not_mixed_in():
+    assert painted(live(TextDelta(0, "inner"), "sub"), live(TextDelta(0, "outer")), replied("outer")) == "outer\n"
+
+
+def test_a_line_that_ended_is_not_ended_again():
+    shown = painted(live(TextDelta(0, "Look.\n")), replied("Look.\n"), prepared("a"), finished("a"))
+    assert shown.startswith("Look.\n> bash")
+
+
+def test_the_diff_of_an_edit_is_shown():
+    raw = '{"file_path": "a.py", "old_string": "x", "new_string": "y"}'
+    diff = "Edited a.py: +1 -1\n-x\n+\x1b[2Jy"
+    shown = painted(prepared("a", "edit_file", raw), finished("a", "ok", diff))
+    assert shown.endswith("  ok\n    Edited a.py: +1 -1\n    -x\n    +y\n")
+
+
+def test_the_last_lines_of_a_commands_output_are_shown():
+    text = "\n".join(f"line {number}" for number in range(9)) + "\n[stderr]\n\tup\x1b[2J\n[exit code 1]"
+    shown = painted(prepared("a"), finished("a", "error", text))
+    assert shown.splitlines() == [
+        "> bash(python main.py)  error: exit code 1: up",
+        *(f"    line {number}" for number in range(5, 9)),
+        "        up",
+    ]
+    assert painted(prepared("a"), finished("a", "refused", "bash was not run: no")).count("\n") == 1
+
+
+def test_a_note_of_the_user_is_acknowledged():
+    assert "noted" in painted(envelope(NoteQueued(Note("n", "also this", "user"))))
+    assert painted(envelope(NoteQueued(Note("n", "job 1 ended", "job")))) == ""
+
+
+def test_nothing_is_painted_over_an_open_question():
+    console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
+    console.answer = console.stdout.write
+    painter = Painter(console)
+
+    async def read(_: str) -> str:
+        before = console.stdout.getvalue()
+        painter.emit(prepared("b", "look", "{}"))
+        painter.emit(finished("b"))
+        assert console.stdout.getvalue() == before
+        return "n"
+
+    approver = TerminalApprover(painter.line, read, lambda: None, painter.holding)
+    assert not asyncio.run(approver.ask(QUESTION)).allowed
+    assert console.stdout.getvalue().endswith("(a reason may follow)\n> look()  ok\n")
+
+
+def test_what_was_held_back_is_painted_even_if_the_question_is_cancelled():
+    console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
+    console.answer = console.stdout.write
+    painter = Painter(console)
+    with pytest.raises(asyncio.CancelledError), painter.holding():
+        painter.emit(prepared("a"))
+        painter.emit(finished("a", "cancelled"))
+        raise asyncio.CancelledError
+    assert "cancelled" in console.stdout.getvalue()
