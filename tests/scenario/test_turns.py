@@ -25,7 +25,7 @@ from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Answer
 from bradawl.core.retry import RetryBudget
-from bradawl.testing.fakes import MemoryStore, RecordingEmit, ScriptedApprover
+from bradawl.testing.fakes import FakeIds, MemoryStore, RecordingEmit, ScriptedApprover
 
 
 def run(script, prompt="go", **changes):
@@ -360,6 +360,38 @@ def test_a_word_of_the_user_during_the_last_reply_keeps_the_turn_going() -> None
     result = asyncio.run(main())
     assert (result.reason, result.text, result.steps) == ("completed", "and now that too", 2)
     assert [note.text for note in model.requests[1][-1].notes] == ["one more thing"]
+
+
+def test_a_note_sent_before_the_first_prompt_comes_with_it() -> None:
+    agent, model, _ = build([{"text": "ok"}])
+
+    async def main():
+        async with agent.open() as session:
+            session.send("be brief")
+            await session.run("go")
+            return [entry.event for entry in session.log.entries]
+
+    events = asyncio.run(main())
+    assert isinstance(events[0], SessionOpened)
+    assert [note.text for note in model.requests[0][0].notes] == ["be brief"]
+
+
+def test_a_note_that_was_never_delivered_is_delivered_once_after_a_resume() -> None:
+    store, ids = MemoryStore(), FakeIds()
+    agent, *_ = build([{"text": "one"}], store=store, ids=ids)
+    again, model, _ = build([{"text": "two"}], store=store, ids=ids)
+
+    async def main():
+        async with agent.open() as session:
+            await session.run("first")
+            session.send("late")
+            session_id = session.id
+        async with again.open(session_id) as session:
+            session.send("later")
+            await session.run("second")
+
+    asyncio.run(main())
+    assert [note.text for note in model.requests[0][-1].notes] == ["late", "later"]
 
 
 def test_the_log_of_a_turn_folds_to_the_transcript_and_a_resumed_session_goes_on() -> None:

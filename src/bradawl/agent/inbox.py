@@ -22,6 +22,11 @@ class QueueInbox:
         return notes
 
     @property
+    def waiting(self) -> tuple[Note, ...]:
+        """What waits, oldest first; it stays."""
+        return tuple(self._waiting)
+
+    @property
     def holds_user_note(self) -> bool:
         """True when the user has said something the model has not seen."""
         return any(note.source == "user" for note in self._waiting)

@@ -90,6 +90,8 @@ class Session:
         self._turn: asyncio.Task[TurnFinished] | None = None
         for envelope in branch(opened.entries):
             self._take(envelope)
+        for note in self.transcript.waiting_notes.values():
+            self.inbox.put(note)
 
     @property
     def id(self) -> str:
@@ -162,8 +164,9 @@ class Session:
     def send(self, text: str) -> None:
         """Say something to the running turn; the model sees it at the next step, or with the next prompt."""
         note = Note(self.agent.ids.ulid(), text, "user")
-        self.record(NoteQueued(note))
         self.inbox.put(note)
+        if self._last is not None:  # nothing may stand before the first line of a log
+            self.record(NoteQueued(note))
 
     def cancel(self) -> None:
         """End the running turn; `run` then returns with reason `cancelled`. Does nothing between turns."""
@@ -221,10 +224,10 @@ class Session:
         if self._last is None:
             agent = self.agent
             self.record(SessionOpened(FORMAT_VERSION, agent.project, agent.project, agent.version))
+            for note in self.inbox.waiting:
+                self.record(NoteQueued(note))
         for event in repair(self.transcript, self.origin, self.state.steps):
             self.record(event)
-        for note in self.transcript.waiting_notes.values():
-            self.inbox.put(note)
         prefix = await self._open_prefix()
         self._model_session = self.agent.model.open(prefix)
 
