@@ -6,26 +6,21 @@ import pytest
 from house import Probe, assert_valid, build, call, results
 
 from bradawl.agent.limits import Limits
-from bradawl.core.errors import SessionError
 from bradawl.core.events import (
     AssistantReplied,
     CallPrepared,
     LimitReached,
     Live,
-    NoteDelivered,
     PermissionAsked,
-    PromptSubmitted,
     ReplyWithdrawn,
-    SessionOpened,
     ToolFinished,
     ToolStarted,
-    TurnFinished,
 )
 from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Answer
 from bradawl.core.retry import RetryBudget
-from bradawl.testing.fakes import FakeIds, MemoryStore, RecordingEmit, ScriptedApprover
+from bradawl.testing.fakes import MemoryStore, RecordingEmit, ScriptedApprover
 
 
 def run(script, prompt="go", **changes):
@@ -326,95 +321,6 @@ def test_a_final_failure_is_not_retried() -> None:
     assert len(model.requests) == 1
 
 
-def test_a_note_sent_while_calls_run_is_delivered_with_their_results() -> None:
-    agent, model, probe = build([{"tool_calls": [call("a")]}, {"text": "I see"}])
-
-    async def main():
-        gate = probe.gate("a")
-        emit = RecordingEmit()
-        async with agent.open() as session:
-            turn = asyncio.ensure_future(session.run("go", emit))
-            await probe.has_started("a").wait()
-            session.send("use tabs")
-            gate.set()
-            await turn
-        return emit.events
-
-    events = asyncio.run(main())
-    assert any(isinstance(e, NoteDelivered) for e in events)
-    assert [note.text for note in model.requests[1][-1].notes] == ["use tabs"]
-
-
-def test_a_word_of_the_user_during_the_last_reply_keeps_the_turn_going() -> None:
-    agent, model, _ = build([{"text": "all done here"}, {"text": "and now that too"}])
-
-    async def main():
-        async with agent.open() as session:
-
-            def emit(item):
-                if isinstance(item, Live) and len(model.requests) == 1 and not session.transcript.waiting_notes:
-                    session.send("one more thing")
-
-            return await session.run("go", emit)
-
-    result = asyncio.run(main())
-    assert (result.reason, result.text, result.steps) == ("completed", "and now that too", 2)
-    assert [note.text for note in model.requests[1][-1].notes] == ["one more thing"]
-
-
-def test_a_note_sent_before_the_first_prompt_comes_with_it() -> None:
-    agent, model, _ = build([{"text": "ok"}])
-
-    async def main():
-        async with agent.open() as session:
-            session.send("be brief")
-            await session.run("go")
-            return [entry.event for entry in session.log.entries]
-
-    events = asyncio.run(main())
-    assert isinstance(events[0], SessionOpened)
-    assert [note.text for note in model.requests[0][0].notes] == ["be brief"]
-
-
-def test_a_note_that_was_never_delivered_is_delivered_once_after_a_resume() -> None:
-    store, ids = MemoryStore(), FakeIds()
-    agent, *_ = build([{"text": "one"}], store=store, ids=ids)
-    again, model, _ = build([{"text": "two"}], store=store, ids=ids)
-
-    async def main():
-        async with agent.open() as session:
-            await session.run("first")
-            session.send("late")
-            session_id = session.id
-        async with again.open(session_id) as session:
-            session.send("later")
-            await session.run("second")
-
-    asyncio.run(main())
-    assert [note.text for note in model.requests[0][-1].notes] == ["late", "later"]
-
-
-def test_the_log_of_a_turn_folds_to_the_transcript_and_a_resumed_session_goes_on() -> None:
-    store = MemoryStore()
-    agent, first_model, _ = build([{"tool_calls": [call("a")]}, {"text": "one"}], store=store)
-    again, second_model, _ = build([{"text": "two"}], store=store)
-
-    async def main():
-        async with agent.open() as session:
-            await session.run("first")
-            kept = list(session.transcript.messages)
-            session_id = session.id
-        async with again.open(session_id) as resumed:
-            assert resumed.transcript.messages == kept
-            result = await resumed.run("second")
-            return result, resumed.state
-
-    result, state = asyncio.run(main())
-    assert result.text == "two" and state.steps == 3
-    assert second_model.requests[0][: len(first_model.requests[-1])] == first_model.requests[-1]
-    assert second_model.prefixes == first_model.prefixes, "a resumed session keeps its prefix"
-
-
 def test_a_call_is_in_the_log_before_it_may_change_anything() -> None:
     store = MemoryStore()
     agent, _, probe = build([{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "ok"}], store=store)
@@ -464,51 +370,3 @@ def test_a_hook_that_breaks_does_not_wave_the_call_through() -> None:
 
     _, messages, _, _, probe = run([{"tool_calls": [call("a")]}, {"text": "ok"}], hooks=(Broken(),))
     assert probe.log == [] and "broken failed" in results(messages)[0]
-
-
-def test_two_turns_in_one_session_do_not_run_at_once() -> None:
-    agent, _, probe = build([{"tool_calls": [call("a")]}, {"text": "ok"}])
-
-    async def main():
-        gate = probe.gate("a")
-        async with agent.open() as session:
-            turn = asyncio.ensure_future(session.run("go"))
-            await probe.has_started("a").wait()
-            with pytest.raises(SessionError, match="already running"):
-                await session.run("me too")
-            gate.set()
-            assert (await turn).reason == "completed"
-
-    asyncio.run(main())
-
-
-def test_stream_yields_every_event_to_the_last() -> None:
-    agent, *_ = build([{"text": "hello"}])
-
-    async def main():
-        return [item async for item in agent.stream("go")]
-
-    items = asyncio.run(main())
-    assert isinstance(items[0].event, SessionOpened) and isinstance(items[2].event, PromptSubmitted)
-    assert items[-1].event == TurnFinished("completed")
-    assert "".join(item.item.text for item in items if isinstance(item, Live)) == "hello"
-
-
-def test_closing_a_stream_early_cancels_the_turn() -> None:
-    agent, _, probe = build([{"tool_calls": [call("a")]}, {"text": "ok"}])
-
-    async def main():
-        probe.gate("a")
-        events = agent.stream("go")
-        async for item in events:
-            if not isinstance(item, Live) and isinstance(item.event, ToolStarted):
-                break
-        await events.aclose()
-
-    asyncio.run(main())
-    assert "-a" not in probe.log and probe.running == 0
-
-
-def test_run_sync_gives_the_result() -> None:
-    agent, *_ = build([{"text": "hello"}])
-    assert agent.run_sync("go").text == "hello"

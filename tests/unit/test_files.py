@@ -69,6 +69,57 @@ def test_a_missing_file_names_the_ones_like_it(files, tmp_path):
         read(files, tmp_path / "no" / "where" / "x")
 
 
+@pytest.mark.parametrize(
+    ("wanted", "there", "suggested"),
+    [
+        ("clac.py", "calc.py", True),
+        ("Calc.PY", "calc.py", True),
+        ("calc.py", "calc.ts", True),
+        ("README", "README.md", True),
+        ("nope.py", "near.py", False),
+        ("a.py", "b.py", False),
+        ("foo.py", "bar.py", False),
+    ],
+)
+def test_only_a_name_that_is_alike_is_suggested(files, tmp_path, wanted, there, suggested):
+    (tmp_path / there).write_text("")
+    with pytest.raises(ToolError, match=f"did you mean {there}" if suggested else f"in that folder: {there}"):
+        read(files, tmp_path / wanted)
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that takes no new files, also from root")
+@pytest.mark.parametrize("path", ["/proc/nope", "/proc/nope/deeper/x", "/sys/nope"])
+def test_where_nothing_can_be_created_that_is_said(files, path):
+    with pytest.raises(ToolError, match=r"nope\S* can't be created: [^/]*; use another place"):
+        replace(files, path, b"x", None)
+
+
+def test_a_file_that_came_meanwhile_is_not_overwritten(files, tmp_path):
+    async def main() -> list[BaseException | None]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(attempt(b"%d" % number)) for number in range(8)]
+        return [task.result() for task in tasks]
+
+    async def attempt(data: bytes) -> ToolError | None:
+        try:
+            await LocalFiles().replace(str(tmp_path / "f"), data, None)
+        except ToolError as error:
+            return error
+        return None
+
+    errors = asyncio.run(main())
+    assert errors.count(None) == 1
+    assert (tmp_path / "f").read_bytes() == b"%d" % errors.index(None)
+    assert all("exists already" in str(error) for error in errors if error)
+
+
+def test_a_file_that_is_just_being_written_is_not_listed(files, tmp_path):
+    grow(tmp_path, ".bradawl-0123456789abcdef.tmp", ".bradawl-notes", "x.tmp")
+    assert listed(files, tmp_path) == [".bradawl-notes", "x.tmp"]
+    with pytest.raises(ToolError, match=r"in that folder: \.bradawl-notes, x\.tmp$"):
+        read(files, tmp_path / "zzz")
+
+
 def test_what_is_no_regular_file_is_refused_at_once(files, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")

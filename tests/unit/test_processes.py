@@ -10,6 +10,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import Command, CommandResult
 from bradawl.testing.conformance import PROCESSES_CASES
+from bradawl.workspace.descendants import family, ids_since
 from bradawl.workspace.output import HeadAndTail
 from bradawl.workspace.prelude import parse_report
 from bradawl.workspace.processes import LocalProcesses
@@ -177,17 +178,42 @@ def test_a_program_may_clean_up_after_term(processes, tmp_path):
 def test_a_background_program_ends_with_the_line_and_is_mentioned(processes, tmp_path, redirect):
     result = run(processes, shell(f"sleep 300 {redirect} & echo $! > a.pid; echo done", tmp_path))
     assert (result.exit_code, result.stdout) == (0, b"done\n")
-    assert b"background" in result.stderr
+    assert result.ended_background
+    assert result.stderr == b""
     assert result.seconds < 1.5
     assert not any(map(lives, pids_in(tmp_path)))
 
 
-def test_a_child_that_holds_the_output_does_not_hold_up_the_call(processes, tmp_path):
-    result = run(processes, shell("setsid sleep 300 & echo $! > a.pid; echo done", tmp_path))
-    for pid in pids_in(tmp_path):
+@pytest.mark.parametrize(
+    "start",
+    [
+        "setsid sleep 300 & echo $! > a.pid",
+        "setsid sleep 300 >/dev/null 2>&1 200>&- & echo $! > a.pid",
+        "setsid -f bash -c 'echo $$ > a.pid; trap : TERM; while :; do sleep 1; done'; until [ -s a.pid ]; do :; done",
+        "setsid bash -c 'echo $$ > a.pid; env -i sleep 300 & echo $! > b.pid; wait' & until [ -s b.pid ]; do :; done",
+        "sleep 1.1; setsid sleep 300 & echo $! > a.pid",
+    ],
+)
+def test_what_moved_to_a_session_of_its_own_ends_with_the_line_too(processes, tmp_path, start):
+    result = run(processes, shell(f"{start}; echo done", tmp_path))
+    survivors = [pid for pid in pids_in(tmp_path) if lives(pid)]
+    for pid in survivors:
         os.kill(pid, signal.SIGKILL)
+    assert pids_in(tmp_path)
+    assert not survivors
     assert result.stdout == b"done\n"
-    assert result.seconds < 1.5
+    assert result.ended_background
+    assert result.seconds < 3
+
+
+def test_where_ids_can_not_be_told_every_process_is_looked_at():
+    assert ids_since(2**40) is None
+    assert os.getpid() in family("no such mark", os.getppid())
+    assert os.getpid() not in family("no such mark", os.getppid(), range(1, 2))
+
+
+def test_a_program_that_ends_by_itself_right_after_the_line_is_not_mentioned(processes):
+    assert not run(processes, shell("setsid sleep 0.02 & sleep 0.02 & :")).ended_background
 
 
 def test_output_written_just_after_the_end_is_kept(processes):

@@ -59,7 +59,7 @@ def test_include_chooses_by_name(place, tmp_path, grep, include, names):
         (tmp_path / name).write_text("x\n")
     (tmp_path / ".gitignore").write_text("ignored*\n")
     text = found(place, grep, "x", include=include)
-    assert [line.partition(":")[0] for line in text.splitlines()] == (names or ["No matches for 'x'"])
+    assert [line.partition(":")[0] for line in text.splitlines()] == (names or ["No matches for x"])
 
 
 @BOTH
@@ -71,7 +71,7 @@ def test_include_chooses_by_name(place, tmp_path, grep, include, names):
         (b"caf\xe9 needle\n", "f:1: caf\ufffd needle"),
         (b"needle\n\0\n", "No matches"),
         (b"needle\n" + b"x" * 300_000 + b"\n\0", "No matches"),
-        (b"x" * 10_000 + b"needle", "f:1: " + "x" * 500 + " [... line cut]"),
+        (b"x" * 10_000 + b"needle", "f:1: ..." + "x" * 494 + "needle"),
         (b"\n\nneedle\n\n", "f:3: needle"),
     ],
 )
@@ -86,7 +86,7 @@ def test_two_hundred_lines_are_shown_and_the_total_told(place, tmp_path, grep):
         (tmp_path / name).write_text("x\n" * 150)
     lines = found(place, grep, "x").splitlines()
     assert lines[0] == "a:1: x"
-    assert lines[199:] == ["b:50: x", "[300 matches, showing the first 200]"]
+    assert lines[199:] == ["b:50: x", "[300 matches, showing the first 200; narrow with path or include]"]
 
 
 @BOTH
@@ -100,15 +100,19 @@ def test_patterns_of_either_dialect_are_understood(place, tmp_path, grep, patter
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"pattern": "foo("}, "not a regular expression"),
+        ({"pattern": r"\bfoo("}, r"pattern \\bfoo\( is not a regular expression"),
         ({"pattern": "*"}, "not a regular expression"),
         ({"pattern": ""}, "empty"),
         ({"pattern": "a\nb"}, "one line at a time"),
-        ({"pattern": "a", "path": "none"}, "does not exist"),
+        ({"pattern": "a", "path": "./none"}, r"^\./none does not exist; in that folder: src$"),
+        ({"pattern": "a", "path": "calc.py"}, r"^calc\.py does not exist; did you mean src/pkg/calc\.py\?$"),
+        ({"pattern": "a", "include": "[a"}, r"include \[a can't be understood"),
         ({"pattern": "a", "path": ""}, "empty"),
     ],
 )
-def test_what_can_not_be_searched_is_told(place, grep, arguments, said):
+def test_what_can_not_be_searched_is_told(place, tmp_path, grep, arguments, said):
+    (tmp_path / "src" / "pkg").mkdir(parents=True)
+    (tmp_path / "src" / "pkg" / "calc.py").write_text("")
     with pytest.raises(ToolError, match=said):
         place.call(grep, **arguments)
 
@@ -118,8 +122,78 @@ def test_nothing_found_says_in_what_it_looked(place, tmp_path, grep):
     (tmp_path / "d").mkdir()
     for name in ("a", "b"):
         (tmp_path / "d" / name).write_text("x\n")
-    assert found(place, grep, "none", path="d") == "No matches for 'none': searched 2 files in d"
-    assert "one line at a time" in found(place, grep, r"x\nx", path="d")
+    assert found(place, grep, "none", path="d") == "No matches for none: searched 2 files in d"
+    text = found(place, grep, r"x\nx", path="d")
+    assert text == r"No matches for x\nx: searched 2 files in d; grep looks at one line at a time"
+    text = found(place, grep, r"y\|z", path="d")
+    assert text == r"No matches for y\|z: searched 2 files in d; alternation is |; \| is a literal bar"
+    assert found(place, grep, r"x|z", path="d").count("\n") == 1
+
+
+@BOTH
+@pytest.mark.parametrize("include", ["*.py", "*.{py,pyi}", "*.py,*.pyi", "d/*.py", "[ab].py", "a.py"])
+def test_only_the_files_that_were_asked_for_are_counted(place, tmp_path, grep, include):
+    (tmp_path / "d").mkdir()
+    for name in ("d/a.py", "d/c.ts", "e.md"):
+        (tmp_path / name).write_text("x\n")
+    here = f"in the working directory {place.cwd}"
+    assert found(place, grep, "none", include=include) == f"No matches for none: searched 1 file named {include} {here}"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("before", "match", "after", "shown"),
+    [
+        ("x" * 900, "NEEDLE", "y" * 900, "..." + "x" * 247 + "NEEDLE" + "y" * 247 + "..."),
+        ("\u00e9" * 900, "NEEDLE", "\u4e2d" * 900, "..." + "\u00e9" * 247 + "NEEDLE" + "\u4e2d" * 247 + "..."),
+        ("x" * 3, "NEEDLE", "y" * 900, "xxxNEEDLE" + "y" * 491 + "..."),
+        ("x" * 900, "NEEDLE" + "z" * 600, "", "...NEEDLE" + "z" * 494 + "..."),
+        ("x" * 200, "NEEDLE", "y" * 200, "x" * 200 + "NEEDLE" + "y" * 200),
+    ],
+)
+def test_of_a_long_line_the_part_around_the_match_is_shown(place, tmp_path, grep, before, match, after, shown):
+    (tmp_path / "f").write_text(f"{before}{match}{after}\n", encoding="utf-8")
+    assert found(place, grep, "NEEDLEz*") == f"f:1: {shown}"
+
+
+@BOTH
+def test_lines_around_a_match_are_shown_as_grep_does(place, tmp_path, grep):
+    (tmp_path / "a-b").write_text("".join(f"{n}\n" for n in range(1, 31)))
+    (tmp_path / "c").write_text("no\r\n15\r\nno")
+    assert found(place, grep, "^(5|8|15)$", context=1).splitlines() == [
+        *("a-b-4- 4", "a-b:5: 5", "a-b-6- 6", "a-b-7- 7", "a-b:8: 8", "a-b-9- 9", "--"),
+        *("a-b-14- 14", "a-b:15: 15", "a-b-16- 16", "--", "c-1- no", "c:2: 15", "c-3- no"),
+    ]
+    lines = found(place, grep, "^15$", path="a-b", context=99).splitlines()
+    assert (lines[0], len(lines), lines[-1]) == ("a-b-1- 1", 31, "[context is at most 20]")
+    with pytest.raises(ToolError, match="context is a number of lines"):
+        place.call(grep, pattern="x", context=-1)
+
+
+@BOTH
+def test_lines_around_matches_are_bounded_too(place, tmp_path, grep):
+    (tmp_path / "a").write_text(("x\n" + "-\n" * 9) * 300)
+    lines = found(place, grep, "x", context=2).splitlines()
+    assert lines[-1] == "[300 matches, showing the first 100; narrow with path or include]"
+    assert sum(": x" in line for line in lines) == 100
+    assert len([line for line in lines if line != "--"]) == 499
+    (tmp_path / "a").write_text("x\n" * 210 + "end\n")
+    lines = found(place, grep, "x", context=2).splitlines()
+    assert lines[199:] == ["a:200: x", "[210 matches, showing the first 200; narrow with path or include]"]
+
+
+@BOTH
+def test_files_that_are_just_being_written_are_not_searched(place, tmp_path, grep):
+    (tmp_path / ".bradawl-0123456789abcdef.tmp").write_text("x\n")
+    (tmp_path / ".bradawl-notes").write_text("x\n")
+    assert found(place, grep, "x") == ".bradawl-notes:1: x"
+
+
+@BOTH
+def test_a_search_works_also_where_the_working_directory_is_gone(place, tmp_path, grep):
+    (tmp_path / "f").write_text("x\n")
+    place.cwd = f"{tmp_path}/gone"
+    assert found(place, grep, "x", path=str(tmp_path)) == f"{tmp_path}/f:1: x"
 
 
 def test_the_fallback_says_that_it_is_one(place, tmp_path):
@@ -157,7 +231,8 @@ def test_both_ways_give_the_same_on_any_tree(place, tmp_path, seed):
     (tmp_path / ".gitignore").write_text(draw.choice(("", "c.py\n", "a/b\n", "*\n!*/\n!*.py\n")))
     for pattern in draw.sample(PATTERNS, 4):
         include = draw.choice(("", "*.py", "{a,b}", "a/*", "*.{py,ts}"))
-        texts = [found(place, grep, pattern, include=include) for grep in (Grep(RG), Grep(None))]
+        context = draw.choice((0, 0, 1, 3))
+        texts = [found(place, grep, pattern, include=include, context=context) for grep in (Grep(RG), Grep(None))]
         if texts[0].startswith("No matches"):
             texts = [text.partition(":")[0] for text in texts]
         assert texts[0] == texts[1]

@@ -225,6 +225,8 @@ class CommandResult(msgspec.Struct, frozen=True):
     cwd: str | None = None
     """Where a shell line left its working directory; None if it could not be read."""
     seconds: float = 0.0
+    ended_background: bool = False
+    """Programs it had left running were ended."""
 
 
 class Processes(Protocol):

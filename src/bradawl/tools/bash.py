@@ -16,6 +16,8 @@ from bradawl.core.ports import CallContext, Command, CommandResult, ToolOutput
 _LONGEST_TIMEOUT_S = 600
 _SHOWN = 30_000
 _PROGRESS_PIECE = 2_000
+_FEW_STRANGE = 8
+_ENDED_BACKGROUND = "[programs it had left running were ended; start, use and stop a server within one call]"
 _NOTHING_COLLECTED = 5  # pytest's exit code for it
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
@@ -23,7 +25,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Run bash; cd stays for later calls. No input, no terminal. Background programs end with the call."""
+    """Run bash. cd stays for later calls, variables don't. No input, no terminal. What it leaves running is ended."""
 
     command: Annotated[str, msgspec.Meta(description="Any bash script.")]
     timeout: Annotated[int, msgspec.Meta(description="Seconds, at most 600.")] = 120
@@ -36,8 +38,8 @@ class Bash:
     params: type[BashParams] = BashParams
 
     def effects(self, params: BashParams, context: CallContext) -> Effects:
-        """Not known. Raises `ToolError` for a timeout out of range or no command."""
-        if not 1 <= params.timeout <= _LONGEST_TIMEOUT_S:
+        """Not known. Raises `ToolError` for a timeout that is no time or no command."""
+        if params.timeout < 1:
             raise ToolError(f"timeout is in seconds, from 1 to {_LONGEST_TIMEOUT_S}; it was {params.timeout}")
         if not params.command.strip():
             raise ToolError("command is empty; give a line of bash")
@@ -46,20 +48,53 @@ class Bash:
     async def run(self, params: BashParams, context: CallContext) -> ToolOutput:
         """Run it to its end or to the timeout; the result always says which, and the exit code."""
         self.effects(params, context)
-        command = Command((params.command,), context.cwd, is_shell=True, timeout_s=params.timeout)
-        result = await context.processes.run(command, context.grant, _progress(context))
+        result, cwd = await _run(params, context)
         stdout, stderr = _clean(result.stdout), _clean(result.stderr)
         body = "\n".join(part for part in (stdout, f"[stderr]\n{stderr}" if stderr else "") if part)
         is_cut = len(body) > _SHOWN or result.dropped_bytes > 0
         shown = _cut_middle(body, result.dropped_bytes) if is_cut else body
         notes = [shown or "(no output)", _ending(params, result)]
+        if result.ended_background:
+            notes.append(_ENDED_BACKGROUND)
         if "pytest" in params.command and _NOTHING_COLLECTED in (result.exit_code, *result.pipe_status):
             notes.append("no tests were collected")
-        if result.cwd and result.cwd != context.cwd:
+        if cwd != context.cwd:
+            notes.append(f"[working directory {context.cwd} is gone; this ran in {cwd}]")
+        if result.cwd and result.cwd != cwd:
             context.change(Cwd(result.cwd))
             notes.append(f"[working directory is now {result.cwd}]")
         full = _full(result) if is_cut else None
         return ToolOutput((Text("\n".join(notes)),), full, is_error=result.exit_code != 0)
+
+
+async def _run(params: BashParams, context: CallContext) -> tuple[CommandResult, str]:
+    """How it ended, and where it ran: in the nearest folder that is left when the working directory is gone."""
+    timeout_s = min(params.timeout, _LONGEST_TIMEOUT_S)
+    command = Command((params.command,), context.cwd, is_shell=True, timeout_s=timeout_s)
+    try:
+        return await context.processes.run(command, context.grant, _progress(context)), context.cwd
+    except ToolError:
+        cwd = await _nearest_folder(context)
+        if cwd == context.cwd:
+            raise
+    context.change(Cwd(cwd))
+    command = msgspec.structs.replace(command, cwd=cwd)
+    return await context.processes.run(command, context.grant, _progress(context)), cwd
+
+
+async def _nearest_folder(context: CallContext) -> str:
+    folder = context.cwd
+    while folder != "/" and not await _is_folder(folder, context):
+        folder = folder.rpartition("/")[0] or "/"
+    return folder
+
+
+async def _is_folder(path: str, context: CallContext) -> bool:
+    try:
+        entries, _ = await context.files.list(path, 0)
+    except ToolError:
+        return False
+    return not any(entry.path == path for entry in entries)
 
 
 def _progress(context: CallContext) -> Callable[[bytes], None]:
@@ -74,13 +109,23 @@ def _progress(context: CallContext) -> Callable[[bytes], None]:
 
 
 def _clean(data: bytes) -> str:
-    """Output as it would stand on a screen at the end, without colours and trailing blank lines."""
+    """Output as it would stand on a screen at the end, without colours and trailing blank lines; no binary data."""
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     if "\r" in text:
         text = "\n".join(_last_state(line) if "\r" in line else line for line in text.split("\n"))
-    return _CONTROLS.sub("\ufffd", text).rstrip("\n")
+    shown, controls = _CONTROLS.subn("\ufffd", text)
+    if _is_binary(data, controls, shown.count("\ufffd") - controls):
+        return f"[binary output, {len(data):,} bytes]"
+    return shown.rstrip("\n")
+
+
+def _is_binary(data: bytes, controls: int, undecodable: int) -> bool:
+    """Few such bytes may stand in any text, and lists whose names end in NUL have a control in every line."""
+    undecodable -= data.count(b"\xef\xbf\xbd")
+    strange = undecodable + controls
+    return strange > _FEW_STRANGE and (undecodable * 10 > len(data) or strange * 3 > len(data))
 
 
 def _last_state(line: str) -> str:
@@ -91,7 +136,9 @@ def _last_state(line: str) -> str:
 def _ending(params: BashParams, result: CommandResult) -> str:
     code = result.exit_code
     if code is None:
-        return f"[timed out after {params.timeout} s; the command and its children were ended]"
+        timeout_s = min(params.timeout, _LONGEST_TIMEOUT_S)
+        more = f"pass timeout, at most {_LONGEST_TIMEOUT_S}" if timeout_s < _LONGEST_TIMEOUT_S else "the most there is"
+        return f"[timed out after {timeout_s} s ({more}); the command and its children were ended]"
     parts = [f"[exit code {code if code >= 0 else 128 - code}]"]
     if code < 0:
         parts.append(f"(ended by {_signal_name(-code)})")
@@ -101,6 +148,8 @@ def _ending(params: BashParams, result: CommandResult) -> str:
         parts.append(f"(pipeline: {' '.join(map(str, codes))})")
     if result.seconds > 1:
         parts.append(f"({result.seconds:.1f} s)")
+    if params.timeout > _LONGEST_TIMEOUT_S:
+        parts.append(f"(timeout {params.timeout} was taken as {_LONGEST_TIMEOUT_S}, the most there is)")
     return " ".join(parts)
 
 
@@ -115,7 +164,9 @@ def _signal_name(number: int) -> str:
 
 def _cut_middle(body: str, dropped_bytes: int) -> str:
     """Its beginning and its end, at line breaks where there are any, and what is missing between them."""
-    half = min(_SHOWN, len(body)) // 2
+    if len(body) <= _SHOWN:  # much was printed over itself, or is binary
+        return f"{body}\n[{dropped_bytes:,} bytes in the middle of the output were not kept]"
+    half = _SHOWN // 2
     head, tail = body[:half], body[len(body) - half :]
     if "\n" in head[half // 2 :]:
         head = head[: head.rindex("\n") + 1]

@@ -16,8 +16,7 @@ def describe_change(before: str, after: str) -> tuple[int, int, str]:
     end = _common(old[start:][::-1], new[start:][::-1])
     old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
     if len(old_middle) + len(new_middle) > _MOST_LINES_COMPARED:
-        note = f"[lines {start + 1}-{start + len(new_middle)} differ; too many for a diff]"
-        return len(new_middle), len(old_middle), note
+        return len(new_middle), len(old_middle), "(too many changed lines to show)"
     lead = min(start, _CONTEXT)
     first = start - lead
     old_window = old[first : len(old) - end + min(end, _CONTEXT)]

@@ -8,10 +8,11 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import FileSeen
 from bradawl.core.messages import Text
-from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.ports import CallContext, FileContent, ToolOutput
 from bradawl.tools.decoding import UTF_8, Encoding, encoding_of
 from bradawl.tools.diffs import describe_change
 from bradawl.tools.matching import MOST_MATCHES, Match, explain_absence, find_matches, line_ending_at
+from bradawl.tools.naming import named_as_given, with_suggestion
 
 _READ_LIMIT = 50_000_000
 _PLACES_NAMED = 10
@@ -47,7 +48,8 @@ class EditFile:
     async def run(self, params: EditFileParams, context: CallContext) -> ToolOutput:
         """Replace the one match, or all; shows the change as a diff."""
         (path,) = self.effects(params, context).writes
-        content = await context.files.read(path, _READ_LIMIT)
+        with named_as_given(path, params.file_path, context):
+            content = await _read(path, context)
         shown = context.relative(content.path)
         encoding = _encoding(content.data, params, shown)
         matches = find_matches(content.data, params.old_string, encoding)
@@ -60,13 +62,21 @@ class EditFile:
         data = _spliced(content.data, chosen, params.new_string, encoding)
         if data == content.data:
             raise ToolError(f"{shown} would not change: old_string and new_string differ in line endings only")
-        sha256 = await context.files.replace(content.path, data, content.sha256)
+        with named_as_given(content.path, params.file_path, context):
+            sha256 = await context.files.replace(content.path, data, content.sha256)
         if context.files_seen.get(content.path) == content.sha256:
             # Who had seen the whole file knows it still; an edit alone shows only a part.
             context.change(FileSeen(content.path, sha256))
         added, removed, diff = describe_change(encoding.decode(content.data), encoding.decode(data))
         times = f" ({len(chosen)} replacements)" if params.replace_all else ""
         return ToolOutput((Text(f"Edited {shown}: +{added} -{removed}{times}\n{diff}"),))
+
+
+async def _read(path: str, context: CallContext) -> FileContent:
+    try:
+        return await context.files.read(path, _READ_LIMIT)
+    except ToolError as error:
+        raise await with_suggestion(error, path, context) from None
 
 
 def _encoding(data: bytes, params: EditFileParams, shown: str) -> Encoding:

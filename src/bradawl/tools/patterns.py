@@ -51,7 +51,10 @@ def _piece(pattern: str, place: int) -> tuple[str, int]:
         return "[^/]*", place + 1
     if char == "?":
         return "[^/]", place + 1
-    if char == "[" and (match := _CLASS.match(pattern, place)):
+    if char == "[":
+        match = _CLASS.match(pattern, place)
+        if match is None:
+            raise re.error(f"the [ at character {place + 1} is not closed; \\[ is the bracket itself")
         members = re.sub(r"([\\\[\]^&~|])", r"\\\1", match[2])
         return f"(?!/)[{'^' if match[1] else ''}{members}]", match.end()
     if char == "\\" and place + 1 < len(pattern):

@@ -10,6 +10,7 @@ from bradawl.core.events import FileSeen
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, FileContent, ToolOutput
 from bradawl.tools.decoding import encoding_of, presentable, split_lines
+from bradawl.tools.naming import named_as_given, with_suggestion
 
 _READ_LIMIT = 50_000_000
 _LONGEST_LINE = 2_000
@@ -62,7 +63,7 @@ class ReadFile:
 def _paths(params: ReadFileParams) -> tuple[str, ...]:
     if bool(params.file_path) == bool(params.file_paths):
         raise ToolError("give either file_path or file_paths, exactly one of the two")
-    if params.offset < 1:
+    if params.offset < 0:
         raise ToolError(f"offset is the number of the first line and counts from 1; it was {params.offset}")
     if params.limit < 1:
         raise ToolError(f"limit is a number of lines and must be at least 1; it was {params.limit}")
@@ -73,11 +74,12 @@ async def _show(path: str, params: ReadFileParams, context: CallContext, most: i
     real = context.resolve(path)
     try:
         content = await context.files.read(real, _READ_LIMIT)
-    except ToolError:
+    except ToolError as error:
         listing = await _folder(real, path, context)
-        if listing is None:
-            raise
-        return listing
+        if listing is not None:
+            return listing
+        with named_as_given(real, path, context):
+            raise await with_suggestion(error, real, context) from None
     shown = _numbered(path, content, params, most)
     context.change(FileSeen(content.path, content.sha256))
     return shown
@@ -109,22 +111,23 @@ def _numbered(path: str, content: FileContent, params: ReadFileParams, most: int
     total = len(lines)
     if not total:
         return f"({path} is empty but for a byte order mark)"
-    if params.offset > total:
-        raise ToolError(f"{path} has {total} lines; offset={params.offset} is past its end")
-    wanted = lines[params.offset - 1 : params.offset - 1 + params.limit]
-    shown = _fitting(wanted, params.offset, most)
-    last = params.offset + len(shown) - 1
+    first = max(params.offset, 1)
+    if first > total:
+        raise ToolError(f"{path} has {total} line{'' if total == 1 else 's'}; offset={first} is past its end")
+    wanted = lines[first - 1 : first - 1 + params.limit]
+    shown = _fitting(wanted, first, most, path)
+    last = first + len(shown) - 1
     notes = [f"({encoding.note})"] if encoding.note else []
-    if params.offset > 1 or last < total:
-        notes.append(f"[lines {params.offset}-{last} of {total}{_rest(path, last, total, params.limit)}]")
+    if last < total:
+        notes.append(f"[lines {first}-{last} of {total}; {_rest(path, last, params.limit)} shows what follows]")
     return "\n".join([*shown, *notes])
 
 
-def _fitting(lines: list[str], first: int, most: int) -> list[str]:
+def _fitting(lines: list[str], first: int, most: int, path: str) -> list[str]:
     """As many numbered lines as there is room for, at least one."""
     shown: list[str] = []
     for number, line in enumerate(lines, first):
-        numbered = f"{number}\t{_shortened(line.removesuffix(chr(13)))}"
+        numbered = f"{number}\t{_shortened(line.removesuffix(chr(13)), number, path)}"
         most -= len(numbered) + 1
         if most < 0 and shown:
             break
@@ -132,16 +135,19 @@ def _fitting(lines: list[str], first: int, most: int) -> list[str]:
     return shown
 
 
-def _shortened(line: str) -> str:
+def _shortened(line: str, number: int, path: str) -> str:
     if len(line) <= _LONGEST_LINE:
         return line
-    return f"{line[:_LONGEST_LINE]} [... line cut: {len(line)} characters, the first {_LONGEST_LINE} are shown]"
+    import shlex
+
+    what = f"line cut: {len(line)} characters, the first {_LONGEST_LINE} are shown"
+    file = shlex.quote(path if not path.startswith("-") else f"./{path}")
+    more = f"sed -n '{number}p' {file} | cut -c{_LONGEST_LINE + 1}-{2 * _LONGEST_LINE}"
+    return f"{line[:_LONGEST_LINE]} [... {what}; bash: {more}]"
 
 
-def _rest(path: str, last: int, total: int, limit: int) -> str:
-    if last >= total:
-        return ""
+def _rest(path: str, last: int, limit: int) -> str:
     import json
 
     size = "" if limit == _DEFAULT_LIMIT else f", limit={limit}"
-    return f"; read_file(file_path={json.dumps(path, ensure_ascii=False)}, offset={last + 1}{size}) shows what follows"
+    return f"read_file(file_path={json.dumps(path, ensure_ascii=False)}, offset={last + 1}{size})"

@@ -11,6 +11,7 @@ from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, FileContent, ToolOutput
 from bradawl.tools.decoding import UTF_8, Encoding, encoding_of, split_lines
 from bradawl.tools.diffs import describe_change
+from bradawl.tools.naming import named_as_given
 
 _READ_LIMIT = 50_000_000
 
@@ -35,6 +36,10 @@ class WriteFile:
     async def run(self, params: WriteFileParams, context: CallContext) -> ToolOutput:
         """Create the file, or overwrite one the model has seen as it is now."""
         path = _target(params, context)
+        with named_as_given(path, params.file_path, context):
+            return await self._write(path, params, context)
+
+    async def _write(self, path: str, params: WriteFileParams, context: CallContext) -> ToolOutput:
         seen = context.files_seen.get(path)
         if seen is None:
             return await self._create(path, params, context)

@@ -3,12 +3,19 @@
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 _PROC = Path("/proc")
+_LAST_ID = "/proc/sys/kernel/ns_last_pid"
+_FEW = 64
+_STAT_BYTES = 1_024
+_PIECE = 131_072
+_LOOKS = 4
+_LOOK_AGAIN_S = 0.0005
 
 
 class _Process(msgspec.Struct, frozen=True):
@@ -38,38 +45,83 @@ def group_lives(group: int) -> bool:
         return False
     except PermissionError:
         return True  # someone is in it who runs as another user
-    return not _PROC.is_dir() or any(process.group == group for process in _living())
+    return not _PROC.is_dir() or any(process.group == group for process in _living(_ids()))
 
 
-def descendants(ancestor: int, mark: str) -> set[int]:
-    """Living processes that descend from `ancestor` or carry `mark` in their environment; none without /proc."""
-    living = tuple(_living())
-    carried = mark.encode()
-    family = {process.id for process in living if process.id != ancestor and _carries(process.id, carried)}
-    family.add(ancestor)
-    while grown := {process.id for process in living if process.parent in family} - family:
-        family |= grown
-    return family - {ancestor}
+def ids_since(process: int) -> range | None:
+    """The ids given out after that of `process`; None when that can't be told.
 
-
-def _living() -> Iterator[_Process]:
-    with contextlib.suppress(OSError):
-        for folder in _PROC.iterdir():
-            if folder.name.isdigit() and (process := _process(folder.name)):
-                yield process
-
-
-def _process(name: str) -> _Process | None:
+    Only for a process so young that the ids can't have gone round since.
+    """
     try:
-        # The name in the second field may hold spaces and brackets; the fields behind it can't.
-        state, parent, group = (_PROC / name / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+        last = int(_read(_LAST_ID, 64))
     except (OSError, ValueError):
         return None
-    return None if state in {b"Z", b"X"} else _Process(int(name), int(parent), int(group))
+    return range(process + 1, last + 1) if last >= process else None
 
 
-def _carries(process: int, mark: bytes) -> bool:
+def living(processes: Iterable[int]) -> set[int]:
+    """Those of some ids that are processes which run."""
+    return {process.id for process in _living(processes)}
+
+
+def family(mark: str, root: int | None = None, among: range | None = None) -> set[int]:
+    """Living processes that carry `mark` in their environment or descend from `root` or from one that carries it.
+
+    `root` itself is left out. `among` are the ids to look at, None for all. None without /proc.
+    """
+    running = tuple(_living(_ids(among)))
+    carried = mark.encode()
+    found = {process.id for process in running if process.id != root and _carries(process, carried)}
+    if root is not None:
+        found.add(root)
+    while grown := {process.id for process in running if process.parent in found} - found:
+        found |= grown
+    return found - {root}
+
+
+def _ids(among: range | None = None) -> Iterable[int]:
+    if among is not None and len(among) <= _FEW:
+        return among
     try:
-        return mark in (_PROC / str(process) / "environ").read_bytes()
+        names = os.listdir(_PROC)  # noqa: PTH208 - the names alone, and often
     except OSError:
-        return False
+        return ()
+    ids = (int(name) for name in names if name.isdigit())
+    return ids if among is None else (process for process in ids if process in among)
+
+
+def _living(ids: Iterable[int]) -> Iterator[_Process]:
+    return (process for each in ids if (process := _process(each)))
+
+
+def _process(process: int) -> _Process | None:
+    try:
+        # The name in the second field may hold spaces and brackets; the fields behind it can't.
+        state, parent, group = _read(f"/proc/{process}/stat", _STAT_BYTES).rpartition(b")")[2].split()[:3]
+    except (OSError, ValueError):
+        return None
+    return None if state in {b"Z", b"X"} else _Process(process, int(parent), int(group))
+
+
+def _carries(process: _Process, mark: bytes) -> bool:
+    """Of a process that is just replacing its program the environment is empty for an instant: then look again."""
+    if process.group == 0:
+        return False  # a thread of the kernel, or one from outside
+    with contextlib.suppress(OSError):
+        for _ in range(_LOOKS):
+            if environment := _read(f"/proc/{process.id}/environ", _PIECE):
+                return mark in environment
+            time.sleep(_LOOK_AGAIN_S)
+    return False
+
+
+def _read(path: str, piece: int) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(descriptor, piece)
+        while len(data) >= piece and (more := os.read(descriptor, piece)):
+            data += more
+        return data
+    finally:
+        os.close(descriptor)

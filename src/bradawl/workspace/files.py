@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import FileContent, FileEntry
-from bradawl.workspace.walk import Walk
+from bradawl.workspace.walk import Walk, is_temporary, temporary_name
 
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
@@ -20,6 +20,8 @@ _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _IGNORE_FILE_LIMIT = 1_000_000
 _NAMES_LOOKED_AT = 2_000
+_NAMES_SUGGESTED = 5
+_LEAST_SIMILARITY = 0.75
 T = TypeVar("T")
 
 
@@ -136,23 +138,36 @@ def _missing(path: str) -> str:
 
 def _names_in(folder: Path, wanted: str) -> str:
     """The names in a folder, the ones like `wanted` first, as the end of a sentence."""
-    import difflib
-
     try:
         with os.scandir(folder) as found:
             names = [
                 entry.name.encode("utf-8", "backslashreplace").decode()
                 for entry, _ in zip(found, range(_NAMES_LOOKED_AT), strict=False)
+                if not is_temporary(entry.name)
             ]
     except OSError:
         return ""
-    similar = difflib.get_close_matches(wanted, names, n=5) if wanted else []
-    if similar:
+    if wanted and (similar := _similar(wanted, names)):
         return f"; did you mean {', '.join(similar)}?"
     if not names:
         return "; the folder is empty"
     rest = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return f"; in that folder: {', '.join(sorted(names)[:12])}{rest}"
+
+
+def _similar(wanted: str, names: list[str]) -> list[str]:
+    """Names that differ in a slip or in what follows the dot; only the stem counts, or all short names were alike."""
+    import difflib
+
+    by_stem: dict[str, list[str]] = {}
+    for name in names:
+        by_stem.setdefault(_stem(name), []).append(name)
+    stems = difflib.get_close_matches(_stem(wanted), by_stem, n=_NAMES_SUGGESTED, cutoff=_LEAST_SIMILARITY)
+    return [name for stem in stems for name in sorted(by_stem[stem])][:_NAMES_SUGGESTED]
+
+
+def _stem(name: str) -> str:
+    return Path(name).stem.lower()
 
 
 def _read(path: str, limit_bytes: int) -> FileContent:
@@ -218,6 +233,8 @@ def _list(root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
         if stat.S_ISREG(status.st_mode):
             return (FileEntry(root, status.st_mtime_ns, status.st_size),), False
         os.scandir(root).close()
+    if limit == 0:  # only whether there is such a folder: no walk
+        return (), True
     found: list[FileEntry] = []
     for entry in Walk(root, _small_text).files():
         if len(found) >= limit:
@@ -250,6 +267,18 @@ def _put(path: str, data: bytes, status: os.stat_result | None) -> None:
 
 
 def _create(path: str, data: bytes) -> None:
+    try:
+        _make(path, data)
+    except FileExistsError:
+        raise ToolError(f"{path} exists already: it was made meanwhile; read it first, then change it") from None
+    except FileNotFoundError:
+        raise ToolError(f"{path} can't be created: the system takes no new files there; use another place") from None
+    except OSError as error:
+        reason = error.strerror or error
+        raise ToolError(f"{path} can't be created: {reason}; use another place or ask the user") from None
+
+
+def _make(path: str, data: bytes) -> None:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with _temporary(path, 0o666) as (temporary, descriptor):
         _write_all(descriptor, data)
@@ -272,7 +301,7 @@ def _swap(path: str, data: bytes, status: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def _temporary(path: str, mode: int) -> Iterator[tuple[Path, int]]:
-    temporary = Path(path).parent / f".bradawl-{os.urandom(8).hex()}.tmp"
+    temporary = Path(path).parent / temporary_name(os.urandom(8).hex())
     descriptor = os.open(temporary, _NEW_FLAGS, mode)
     try:
         yield temporary, descriptor

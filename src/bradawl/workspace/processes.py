@@ -16,7 +16,7 @@ from pathlib import Path
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import Command, CommandResult
-from bradawl.workspace.descendants import descendants, group_lives, signal_all, signal_group
+from bradawl.workspace.descendants import family, group_lives, ids_since, living, signal_all, signal_group
 from bradawl.workspace.output import HeadAndTail
 from bradawl.workspace.prelude import MARK, PRELUDE, REPORT_FD, parse_report
 
@@ -28,7 +28,9 @@ _DRAIN_GRACE_S = 0.1
 _BACKGROUND_GRACE_S = 0.3
 _REAP_S = 0.5
 _POLL_S = 0.01
-_KILL_ROUNDS = 5
+_IDS_ARE_NEW_S = 1.0  # nobody starts as many programs as there are ids in that time
+_KILL_ROUNDS = 20
+_KILL_POLL_S = 0.001
 _REPORT_LIMIT = 64_000
 _LOWEST_REPORT_FD = 200
 _PIECE = 262_144
@@ -65,8 +67,9 @@ class LocalProcesses:
     async def run(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> CommandResult:
         """Run to the end; on timeout or cancellation the process group is ended and reaped.
 
-        Returns when the program itself has ended, not when its output is closed: what still runs in its group is
-        ended then, and a line at the end of `stderr` says so. After a timeout what was printed is kept. Raises
+        Returns when the program itself has ended, not when its output is closed: what it left running is ended
+        then, also what moved to a session of its own, and `ended_background` says so. Only who cleared the
+        environment and whose parents are gone gets away. After a timeout what was printed is kept. Raises
         `ToolError` when the program can't be started.
         """
         if grant is None:
@@ -75,13 +78,13 @@ class LocalProcesses:
         child = self._start(command, progress)
         try:
             ended = await child.wait(command.timeout_s)
-            note = await (child.settle() if ended else child.end())
+            ended_background = await (child.settle() if ended else child.end())
         except BaseException:
             child.kill()
             raise
         finally:
             child.close()
-        return child.result(time.monotonic() - started, timed_out=not ended, note=note)
+        return child.result(time.monotonic() - started, timed_out=not ended, ended_background=ended_background)
 
     def close(self) -> None:
         """Remove the temporary folder; safe to call twice."""
@@ -127,7 +130,9 @@ def _start_error(command: Command, error: OSError | ValueError) -> ToolError:
     if isinstance(error, ValueError):
         return ToolError(f"{program} can't be started: {error}; leave the NUL character out")
     if not Path(command.cwd).is_dir():
-        return ToolError(f"the working directory {command.cwd} does not exist any more; change to one that does")
+        return ToolError(
+            f"the working directory {command.cwd} does not exist any more; a bash call moves to the nearest that does"
+        )
     if isinstance(error, FileNotFoundError):
         return ToolError(f"{program} is not installed here, or not on PATH")
     if error.errno == errno.E2BIG:
@@ -238,6 +243,7 @@ class _Child:
         self._mark = mark
         self._term_grace_s = term_grace_s
         self._loop = asyncio.get_running_loop()
+        self._started = self._loop.time()
         self._exited = self._loop.create_future()
         self._drained = self._loop.create_future()
         self._pidfd = -1
@@ -275,56 +281,75 @@ class _Child:
         await asyncio.wait((self._exited,), timeout=timeout_s)
         return self._exited.done()
 
-    async def settle(self) -> str:
-        """After its own end: take the rest of its output and end what it left running in its group."""
+    async def settle(self) -> bool:
+        """After its own end: take the rest of its output and end what it left running; true if there was something."""
         for pipe in self._pipes:
             pipe.pump()
-        group = self._process.pid
         if not self._drained.done():
             await asyncio.wait((self._drained,), timeout=_DRAIN_GRACE_S)
-        if not group_lives(group) or await self._group_ends(_DRAIN_GRACE_S):
-            return ""
-        signal_group(group, signal.SIGTERM)
-        if not await self._group_ends(_BACKGROUND_GRACE_S):
-            signal_group(group, signal.SIGKILL)
+        if await self._ends(self._has_left_something, _DRAIN_GRACE_S):
+            return False
+        left = self._ask_to_end()
+        if not await self._ends(self._has_left_something, _BACKGROUND_GRACE_S):
+            self._kill(left)
         for pipe in self._pipes:
             pipe.pump()
-        return "[programs it had left running in the background were ended]"
+        return True
 
-    async def _group_ends(self, within_s: float) -> bool:
+    def _has_left_something(self) -> bool:
+        return group_lives(self._process.pid) or bool(self._left())
+
+    def _left(self) -> set[int]:
+        """What lives of its family; once it is reaped, its id may be another's and stands for nobody."""
+        is_reaped = self._process.returncode is not None
+        is_new = self._loop.time() < self._started + _IDS_ARE_NEW_S
+        return family(
+            self._mark,
+            None if is_reaped else self._process.pid,
+            ids_since(self._process.pid) if is_new else None,
+        )
+
+    def _group_lives(self) -> bool:
+        return group_lives(self._process.pid)
+
+    async def _ends(self, lives: Callable[[], bool], within_s: float) -> bool:
         deadline = self._loop.time() + within_s
-        while lives := group_lives(self._process.pid):
+        while lives():
             if self._loop.time() >= deadline:
-                break
+                return False
             await asyncio.sleep(_POLL_S)
-        return not lives
+        return True
 
-    async def end(self) -> str:
+    async def end(self) -> bool:
         """After a timeout: ask, wait, then kill, down to children that moved to another session."""
-        group = self._process.pid
-        family = descendants(group, self._mark)
-        signal_group(group, signal.SIGTERM)
-        signal_all(family, signal.SIGTERM)
-        await self._group_ends(self._term_grace_s)
-        self._kill(family)
+        left = self._ask_to_end()
+        await self._ends(self._group_lives, self._term_grace_s)
+        self._kill(left)
         await asyncio.wait((self._exited,), timeout=_KILL_WAIT_S)
         for pipe in self._pipes:
             pipe.pump()
         if not self._drained.done():
             await asyncio.wait((self._drained,), timeout=_DRAIN_GRACE_S)
-        return ""
+        return False
 
-    def _kill(self, family: set[int]) -> None:
+    def _ask_to_end(self) -> set[int]:
+        left = self._left()  # first: once a parent is gone, who descends from it can't be told
+        signal_group(self._process.pid, signal.SIGTERM)
+        signal_all(left, signal.SIGTERM)
+        return left
+
+    def _kill(self, members: set[int]) -> None:
         signal_group(self._process.pid, signal.SIGKILL)
         for _ in range(_KILL_ROUNDS):  # one that is forking meanwhile is found in a later round
-            if not family:
+            if not members:
                 return
-            signal_all(family, signal.SIGKILL)
-            family = descendants(self._process.pid, self._mark)
+            signal_all(members, signal.SIGKILL)
+            time.sleep(_KILL_POLL_S)
+            members = living(members) | self._left()
 
     def kill(self) -> None:
         """Kill it with all its family and reap it, without awaiting: a second cancellation can't come between."""
-        self._kill(descendants(self._process.pid, self._mark) | {self._process.pid})
+        self._kill(self._left() | ({self._process.pid} if self._process.returncode is None else set()))
         try:
             self._process.wait(_REAP_S)
         except subprocess.TimeoutExpired:  # stuck in the kernel; reaped whenever it gets out
@@ -339,11 +364,10 @@ class _Child:
             os.close(self._pidfd)
             self._pidfd = -1
 
-    def result(self, seconds: float, *, timed_out: bool, note: str) -> CommandResult:
+    def result(self, seconds: float, *, timed_out: bool, ended_background: bool) -> CommandResult:
         """How it ended; only after `close()`."""
         (stdout, dropped_out), (stderr, dropped_err), (report, _) = (pipe.kept() for pipe in self._pipes)
         exit_code = None if timed_out else self._process.returncode
         pipe_status, cwd = parse_report(report, self._mark, exit_code)
-        if note:
-            stderr += (b"\n" if stderr and not stderr.endswith(b"\n") else b"") + note.encode() + b"\n"
-        return CommandResult(exit_code, stdout, stderr, dropped_out + dropped_err, pipe_status, cwd, seconds)
+        dropped = dropped_out + dropped_err
+        return CommandResult(exit_code, stdout, stderr, dropped, pipe_status, cwd, seconds, ended_background)

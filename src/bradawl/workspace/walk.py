@@ -8,8 +8,19 @@ from collections.abc import Callable, Iterator
 from bradawl.core.ports import FileEntry
 from bradawl.workspace.ignore import RuleSet, is_ignored, parse_rules
 
+_TEMPORARY = (".bradawl-", ".tmp")
 ReadText = Callable[[str], str]
 """The text of a small file; empty when it can't be read."""
+
+
+def temporary_name(unique: str) -> str:
+    """The name under which a file is written before it takes its place; no walk shows it."""
+    return unique.join(_TEMPORARY)
+
+
+def is_temporary(name: str) -> bool:
+    """True for names made by `temporary_name`."""
+    return name.startswith(_TEMPORARY[0]) and name.endswith(_TEMPORARY[1])
 
 
 class Walk:
@@ -26,7 +37,7 @@ class Walk:
             folder, chain = waiting.popleft()
             chain += self._rules_in(folder)
             for entry in _entries(folder):
-                if entry.name == ".git":
+                if entry.name == ".git" or is_temporary(entry.name):
                     continue
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if is_ignored(chain, entry.path, is_folder=is_folder):
