@@ -84,10 +84,10 @@ def _ids(among: range | None = None) -> Iterable[int]:
     if among is not None and len(among) <= _FEW:
         return among
     try:
-        names = os.listdir(_PROC)  # noqa: PTH208 - the names alone, and often
+        with os.scandir(_PROC) as entries:
+            ids = [int(entry.name) for entry in entries if entry.name.isdigit()]
     except OSError:
         return ()
-    ids = (int(name) for name in names if name.isdigit())
     return ids if among is None else (process for process in ids if process in among)
 
 
