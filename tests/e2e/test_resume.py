@@ -82,6 +82,7 @@ def test_after_a_kill_in_the_middle_of_a_call_the_model_is_told_that_nobody_know
     with serve_in_thread([{"text": "now", "tool_calls": [suicide, never]}, {"text": "I see"}]) as server:
         environ = {
             "PATH": os.environ["PATH"],
+            "TMPDIR": str(tmp_path),
             "HOME": str(tmp_path),
             "BRADAWL_HOME": str(tmp_path),
             "OPENAI_BASE_URL": server.base_url,
