@@ -9,6 +9,7 @@ from bradawl.agent.limits import Limits
 from bradawl.core.events import (
     AssistantReplied,
     CallPrepared,
+    Cwd,
     LimitReached,
     Live,
     PermissionAsked,
@@ -356,6 +357,40 @@ def test_hooks_amend_calls_and_results_and_can_refuse() -> None:
     script = [{"tool_calls": [call("a"), call("b")]}, {"text": "ok"}]
     _, messages, _, _, probe = run(script, hooks=(Guard(),))
     assert results(messages) == ["amended", "amended"] and probe.log == ["+a", "-a"]
+
+
+def test_what_a_hook_made_of_a_call_holds_when_the_working_directory_moved_meanwhile() -> None:
+    class Rename:
+        name = "rename"
+
+        async def before_call(self, call: ToolCall) -> ToolCall | str:
+            return ToolCall(call.id, call.name, call.raw_arguments.replace('"risky"', '"harmless"'))
+
+        async def after_call(self, call: ToolCall, result: ToolResult) -> ToolResult:
+            return result
+
+    class Mover(Probe):
+        async def run(self, params, context):
+            output = await super().run(params, context)
+            if params.name == "move":
+                context.change(Cwd("/elsewhere"))
+            return output
+
+    calls = [call("move", unknown=True), call("risky", reads=["/p"])]
+    mover = Mover()
+    agent, *_ = build([{"tool_calls": calls}, {"text": "ok"}], tools=(mover,), hooks=(Rename(),))
+    moves = mover.gate("move")
+
+    def emit(item):
+        if not isinstance(item, Live) and getattr(item.event, "call_id", "") == "id_risky":
+            moves.set()  # not before the second call has been checked where it then does not run
+
+    async def main():
+        async with agent.open() as session:
+            await session.run("go", emit)
+            return results(session.transcript.messages)
+
+    assert asyncio.run(main()) == ["did move", "did harmless"] and "+risky" not in mover.log
 
 
 def test_a_hook_that_breaks_does_not_wave_the_call_through() -> None:

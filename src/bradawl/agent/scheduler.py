@@ -102,7 +102,7 @@ class Scheduler:
                     await other.is_done.wait()
             if prepared.cwd == self._session.state.cwd:
                 return prepared
-            again = check(self._session, entry.call)
+            again = check(self._session, prepared.call)
             if isinstance(again, Refused):
                 return again
             prepared, entry.effects = again, again.effects
