@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.core.effects import UNKNOWN, WORKING_DIRECTORY, Effects, conflict
+from bradawl.core.effects import UNKNOWN, Effects, conflict
 
 PATHS = st.lists(st.sampled_from(["a", "ab", "b", "a b", "ä"]), max_size=3).map(lambda parts: "/" + "/".join(parts))
 SOME = st.lists(PATHS, max_size=2).map(tuple)
@@ -29,7 +29,7 @@ MEETING = [
     (Effects(writes=("/",)), Effects(reads=("/x",))),
     (Effects(writes=("/x/y",)), Effects(reads=("/",))),
     (Effects(session=("todos",)), Effects(session=("todos", "env"))),
-    (Effects(session=(WORKING_DIRECTORY,)), Effects(session=(WORKING_DIRECTORY,))),
+    (Effects(session=("cwd",)), Effects(session=("cwd",))),
     (UNKNOWN, Effects()),
     (UNKNOWN, UNKNOWN),
     (Effects(reads=("/x",), writes=("/y",)), Effects(reads=("/y/z",))),

@@ -122,6 +122,20 @@ def test_the_projects_own_instructions_are_pointed_at(tmp_path: Path) -> None:
     assert line in prompt_for(tmp_path)
 
 
+def test_a_worktree_names_its_own_branch(repository: Path) -> None:
+    commit = ["-c", "user.name=a", "commit", "-q", "--allow-empty", "-m", "first"]
+    subprocess.run(["git", *commit], cwd=repository, check=True)
+    subprocess.run(["git", "worktree", "add", "-q", "-b", "side", "../side"], cwd=repository, check=True)
+    assert "git: on branch side" in prompt_for(repository.parent / "side")
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_gits_head_holds_nothing_up(tmp_path: Path) -> None:
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    os.mkfifo(tmp_path / "project" / ".git" / "HEAD")
+    assert "working directory" in prompt_for(tmp_path / "project")
+
+
 def test_outside_a_repository_nothing_is_said_about_git(tmp_path: Path) -> None:
     assert "git:" not in prompt_for(tmp_path / "..")
 

@@ -94,7 +94,7 @@ def build_model(settings: Settings, clock: Clock, ids: Ids) -> Model:
     from bradawl.providers.http_httpx2 import Httpx2Http
     from bradawl.providers.openai_chat import OpenAIChat
 
-    origin = Origin("openai_chat", settings.provider, settings.model)
+    origin = Origin(OpenAIChat.api, settings.provider, settings.model)
     endpoint = Endpoint(
         settings.provider, settings.base_url, settings.model, settings.api_key, key_name=settings.key_name
     )

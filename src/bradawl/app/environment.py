@@ -154,14 +154,11 @@ def _beginning(path: Path) -> str:
 def _branch(cwd: str) -> str | None:
     """The checked-out branch as `.git/HEAD` says, without starting a process; None outside a repository."""
     for folder in (Path(cwd), *Path(cwd).parents):
-        git = folder / ".git"
-        try:
-            if git.is_file():  # a worktree or submodule: the file names the real folder
-                git = folder / git.read_text("utf-8", "replace").removeprefix("gitdir:").strip()
-            head = (git / "HEAD").read_text("utf-8", "replace").strip()
-        except OSError:
-            continue
-        return "branch " + head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else "no branch"
+        # In a worktree or submodule a file of that name says where the real folder is.
+        elsewhere = _beginning(folder / ".git").removeprefix("gitdir:").strip()
+        head = _beginning(folder / (elsewhere or ".git") / "HEAD").strip()
+        if head:
+            return "branch " + head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else "no branch"
     return None
 
 

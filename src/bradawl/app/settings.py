@@ -44,7 +44,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Folder for sessions, history and error reports; it need not exist or be writable."""
     user_home: str = ""
     """What `~` stands for."""
-    config_home: str = ""
     context_window: int | None = None
     """Tokens."""
     max_steps: int | None = None
@@ -194,7 +193,6 @@ def _settle(
         cwd=cwd,
         home=home.data,
         user_home=home.user,
-        config_home=home.config,
         context_window=sources.number("context_window"),
         max_steps=HEADLESS_STEPS if steps is None and headless else steps,
         max_output_tokens=sources.number("max_output_tokens"),

@@ -2,10 +2,6 @@
 
 import msgspec
 
-WORKING_DIRECTORY = "cwd"
-ENVIRONMENT = "env"
-TODOS = "todos"
-
 
 class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     """Declared effects of one call. Paths are absolute with symlinks resolved.
