@@ -6,6 +6,7 @@ import pytest
 from house import Probe, assert_valid, build, call, results
 
 from bradawl.agent.limits import Limits
+from bradawl.core.errors import ToolError
 from bradawl.core.events import (
     AssistantReplied,
     CallPrepared,
@@ -391,6 +392,20 @@ def test_what_a_hook_made_of_a_call_holds_when_the_working_directory_moved_meanw
             return results(session.transcript.messages)
 
     assert asyncio.run(main()) == ["did move", "did harmless"] and "+risky" not in mover.log
+
+
+def test_a_change_whose_files_can_not_be_saved_first_is_not_made() -> None:
+    class FullDisk:
+        async def take(self, paths: tuple[str, ...]) -> str:
+            raise ToolError("no space left")
+
+        async def restore(self, checkpoint_ref: str) -> tuple[str, ...]:
+            return ()
+
+    script = [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "ok"}]
+    result, messages, _, _, probe = run(script, checkpoints=FullDisk())
+    assert result.reason == "completed" and probe.log == []
+    assert "was not run" in results(messages)[0] and "no space left" in results(messages)[0]
 
 
 def test_a_hook_that_breaks_does_not_wave_the_call_through() -> None:

@@ -186,7 +186,8 @@ async def execute(session: "Session", prepared: Prepared, grant: Grant) -> ToolF
     """Run an allowed call. Before it may change anything, the log that says so is on the disk."""
     call, output, printed = prepared.call, None, Printed()
     try:
-        await _save_state(session, prepared)
+        if (unsaved := await _save_state(session, prepared)) is not None:
+            return unsaved
         started = session.record(ToolStarted(call.id))
         if not prepared.effects.is_read_only:
             await session.log.durable(started)
@@ -199,10 +200,18 @@ async def execute(session: "Session", prepared: Prepared, grant: Grant) -> ToolF
     return _finished(session, call, output, full_ref)
 
 
-async def _save_state(session: "Session", prepared: Prepared) -> None:
-    if prepared.effects.writes and session.agent.checkpoints is not None:
-        reference = await session.agent.checkpoints.take(prepared.effects.writes)
-        session.record(CheckpointTaken(prepared.call.id, reference))
+async def _save_state(session: "Session", prepared: Prepared) -> ToolFinished | None:
+    """Save what the call may overwrite; gives back the answer to a call that may not run because that failed."""
+    call, checkpoints = prepared.call, session.agent.checkpoints
+    if checkpoints is None or not prepared.effects.writes:
+        return None
+    try:
+        reference = await checkpoints.take(prepared.effects.writes)
+    except ToolError as error:
+        text = f"{call.name} was not run: what it would change could not be saved first: {error}"
+        return ToolFinished(call.id, "error", (Text(text),))
+    session.record(CheckpointTaken(call.id, reference))
+    return None
 
 
 class Printed:
