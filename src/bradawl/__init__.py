@@ -6,10 +6,21 @@ if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
     from bradawl.agent.session import Session, TurnResult
     from bradawl.app.build import build_agent, build_tools
+    from bradawl.app.model_settings import ModelSettings
     from bradawl.app.settings import Settings, load_settings
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "Session", "Settings", "TurnResult", "__version__", "build_agent", "build_tools", "load_settings"]
+__all__ = [
+    "Agent",
+    "ModelSettings",
+    "Session",
+    "Settings",
+    "TurnResult",
+    "__version__",
+    "build_agent",
+    "build_tools",
+    "load_settings",
+]
 
 _HOMES = {
     "Agent": "bradawl.agent.agent",
@@ -17,6 +28,7 @@ _HOMES = {
     "TurnResult": "bradawl.agent.session",
     "build_agent": "bradawl.app.build",
     "build_tools": "bradawl.app.build",
+    "ModelSettings": "bradawl.app.model_settings",
     "Settings": "bradawl.app.settings",
     "load_settings": "bradawl.app.settings",
 }

@@ -12,7 +12,7 @@ from bradawl.agent.tool_schema import schemas_of
 from bradawl.app.environment import SystemPrompt
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
-from bradawl.core.ports import Prefix
+from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.workspace.processes import LocalProcesses
 
@@ -153,6 +153,6 @@ def test_prompt_and_schemas_of_the_first_request_stay_below_8_kb(repository: Pat
     (repository / "tests" / "conftest.py").write_text("")
     prefix = Prefix(prompt_for(repository), schemas_of(build_tools()))
     origin = Origin("openai_chat", "openai", "model")
-    encoder = OpenAIChat().encoder(prefix, origin)
+    encoder = OpenAIChat().encoder(prefix, ModelInfo(origin))
     encoder.append(User((Text("fix it"),)))
     assert len(b"".join(encoder.body(RequestParams()))) < 8_000

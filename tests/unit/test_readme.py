@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bradawl import Settings, build_agent, build_tools
+from bradawl import ModelSettings, Settings, build_agent, build_tools
 from bradawl.agent.tool_schema import schema_of
 from bradawl.app.cli import _parser
 from bradawl.app.result import CANCELLED, ERROR, LIMIT, NOT_SAVED, REFUSED, TERMINATED, TRY_AGAIN, USAGE
@@ -35,7 +35,7 @@ def test_the_tool_of_the_readme_is_twenty_lines_and_runs(tmp_path: Path) -> None
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"tool_calls": calls}, {"text": "two"}]))
     home = str(tmp_path / "home")
-    settings = Settings(provider="scripted", model=str(script), cwd=str(tmp_path), home=home)
+    settings = Settings(model=ModelSettings("scripted", str(script)), cwd=str(tmp_path), home=home)
     agent = build_agent(settings, tools=[*build_tools(), tool])
     result = agent.run_sync("how many lines?")
     assert result.reason == "completed", result

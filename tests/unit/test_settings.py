@@ -1,6 +1,7 @@
 """Settings: which source wins, what a project may say, how a model chooses its provider."""
 
 import os
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -46,33 +47,34 @@ def write_project(project, text, name="config.toml"):
 
 def test_the_strongest_source_wins(home, project):
     write_user(home, 'model = "openai/user"\n')
-    seen = [load(home, project, **KEY).model]
+    seen = [load(home, project, **KEY).model.name]
     write_project(project, 'model = "openai/project"\n')
-    seen.append(load(home, project, **KEY).model)
+    seen.append(load(home, project, **KEY).model.name)
     write_project(project, 'model = "openai/local"\n', "config.local.toml")
-    seen.append(load(home, project, **KEY).model)
-    seen.append(load(home, project, BRADAWL_MODEL="openai/variable", **KEY).model)
-    seen.append(load(home, project, {"model": "openai/flag"}, BRADAWL_MODEL="openai/variable", **KEY).model)
+    seen.append(load(home, project, **KEY).model.name)
+    seen.append(load(home, project, BRADAWL_MODEL="openai/variable", **KEY).model.name)
+    seen.append(load(home, project, {"model": "openai/flag"}, BRADAWL_MODEL="openai/variable", **KEY).model.name)
     assert seen == ["user", "project", "local", "variable", "flag"]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("model", "openai/x", "x"),
-        ("context_window", "128000", 128_000),
+        ("model.name", "openai/x", "x"),
+        ("model.context_window", "128000", 128_000),
         ("max_steps", "7", 7),
         ("max_output_tokens", "1_000", 1000),
         ("effort", "HIGH", "high"),
         ("yolo", "yes", True),
         ("yolo", "0", False),
-        ("base_url", "http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
+        ("model.base_url", "http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
         ("output_format", "json", "json"),
     ],
 )
 def test_every_setting_is_also_a_variable(home, project, name, text, value):
-    environ = {"BRADAWL_MODEL": "openai/m", **KEY, f"BRADAWL_{name.upper()}": text}
-    assert getattr(load(home, project, **environ), name) == value
+    setting = name.removesuffix(".name").removeprefix("model.")
+    environ = {"BRADAWL_MODEL": "openai/m", **KEY, f"BRADAWL_{setting.upper()}": text}
+    assert attrgetter(name)(load(home, project, **environ)) == value
 
 
 @pytest.mark.parametrize(
@@ -152,10 +154,10 @@ def test_a_file_that_is_not_text_is_refused_by_line(home, project):
 def test_a_project_can_not_redirect_requests_or_switch_off_questions(home, project, name, line, key):
     path = write_project(project, line, name)
     settings = load(home, project, {"model": "openai/m"}, **KEY)
-    assert settings.base_url == "https://api.openai.com/v1"
+    assert settings.model.base_url == "https://api.openai.com/v1"
     assert not settings.yolo
-    assert settings.proxy is None
-    assert settings.ca_file is None
+    assert settings.model.proxy is None
+    assert settings.model.ca_file is None
     assert [w for w in settings.warnings if str(path) in w and f"`{key}`" in w]
 
 
@@ -164,14 +166,14 @@ def test_a_project_can_not_send_a_key_to_another_providers_url(home, project):
     write_project(project, 'model = "groq/theirs"\n')
     environ = {**KEY, "GROQ_API_KEY": "gsk", "BRADAWL_BASE_URL": "https://gateway.example/v1"}
     settings = load(home, project, **environ)
-    assert (settings.provider, settings.model, settings.api_key) == ("openai", "mine", "sk-openai")
+    assert (settings.model.provider, settings.model.name, settings.model.api_key) == ("openai", "mine", "sk-openai")
     assert "groq" in settings.warnings[0]
 
 
 def test_a_project_can_not_put_a_script_in_the_models_place(home, project):
     write_project(project, 'model = "scripted/evil.json"\n')
     settings = load(home, project, **KEY)
-    assert (settings.provider, settings.model) == ("openai", "gpt-5.5")
+    assert (settings.model.provider, settings.model.name) == ("openai", "gpt-5.5")
     assert "script" in settings.warnings[0]
 
 
@@ -222,7 +224,7 @@ def test_a_home_that_is_a_project_is_read_once_and_trusted(tmp_path):
 )
 def test_the_part_before_the_first_slash_chooses_a_known_provider(home, project, model, environ, provider, sent):
     settings = load(home, project, {"model": model}, **environ)
-    assert (settings.provider, settings.model) == (provider, sent)
+    assert (settings.model.provider, settings.model.name) == (provider, sent)
 
 
 def test_several_keys_without_a_provider_are_listed(home, project):
@@ -239,12 +241,12 @@ def test_without_a_key_the_error_shows_how_to_begin(home, project, options):
 
 def test_without_a_model_the_provider_with_a_key_answers_with_its_default(home, project):
     settings = load(home, project, DEEPSEEK_API_KEY="k")
-    assert (settings.provider, settings.model) == ("deepseek", "deepseek-chat")
+    assert (settings.model.provider, settings.model.name) == ("deepseek", "deepseek-chat")
 
 
 def test_without_a_model_a_base_url_means_openais_default(home, project):
     settings = load(home, project, OPENAI_BASE_URL="http://127.0.0.1:9/v1", GROQ_API_KEY="g")
-    assert (settings.provider, settings.model, settings.api_key) == ("openai", "gpt-5.5", "")
+    assert (settings.model.provider, settings.model.name, settings.model.api_key) == ("openai", "gpt-5.5", "")
 
 
 def test_a_provider_without_a_default_model_asks_for_one(home, project):
@@ -259,7 +261,7 @@ def test_a_missing_key_is_named(home, project):
 
 def test_a_key_is_sent_to_its_own_provider_alone(home, project):
     settings = load(home, project, {"model": "groq/x", "base_url": "http://127.0.0.1:9/v1"}, **KEY)
-    assert settings.api_key == ""
+    assert settings.model.api_key == ""
 
 
 def test_a_key_with_hidden_characters_is_refused_by_name(home, project):
@@ -269,7 +271,7 @@ def test_a_key_with_hidden_characters_is_refused_by_name(home, project):
 
 
 def test_a_key_is_freed_from_the_newline_of_its_file(home, project):
-    assert load(home, project, {"model": "openai/x"}, OPENAI_API_KEY="sk-1\n").api_key == "sk-1"
+    assert load(home, project, {"model": "openai/x"}, OPENAI_API_KEY="sk-1\n").model.api_key == "sk-1"
 
 
 @pytest.mark.parametrize(
@@ -291,13 +293,13 @@ def test_a_key_is_freed_from_the_newline_of_its_file(home, project):
 )
 def test_the_base_url_comes_from_the_strongest_source(home, project, options, environ, user, url):
     write_user(home, user)
-    assert load(home, project, {"model": "openai/x", **options}, **KEY, **environ).base_url == url
+    assert load(home, project, {"model": "openai/x", **options}, **KEY, **environ).model.base_url == url
 
 
 def test_a_provider_of_the_users_own_is_known_by_its_name(home, project):
     write_user(home, "[providers.acme]\nbase_url = 'https://acme.example/v1'\napi_key_env = 'ACME_TOKEN'\n")
     settings = load(home, project, {"model": "acme/a/b"}, **{"ACME_TOKEN": "t"})
-    assert (settings.provider, settings.model, settings.api_key) == ("acme", "a/b", "t")
+    assert (settings.model.provider, settings.model.name, settings.model.api_key) == ("acme", "a/b", "t")
     with pytest.raises(SettingsError, match="set ACME_TOKEN"):
         load(home, project, {"model": "acme/a/b"})
 
@@ -328,7 +330,7 @@ def test_a_base_url_that_can_not_work_is_refused(home, project, url):
 def test_a_base_url_that_goes_too_far_is_shortened_with_a_note(home, project):
     options = {"model": "openai/x", "base_url": "https://x.example/v1/chat/completions/"}
     settings = load(home, project, options, **KEY)
-    assert settings.base_url == "https://x.example/v1"
+    assert settings.model.base_url == "https://x.example/v1"
     assert "/chat/completions" in settings.warnings[0]
 
 
@@ -348,7 +350,7 @@ def test_azure_needs_a_url_of_its_own(home, project):
 
 def test_repr_hides_what_is_secret(home, project):
     settings = load(home, project, {"model": "openai/x"}, HTTPS_PROXY="http://u:hush@p.example", **KEY)
-    assert settings.proxy == "http://u:hush@p.example"
+    assert settings.model.proxy == "http://u:hush@p.example"
     assert "sk-openai" not in repr(settings)
     assert "hush" not in repr(settings)
 
@@ -362,8 +364,8 @@ def test_steps_are_limited_only_when_nobody_watches(home, project):
 
 def test_a_script_is_found_from_the_working_directory(home, project):
     settings = load(home, project.parent, {"model": "scripted/a/b.json", "cwd": str(project)}, **KEY)
-    assert settings.model == str(project / "a" / "b.json")
-    assert (settings.base_url, settings.api_key, settings.cwd) == ("", "", str(project))
+    assert settings.model.name == str(project / "a" / "b.json")
+    assert (settings.model.base_url, settings.model.api_key, settings.cwd) == ("", "", str(project))
 
 
 @pytest.mark.parametrize(
@@ -392,7 +394,7 @@ def test_a_ca_file_must_be_there(home, project, tmp_path):
     with pytest.raises(SettingsError, match="SSL_CERT_FILE names a file that is not there"):
         load(home, project, options, SSL_CERT_FILE="/no/such.pem", **KEY)
     (tmp_path / "ca.pem").touch()
-    assert load(home, project, options, SSL_CERT_FILE=str(tmp_path / "ca.pem"), **KEY).ca_file == str(
+    assert load(home, project, options, SSL_CERT_FILE=str(tmp_path / "ca.pem"), **KEY).model.ca_file == str(
         tmp_path / "ca.pem"
     )
 

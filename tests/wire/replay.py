@@ -24,8 +24,8 @@ def numbered_ids():
     return lambda: f"call_generated{next(count)}"
 
 
-def chat() -> OpenAIChat:
-    return OpenAIChat(new_id=numbered_ids(), now_s=lambda: 1_790_000_000.0)
+def chat(base_url: str = "") -> OpenAIChat:
+    return OpenAIChat(base_url, new_id=numbered_ids(), now_s=lambda: 1_790_000_000.0)
 
 
 def decode(codec: Codec, chunks) -> list[Delta]:
@@ -73,7 +73,7 @@ def outcome(deltas: list[Delta]) -> dict[str, object]:
     assert len(ends) == 1
     assert ends[0] is deltas[-1]
     usage, failure = assembler.usage, assembler.failure
-    return {
+    shown: dict[str, object] = {
         "parts": [_part(part) for part in assembler.reply().parts],
         "stop_reason": assembler.stop,
         "raw_stop": ends[0].raw_stop,
@@ -93,6 +93,9 @@ def outcome(deltas: list[Delta]) -> dict[str, object]:
         "id": assembler.response_id,
         "model": assembler.model,
     }
+    if ends[0].details:
+        shown["stop_details"] = json.loads(ends[0].details)
+    return shown
 
 
 def _part(part: Part) -> dict[str, object]:
@@ -103,12 +106,16 @@ def _part(part: Part) -> dict[str, object]:
             return {"type": "refusal", "text": text}
         case Thinking(text):
             shown: dict[str, object] = {"type": "thinking", "text": text}
+            if part.redacted:
+                shown["redacted"] = True
         case ToolCall(id=call_id, name=name, raw_arguments=raw, status=status):
             args, _ = parse_arguments(raw, cut=status == "truncated")
             shown = {"type": "tool_call", "id": call_id, "name": name, "raw_args": raw, "args": args}
             shown["args_status"] = status
         case _:
             raise AssertionError(part)
+    if part.signature is not None:
+        shown["signature"] = part.signature
     if part.provider_data:
         shown["provider_data"] = msgspec.json.decode(part.provider_data)
     return shown

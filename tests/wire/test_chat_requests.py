@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Text, Thinking, ToolCall, ToolResult, ToolResults, User
-from bradawl.core.ports import Prefix
-from bradawl.providers.chat_messages import valid_arguments
+from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.compat import host_of, is_loopback, profile_for
+from bradawl.providers.encoding import valid_arguments
 from bradawl.providers.openai_chat import OpenAIChat
 from wire.cases import PREFIX, cases
 from wire.replay import ORIGIN
@@ -26,7 +26,7 @@ ASK = User((Text("Go."),))
 
 
 def body_of(messages, base_url="", params=None, prefix=PREFIX):
-    encoder = OpenAIChat(base_url).encoder(prefix, ORIGIN)
+    encoder = OpenAIChat(base_url).encoder(prefix, ModelInfo(ORIGIN))
     for message in messages:
         encoder.append(message)
     return b"".join(encoder.body(params or RequestParams()))
@@ -56,7 +56,7 @@ def test_every_case_is_well_formed_for_servers_with_rules_of_their_own(base_url)
 
 
 def test_a_body_begins_with_what_was_sent_before():
-    encoder = OpenAIChat().encoder(PREFIX, ORIGIN)
+    encoder = OpenAIChat().encoder(PREFIX, ModelInfo(ORIGIN))
     before = b""
     for _, messages in CASES:
         for message in messages:
@@ -68,7 +68,7 @@ def test_a_body_begins_with_what_was_sent_before():
 
 def test_the_hash_covers_tools_system_and_messages_and_nothing_else():
     def hash_of(prefix, *messages, base_url=""):
-        encoder = OpenAIChat(base_url).encoder(prefix, ORIGIN)
+        encoder = OpenAIChat(base_url).encoder(prefix, ModelInfo(ORIGIN))
         for message in messages:
             encoder.append(message)
         encoder.body(RequestParams(max_output_tokens=5))
@@ -113,7 +113,7 @@ def test_limits_and_effort_go_into_the_fields_the_server_knows(base_url, field, 
 
 def test_a_field_the_server_refuses_is_left_out_from_then_on():
     codec = OpenAIChat()
-    encoder = codec.encoder(PREFIX, ORIGIN)
+    encoder = codec.encoder(PREFIX, ModelInfo(ORIGIN))
     encoder.append(ASK)
     refusal = b'{"error":{"message":"Unrecognized request argument supplied: stream_options"}}'
     first = codec.error_of(400, {}, refusal)
@@ -185,7 +185,7 @@ def test_other_arguments_are_shown_as_text(raw):
 
 
 def test_many_steps_cost_the_same_each():
-    encoder = OpenAIChat().encoder(PREFIX, ORIGIN)
+    encoder = OpenAIChat().encoder(PREFIX, ModelInfo(ORIGIN))
     text = "x" * 2_000
     started = time.process_time()
     for number in range(2_000):

@@ -6,13 +6,19 @@ import random
 
 import pytest
 
-from wire.replay import SAMPLES, chat, decode, outcome
+from wire.codecs import BY_SAMPLE_API
+from wire.replay import SAMPLES, decode, outcome
 
-NAMES = sorted(path.stem for path in SAMPLES.glob("*.json"))
+
+def _read(name: str) -> dict[str, object]:
+    return json.loads((SAMPLES / f"{name}.json").read_text("utf-8"))
+
+
+NAMES = sorted(path.stem for path in SAMPLES.glob("*.json") if _read(path.stem)["api"] in BY_SAMPLE_API)
 
 
 def _load(name: str) -> tuple[bytes, dict[str, object], list[int]]:
-    sample = json.loads((SAMPLES / f"{name}.json").read_text("utf-8"))
+    sample = _read(name)
     expect = sample["expect"]
     expect["id"] = None if expect["id"] is None else str(expect["id"])
     return (SAMPLES / f"{name}.sse").read_bytes(), expect, sample["feed"].get("split_at", [])
@@ -26,7 +32,8 @@ def _cut(data: bytes, places: list[int]) -> list[bytes]:
 def _check(name: str, places: list[int] | None = None) -> None:
     data, expect, split_at = _load(name)
     expected = [dict(part) for part in expect["parts"]]
-    seen = outcome(decode(chat(), _cut(data, split_at if places is None else places)))
+    codec = BY_SAMPLE_API[_read(name)["api"]].new()
+    seen = outcome(decode(codec, _cut(data, split_at if places is None else places)))
     for part, wanted in zip(seen["parts"], expected, strict=False):
         if wanted.get("id") == "@generated":
             assert part["id"].startswith("call_")

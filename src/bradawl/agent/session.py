@@ -229,7 +229,7 @@ class Session:
         for event in repair(self.transcript, self.origin, self.state.steps):
             self.record(event)
         prefix = await self._open_prefix()
-        self._model_session = self.agent.model.open(prefix)
+        self._model_session = self.agent.model.open(prefix, self.id)
 
     async def _open_prefix(self) -> Prefix:
         """The prefix of the log if it still fits, otherwise a new one, said in the log."""

@@ -84,21 +84,19 @@ def find_ripgrep() -> str | None:
 
 def build_model(settings: Settings, clock: Clock, ids: Ids) -> Model:
     """The model behind its provider's endpoint, or a scripted one."""
-    if settings.provider == SCRIPTED:
+    chosen = settings.model
+    if chosen.provider == SCRIPTED:
         from bradawl.testing.scripted import ScriptedModel
 
-        return ScriptedModel(settings.model, clock=clock, context_window=settings.context_window)
+        return ScriptedModel(chosen.name, clock=clock, context_window=chosen.context_window)
 
     from bradawl.providers.client import HttpModel
     from bradawl.providers.codec import Endpoint
     from bradawl.providers.http_httpx2 import Httpx2Http
     from bradawl.providers.openai_chat import OpenAIChat
 
-    origin = Origin(OpenAIChat.api, settings.provider, settings.model)
-    endpoint = Endpoint(
-        settings.provider, settings.base_url, settings.model, settings.api_key, key_name=settings.key_name
-    )
-    http = Httpx2Http(proxy=settings.proxy, ca_file=settings.ca_file)
-    return HttpModel(
-        OpenAIChat(settings.base_url), endpoint, http, clock, ids, ModelInfo(origin, settings.context_window)
-    )
+    codec = OpenAIChat(chosen.base_url)
+    endpoint = Endpoint(chosen.provider, chosen.base_url, chosen.name, chosen.api_key, key_name=chosen.key_name)
+    http = Httpx2Http(proxy=chosen.proxy, ca_file=chosen.ca_file)
+    info = ModelInfo(Origin(codec.api, chosen.provider, chosen.name), chosen.context_window)
+    return HttpModel(codec, endpoint, http, clock, ids, info)

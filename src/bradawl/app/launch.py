@@ -88,7 +88,7 @@ async def _headless(
             agent = build(settings, NobodyApprover())
             try:
                 session_id = chosen_session(agent, options)
-                watch = WindowWatch(agent.model, is_local=settings.is_local, from_tokens=LONG_TOKENS)
+                watch = WindowWatch(agent.model, is_local=settings.model.is_local, from_tokens=LONG_TOKENS)
                 return await run_headless(agent, prompt, session_id, console, interrupts, as_json=as_json, watch=watch)
             finally:
                 await agent.aclose()

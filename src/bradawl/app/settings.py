@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, NamedTuple, cast
 
 import msgspec
 
+from bradawl.app.model_settings import ModelSettings
 from bradawl.app.providers import (
     PROVIDERS,
     SCRIPTED,
@@ -30,31 +31,21 @@ OUTPUT_FORMATS: Final = ("text", "json")
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What one run of bradawl is told. `repr` shows neither keys nor the environment."""
 
-    provider: str
-    model: str
-    """As the provider is to read it; for `scripted` the absolute path of a script."""
-    base_url: str = ""
-    """Without a final slash."""
-    api_key: str = ""
-    key_name: str = ""
-    """The environment variable the provider's key belongs in."""
+    model: ModelSettings
+    fallback: ModelSettings | None = None
+    """What answers when the model stays overloaded."""
     cwd: str
     """Absolute, symlinks resolved; it exists."""
     home: str
     """Folder for sessions, history and error reports; it need not exist or be writable."""
     user_home: str = ""
     """What `~` stands for."""
-    context_window: int | None = None
-    """Tokens."""
     max_steps: int | None = None
     max_output_tokens: int | None = None
     effort: str | None = None
     yolo: bool = False
     """Nobody is asked before a tool runs."""
     output_format: Literal["text", "json"] = "text"
-    proxy: str | None = None
-    """The proxy for `base_url`."""
-    ca_file: str | None = None
     headless: bool = False
     """Nobody is there to answer the model."""
     environment: dict[str, str] = msgspec.field(default_factory=dict)
@@ -62,14 +53,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     """What the user should know about these settings."""
 
-    @property
-    def is_local(self) -> bool:
-        """True when the model is served on this machine."""
-        return bool(self.base_url) and is_loopback(self.base_url)
-
     def __repr__(self) -> str:
-        hidden = {"api_key": "***", "environment": "...", "proxy": "..."}
-        shown = (f"{name}={hidden.get(name) or repr(getattr(self, name))}" for name in self.__struct_fields__)
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "environment")
         return f"Settings({', '.join(shown)})"
 
 
@@ -185,22 +170,24 @@ def _settle(
     headless = bool(sources.flag("headless"))
     steps = sources.number("max_steps")
     return Settings(
-        provider=chosen.name,
-        model=model,
-        base_url=base_url,
-        api_key=_key(chosen, base_url, environ, sources.warnings),
-        key_name=chosen.key_names[0] if chosen.key_names else "",
+        model=ModelSettings(
+            provider=chosen.name,
+            name=model,
+            base_url=base_url,
+            api_key=_key(chosen, base_url, environ, sources.warnings),
+            key_name=chosen.key_names[0] if chosen.key_names else "",
+            context_window=sources.number("context_window"),
+            proxy=_proxy(sources, base_url, environ),
+            ca_file=_ca_file(sources, base_url, environ, cwd),
+        ),
         cwd=cwd,
         home=home.data,
         user_home=home.user,
-        context_window=sources.number("context_window"),
         max_steps=HEADLESS_STEPS if steps is None and headless else steps,
         max_output_tokens=sources.number("max_output_tokens"),
         effort=sources.choice("effort", EFFORTS),
         yolo=sources.flag("yolo"),
         output_format="json" if sources.choice("output_format", OUTPUT_FORMATS) == "json" else "text",
-        proxy=_proxy(sources, base_url, environ),
-        ca_file=_ca_file(sources, base_url, environ, cwd),
         headless=headless,
         environment=dict(environ),
         warnings=tuple(sources.warnings),

@@ -61,6 +61,8 @@ class ReplyEnded(Value, frozen=True):
     """The provider's own word."""
     warnings: tuple[str, ...] = ()
     """Oddities of the server, for the debug log."""
+    details: str = ""
+    """JSON text with what the provider says about the stop, for example why it refused."""
 
 
 class StreamFailed(Value, frozen=True):
@@ -69,6 +71,7 @@ class StreamFailed(Value, frozen=True):
     failure: Failure
     raw_stop: str | None = None
     warnings: tuple[str, ...] = ()
+    details: str = ""
 
 
 class RetryScheduled(Value, frozen=True):

@@ -26,6 +26,8 @@ class RequestParams(msgspec.Struct, frozen=True, omit_defaults=True):
 
     max_output_tokens: int | None = None
     effort: str | None = None
+    answer_schema: str = ""
+    """JSON Schema, as text, that the answer must satisfy; empty when any text will do."""
 
 
 class Todo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -124,7 +126,10 @@ class PrefixOpened(Value, frozen=True):
     tools_ref: str
     provider: str
     model: str
-    reason: Literal["start", "model", "compaction", "tools"] = "start"
+    reason: Literal["start", "model", "compaction", "tools", "changed"] = "start"
+    """`changed`: what was sent before would be encoded differently now."""
+    first_change: str = ""
+    """What no longer equals the requests before, for example `system` or `message 3`; empty when nothing was sent."""
 
 
 class PromptSubmitted(Value, frozen=True):

@@ -50,6 +50,8 @@ class ModelInfo(msgspec.Struct, frozen=True):
     context_window: int | None = None
     """Tokens; None when nobody has said."""
     price: Price | None = None
+    max_output: int | None = None
+    """Tokens of the longest reply the model can give; None when nobody has said."""
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -62,6 +64,11 @@ class Window(msgspec.Struct, frozen=True):
 
 class ModelSession(Protocol):
     """One conversation with a model. Messages are encoded once, when they are appended."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """The model that answers the next request."""
+        ...
 
     def append(self, message: Message) -> None:
         """Add a message to all later requests."""
@@ -87,8 +94,8 @@ class Model(Protocol):
         """What is known about it."""
         ...
 
-    def open(self, prefix: Prefix) -> ModelSession:
-        """Begin a conversation."""
+    def open(self, prefix: Prefix, session_id: str = "") -> ModelSession:
+        """Begin a conversation; its id keeps the requests of a session together at the provider."""
         ...
 
     async def window(self) -> Window:

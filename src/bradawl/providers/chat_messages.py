@@ -1,21 +1,17 @@
 """Writes Chat Completions requests: each message is encoded once, behind the ones before it. Pure."""
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import msgspec
 
-from bradawl.core.arguments import parse_arguments
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import (
     Assistant,
     Document,
     Image,
     Message,
-    Note,
     Origin,
     Refusal,
     Text,
@@ -28,69 +24,25 @@ from bradawl.core.messages import (
 from bradawl.core.ports import Prefix, ToolSchema
 from bradawl.providers.chat_calls import base36
 from bradawl.providers.compat import CompatProfile
-
-Json = dict[str, object]
+from bradawl.providers.encoding import (
+    UNANSWERED,
+    Json,
+    data_url,
+    digest_of,
+    encode_json,
+    note_text,
+    replayable_arguments,
+    tool_name,
+)
 
 _NINE = re.compile(r"[A-Za-z0-9]{9}")
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-_UNANSWERED = "No result: the call was not run to its end."
-
-
-def encode_json(value: object) -> bytes:
-    """JSON in UTF-8; a lone surrogate, which UTF-8 can't hold, becomes U+FFFD."""
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(_cleaned(value))
-
-
-def _cleaned(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {_cleaned(key): _cleaned(item) for key, item in cast("Json", value).items()}
-    if isinstance(value, list):
-        return [_cleaned(item) for item in cast("list[object]", value)]
-    return value
-
-
-def valid_arguments(raw: str) -> str:
-    """The arguments of a call as text that every server can parse to an object.
-
-    Chat templates of local servers decode them again and fail a step later on anything else.
-    """
-    if not raw.strip():
-        return "{}"
-    try:
-        if isinstance(msgspec.json.decode(raw), dict):
-            return raw
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        pass
-    arguments, status = parse_arguments(raw)
-    if status == "ok":
-        try:
-            return json.dumps(_cleaned(arguments), ensure_ascii=False, allow_nan=False)
-        except (ValueError, RecursionError):
-            pass
-    return json.dumps({"_invalid_json": _cleaned(raw)}, ensure_ascii=False)
-
-
-def _data_url(media_type: str, data: bytes) -> str:
-    from base64 import b64encode
-
-    return f"data:{media_type};base64,{b64encode(data).decode('ascii')}"
 
 
 def _attachment(part: Image | Document) -> Json:
-    url = _data_url(part.media_type, part.data)
+    url = data_url(part.media_type, part.data)
     if isinstance(part, Image):
         return {"type": "image_url", "image_url": {"url": url}}
     return {"type": "file", "file": {"filename": part.name or "document", "file_data": url}}
-
-
-def _note_text(note: Note) -> str:
-    return f'<note source="{note.source}">\n{note.text}\n</note>'
 
 
 def _tool(schema: ToolSchema) -> Json:
@@ -161,7 +113,7 @@ class ChatRequests:
 
     def _add_user(self, message: User) -> None:
         texts = [part.text for part in message.parts if isinstance(part, Text)]
-        notes = [_note_text(note) for note in message.notes]
+        notes = [note_text(note) for note in message.notes]
         if len(texts) == len(message.parts):
             self._add({"role": "user", "content": "\n\n".join([*texts, *notes])})
             return
@@ -215,12 +167,10 @@ class ChatRequests:
         return fields
 
     def _call(self, call: ToolCall, *, is_own: bool) -> Json:
-        name = call.name if _NAME.fullmatch(call.name) else _NOT_IN_NAMES.sub("_", call.name)[:64] or "unknown"
-        arguments = valid_arguments(call.raw_arguments) if call.status == "ok" else _invalid(call.raw_arguments)
         encoded: Json = {
             "id": self._call_id(call.id),
             "type": "function",
-            "function": {"name": name, "arguments": arguments},
+            "function": {"name": tool_name(call.name), "arguments": replayable_arguments(call)},
         }
         if is_own and call.provider_data:
             encoded |= msgspec.json.decode(call.provider_data, type=dict[str, msgspec.Raw])
@@ -229,9 +179,9 @@ class ChatRequests:
     def _call_id(self, call_id: str) -> str:
         rule = self._profile().call_id
         if rule == "nine" and not _NINE.fullmatch(call_id):
-            return base36(_digest(call_id), 9)
+            return base36(digest_of(call_id), 9)
         if rule == "short" and len(call_id) > 40:
-            return "call_" + base36(_digest(call_id), 12)
+            return "call_" + base36(digest_of(call_id), 12)
         return call_id
 
     # -------------------------------------------------------------- results
@@ -239,9 +189,9 @@ class ChatRequests:
     def _add_results(self, message: ToolResults) -> None:
         """Every call of the reply before gets one answer, in call order, whatever was handed in."""
         by_id = {result.call_id: result for result in message.results}
-        results = [by_id.get(call_id) or ToolResult(call_id, "", (Text(_UNANSWERED),)) for call_id in self._unanswered]
+        results = [by_id.get(call_id) or ToolResult(call_id, "", (Text(UNANSWERED),)) for call_id in self._unanswered]
         self._unanswered = ()
-        notes = "\n".join(_note_text(note) for note in message.notes)
+        notes = "\n".join(note_text(note) for note in message.notes)
         for result in results:
             text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
             if result is results[-1] and notes:
@@ -264,12 +214,3 @@ class ChatRequests:
     def _answer_open_calls(self) -> None:
         if self._unanswered:
             self._add_results(ToolResults(()))
-
-
-def _invalid(raw: str) -> str:
-    """Arguments that did not run are shown as what they were, unless they were nothing."""
-    return json.dumps({"_invalid_json": _cleaned(raw)}, ensure_ascii=False) if raw.strip() else "{}"
-
-
-def _digest(call_id: str) -> int:
-    return int.from_bytes(hashlib.sha256(call_id.encode("utf-8", "replace")).digest()[:12], "big")

@@ -23,6 +23,7 @@ from bradawl.providers.chat_calls import CallAssembly, CallSlot, is_object
 from bradawl.providers.chat_reasoning import Reasoning
 from bradawl.providers.chat_usage import is_usage, read_usage
 from bradawl.providers.codec import ServerEvent
+from bradawl.providers.encoding import without_surrogates
 from bradawl.providers.failures import failure_of_event, read_error
 
 _STOPS: Mapping[str, StopReason] = {
@@ -81,20 +82,9 @@ class _Chunk(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-def _without_surrogates(value: object) -> object:
-    """Lone surrogates can't be written as UTF-8; a pair that came as two escapes is one character already."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in cast("list[object]", value)]
-    if is_object(value):
-        return {key: _without_surrogates(item) for key, item in value.items()}
-    return value
-
-
 def _decode_leniently(data: str) -> _Chunk | None:
     try:
-        return msgspec.convert(_without_surrogates(json.loads(data, strict=False)), _Chunk)
+        return msgspec.convert(without_surrogates(json.loads(data, strict=False)), _Chunk)
     except (ValueError, RecursionError):
         return None
 
@@ -370,7 +360,7 @@ class ChatReply:
 
 def _untyped(data: str) -> object:
     try:
-        return _without_surrogates(json.loads(data, strict=False))
+        return without_surrogates(json.loads(data, strict=False))
     except (ValueError, RecursionError):
         return data
 

@@ -8,8 +8,8 @@ import msgspec
 from bradawl.core.deltas import Delta
 from bradawl.core.errors import Failure
 from bradawl.core.events import RequestParams
-from bradawl.core.messages import Message, Origin
-from bradawl.core.ports import Prefix
+from bradawl.core.messages import Message
+from bradawl.core.ports import ModelInfo, Prefix
 
 
 class ServerEvent(msgspec.Struct, frozen=True):
@@ -69,10 +69,13 @@ class ReplyDecoder(Protocol):
 
 
 class Codec(Protocol):
-    """A wire format."""
+    """A wire format, spoken with one endpoint: what that server turned out to refuse is remembered."""
 
-    def encoder(self, prefix: Prefix, origin: Origin) -> RequestEncoder:
-        """Begin a conversation with the model `origin` names."""
+    api: str
+    """Its name, as in `Origin.api`."""
+
+    def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> RequestEncoder:
+        """Begin a conversation with the model of `info`."""
         ...
 
     def decoder(self) -> ReplyDecoder:

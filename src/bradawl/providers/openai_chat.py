@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from bradawl.core.errors import Failure
-from bradawl.core.messages import Origin
-from bradawl.core.ports import Prefix
+from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.chat_calls import base36
 from bradawl.providers.chat_messages import ChatRequests
 from bradawl.providers.chat_reply import ChatReply
@@ -54,9 +53,9 @@ class OpenAIChat:
         """What is known about the server now."""
         return self._profile
 
-    def encoder(self, prefix: Prefix, origin: Origin) -> ChatRequests:
-        """Begin a conversation with the model `origin` names."""
-        return ChatRequests(prefix, origin, lambda: self._profile)
+    def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> ChatRequests:
+        """Begin a conversation with the model of `info`."""
+        return ChatRequests(prefix, info.origin, lambda: self._profile)
 
     def decoder(self) -> ChatReply:
         """Begin to read a reply."""

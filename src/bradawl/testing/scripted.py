@@ -106,7 +106,7 @@ class ScriptedModel:
         """What it answers from."""
         return self._script
 
-    def open(self, prefix: Prefix) -> "ScriptedSession":
+    def open(self, prefix: Prefix, session_id: str = "") -> "ScriptedSession":
         """Begin a conversation."""
         self.prefixes.append(prefix)
         cursor = Cursor(self._script) if self._per_session else self._cursor
@@ -130,6 +130,11 @@ class ScriptedSession:
         self._clock = clock
         self._messages: list[Message] = []
         self._hash = hashlib.sha256(msgspec.json.encode(prefix))
+
+    @property
+    def info(self) -> ModelInfo:
+        """The model that answers."""
+        return self._model.info
 
     def append(self, message: Message) -> None:
         """Add a message to all later requests."""

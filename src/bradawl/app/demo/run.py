@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from bradawl.app.build import build_agent
 from bradawl.app.headless import NobodyApprover
+from bradawl.app.model_settings import ModelSettings
 from bradawl.app.progress import Progress
 from bradawl.app.settings import Settings
 from bradawl.app.tui.clean import clean
@@ -122,9 +123,7 @@ async def _show(folder: Path, script: Script, screen: _Screen) -> int:
 
 async def _run_agent(folder: Path, project: Path, base_url: str, screen: _Screen) -> "TurnResult":
     settings = Settings(
-        provider="demo",
-        model="scripted",
-        base_url=base_url,
+        model=ModelSettings("demo", "scripted", base_url),
         cwd=str(project),
         home=str(folder / "home"),
         user_home=str(folder),

@@ -75,7 +75,7 @@ class Repl:
 
     async def converse(self, agent: "Agent", session_id: str | None, prompt: str) -> None:
         """Sessions one after the other until the user leaves. Raises `SessionError`."""
-        self._watch = WindowWatch(agent.model, is_local=self.settings.is_local, from_tokens=1)
+        self._watch = WindowWatch(agent.model, is_local=self.settings.model.is_local, from_tokens=1)
         self._greet()
         while True:
             async with agent.open(session_id) as session:
@@ -216,7 +216,7 @@ class Repl:
 
     @property
     def _model(self) -> str:
-        return one_line(f"{self.settings.provider}/{self.settings.model}")
+        return one_line(f"{self.settings.model.provider}/{self.settings.model.name}")
 
     async def _status(self, session: "Session") -> str:
         state = session.state

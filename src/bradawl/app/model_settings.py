@@ -1,0 +1,51 @@
+"""One model and how to reach it, as the user chose them."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+import msgspec
+
+from bradawl.app.providers import is_loopback
+from bradawl.core.usage import Price
+
+Api = Literal["openai_chat", "openai_responses", "anthropic_messages"]
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+class ModelSettings(msgspec.Struct, frozen=True):
+    """A model behind an endpoint. `repr` shows neither the key nor the proxy, which may hold a password."""
+
+    provider: str
+    name: str
+    """As the provider is to read it; for `scripted` the absolute path of a script."""
+    base_url: str = ""
+    """Without a final slash."""
+    api: Api = "openai_chat"
+    """The wire format the endpoint speaks."""
+    api_key: str = ""
+    key_name: str = ""
+    """The environment variable the provider's key belongs in."""
+    key_command: str = ""
+    """A shell command that prints the key, for keys that change."""
+    headers: tuple[tuple[str, str], ...] = ()
+    compat: Mapping[str, object] = _NOTHING
+    """Fields of the server's `CompatProfile` that the user knows better."""
+    context_window: int | None = None
+    """Tokens."""
+    max_output: int | None = None
+    """Tokens of the longest reply it can give."""
+    price: Price | None = None
+    proxy: str | None = None
+    """The proxy for `base_url`."""
+    ca_file: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """True when the model is served on this machine."""
+        return bool(self.base_url) and is_loopback(self.base_url)
+
+    def __repr__(self) -> str:
+        hidden = ("api_key", "proxy", "headers", "key_command")
+        shown = (f"{name}={'***' if name in hidden else repr(getattr(self, name))}" for name in self.__struct_fields__)
+        return f"ModelSettings({', '.join(shown)})"
