@@ -37,6 +37,8 @@ class Text(Value, frozen=True):
     """Plain text."""
 
     text: str
+    provider_data: str = ""
+    """JSON text the provider wants back with it as it came; empty when there is none."""
 
 
 class Thinking(Value, frozen=True):
