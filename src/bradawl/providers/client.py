@@ -58,9 +58,9 @@ class HttpModel:
         """What is known about it."""
         return self._info
 
-    def open(self, prefix: Prefix) -> "HttpModelSession":
+    def open(self, prefix: Prefix, session_id: str = "") -> "HttpModelSession":
         """Begin a conversation."""
-        return HttpModelSession(self, self._codec.encoder(prefix, self._info.origin))
+        return HttpModelSession(self, self._codec.encoder(prefix, self._info, session_id))
 
     async def window(self) -> Window:
         """As set, else as a server on this machine says, else a common size; asked once."""
@@ -164,6 +164,11 @@ class HttpModelSession:
     def __init__(self, model: HttpModel, encoder: RequestEncoder) -> None:
         self._model = model
         self._encoder = encoder
+
+    @property
+    def info(self) -> ModelInfo:
+        """The model that answers."""
+        return self._model.info
 
     def append(self, message: Message) -> None:
         """Add a message to all later requests."""
