@@ -1,7 +1,7 @@
 # `make test` and `make demo` work in a fresh clone with Python 3.11 or newer, make and a package index.
 # PYTHON=... chooses the interpreter, WORKERS=... the number of test processes (2).
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types gates unit bench torture fuzz format clean dev run
+.PHONY: help demo test lint types gates unit peers bench torture fuzz format clean dev run
 
 PYTHON ?=
 export PYTHON
@@ -28,11 +28,14 @@ gates: dev ## rules about the code itself
 unit: dev ## all tests but the gates
 	@scripts/check unit
 
+peers: dev ## compare with programs and libraries nobody here wrote, in an environment of their own
+	@scripts/peers
+
 bench: dev ## measure start, steps and memory beside a bare loop
 	@$(BIN)/python benchmarks/run.py
 
 torture: dev ## property tests, 50 times as many cases
-	@HYPOTHESIS_PROFILE=torture $(BIN)/python -m pytest -n 2 -o timeout=1800 tests
+	@HYPOTHESIS_PROFILE=torture $(BIN)/python -m pytest -n 2 -o timeout=1800 --ignore tests/peers tests
 
 fuzz: dev ## random streams into the wire decoders
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -o timeout=1800 tests/wire
@@ -42,7 +45,7 @@ format: dev ## rewrite the code in house style
 	@$(BIN)/ruff check --fix .
 
 clean: ## remove everything that was made
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist
+	rm -rf .venv .peers .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 dev:

@@ -12,7 +12,7 @@ from statistics import median
 
 from figures import Figure, Runs, figures, quiet
 
-_PACKAGES = ("bradawl", "msgspec", "httpx2", "httpcore2", "prompt_toolkit")
+_PACKAGES = ("bradawl", "msgspec", "h11", "httpx2", "prompt_toolkit")
 
 
 def machine() -> dict[str, str | int]:

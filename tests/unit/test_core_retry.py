@@ -1,6 +1,7 @@
 """When a failed request is tried again."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -80,3 +81,28 @@ def test_no_request_starts_after_the_deadline():
     assert next_delay(failure(10.0), 1, RetryBudget(deadline_s=100), elapsed_s=90, draw=0.0) == 10.0
     assert next_delay(failure(10.0), 1, RetryBudget(deadline_s=100), elapsed_s=90.1, draw=0.0) is None
     assert next_delay(failure(), 1, RetryBudget(deadline_s=100), elapsed_s=101, draw=0.0) is None
+
+
+@given(st.lists(st.tuples(WISHES, DRAWS, st.floats(0, 100)), min_size=50, max_size=50), st.integers(1, 8))
+def test_all_requests_of_a_step_start_before_its_deadline_waits_and_replies_counted(failures, attempts):
+    budget = RetryBudget(attempts=attempts, deadline_s=120, longest_wait_s=60)
+    elapsed, requests = 0.0, 0
+    for wish, draw, took_s in failures:
+        requests += 1
+        assert elapsed <= budget.deadline_s
+        elapsed += took_s
+        delay = next_delay(failure(wish), requests, budget, elapsed_s=elapsed, draw=draw)
+        if delay is None:
+            break
+        elapsed += delay
+    assert requests <= attempts
+
+
+def test_full_jitter_spreads_over_the_whole_range():
+    dice = random.Random(82)  # noqa: S311 - no secret is made of it
+    for attempt, top in ((1, 0.5), (4, 4.0), (9, CAP_S)):
+        delays = [next_delay(failure(), attempt, PATIENT, elapsed_s=0, draw=dice.random()) or 0.0 for _ in range(4000)]
+        assert 0 <= min(delays) < top * 0.01
+        assert top * 0.99 < max(delays) < top
+        tenths = [sum(1 for delay in delays if int(delay / top * 10) == tenth) for tenth in range(10)]
+        assert all(300 < count < 500 for count in tenths)

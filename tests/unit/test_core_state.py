@@ -3,12 +3,14 @@
 import pytest
 from session_histories import ORIGIN, envelopes
 
+from bradawl.core.errors import Failure
 from bradawl.core.events import (
     AssistantReplied,
     Cwd,
     Event,
     FileSeen,
     PrefixOpened,
+    ReplyWithdrawn,
     RequestSent,
     SessionForked,
     SessionOpened,
@@ -74,3 +76,40 @@ def test_the_last_prefix_and_the_last_step_are_remembered():
 def test_events_that_are_no_state_change_nothing():
     before, after = remembered(), remembered(TurnFinished("completed"))
     assert vars(before) == vars(after)
+
+
+# ------------------------------------------------------------------ tokens
+
+
+FAILED = Failure("connection", "It broke.")
+SPARE = PrefixOpened("s", "t", "p", "spare", "model")
+
+
+def test_what_a_withdrawn_reply_cost_counts_and_one_that_never_came_does_not():
+    state = remembered(ReplyWithdrawn(1, FAILED), ReplyWithdrawn(1, FAILED, Usage(5, 2, source="estimated"), 0.5))
+    assert (state.usage, state.cost, state.replies) == (Usage(5, 2, source="estimated"), 0.5, 0)
+    assert remembered(ReplyWithdrawn(1, FAILED)).usage.source == "reported"
+    assert remembered(ReplyWithdrawn(1, FAILED, Usage(5), None)).cost is None
+
+
+def test_each_models_own_reports_calibrate_its_estimates_and_a_resume_keeps_them():
+    first = PrefixOpened("s", "t", "p", "m")
+    counted = [RequestSent(1, "h", estimated_tokens=1_000), replied(Usage(1_000, 5, cache_read=500), 0.1)]
+    other = [SPARE, RequestSent(2, "h", estimated_tokens=1_000), replied(Usage(700, 5), 0.1)]
+    assert remembered(first, *counted).factors == {"p/m": 1.5}
+    assert remembered(first, *counted, *other).factors == {"p/m": 1.5, "p/spare": 0.7}
+    unsaid = [RequestSent(3, "h", estimated_tokens=1_000), replied(None, None)]
+    guessed = replied(Usage(900, 1, source="estimated"), None)
+    assert remembered(first, *counted, *unsaid, guessed).factors == {"p/m": 1.5}
+
+
+def test_a_report_is_an_anchor_until_another_prefix_opens_or_something_is_only_estimated():
+    counted = [PrefixOpened("s", "t", "p", "m"), RequestSent(1, "h"), replied(Usage(100, 5), 0.1)]
+    assert remembered(*counted).is_anchored and remembered(*counted).context_tokens == 105
+    assert not remembered(*counted, SPARE).is_anchored
+    assert not remembered(*counted, replied(Usage(100, 5, source="estimated"), 0.1)).is_anchored
+    assert not remembered(*counted, replied(None, None)).is_anchored
+
+
+def test_the_last_stop_reason_is_remembered():
+    assert remembered().last_stop is None and remembered(replied(None, None)).last_stop == "end_turn"

@@ -15,6 +15,7 @@ from bradawl.core.events import (
     HeadMoved,
     NoteDelivered,
     NoteQueued,
+    PrefixOpened,
     PromptSubmitted,
     ReplyWithdrawn,
     RequestSent,
@@ -343,3 +344,34 @@ def test_a_note_delivered_while_calls_are_open_goes_with_their_answers() -> None
     ]
     last = applied(events).messages[-1]
     assert isinstance(last, ToolResults) and last.notes == (note,) and len(last.results) == 2
+
+
+# ------------------------------------------------------------------ what was sent
+
+
+def noted(text: str) -> list[Event]:
+    return [NoteQueued(Note("n1", text)), NoteDelivered("n1")]
+
+
+def test_a_note_never_changes_a_message_that_was_sent():
+    sent = [PROMPT, RequestSent(1, "h1")]
+    transcript = applied([*sent, *noted("Go on.")])
+    assert transcript.messages == [User(PROMPT.parts), User((), (Note("n1", "Go on."),))]
+    empty = AssistantReplied(1, Assistant((), ORIGIN), "end_turn")
+    assert applied([*sent, empty, *noted("Go on.")]).messages == transcript.messages
+    assert applied([PROMPT, *noted("Go on.")]).messages == [User(PROMPT.parts, (Note("n1", "Go on."),))]
+
+
+def test_the_hashes_of_what_was_sent_are_kept_by_place_until_a_prefix_opens():
+    first = [PROMPT, RequestSent(1, "hash1", marks=("h0", "hash"))]
+    second = [reply(Text("a")), PROMPT, RequestSent(2, "hash3", marks=("h2", "h3")), RequestSent(2, "hash3")]
+    assert applied(first).sent == {0: "h0", 1: "hash1"}
+    assert applied([*first, *second]).sent == {0: "h0", 1: "hash1", 2: "h2", 3: "hash3"}
+    opened = PrefixOpened("s", "t", "p", "m", "model")
+    assert applied([*first, opened]).sent == {}
+    assert applied([*first, opened, *second]).sent == {2: "h2", 3: "hash3"}
+
+
+def test_where_the_last_reply_stands_is_known_also_of_an_empty_one():
+    assert applied([PROMPT, reply(Text("a")), PROMPT]).replied_at == 2
+    assert applied([PROMPT, reply(), PROMPT]).replied_at == 1

@@ -53,9 +53,15 @@ def test_a_call_is_named_by_what_it_is_about(name, raw, line):
     [
         (Usage(), None, "1 step"),
         (Usage(), 0.0, "1 step"),
-        (Usage(1200, 30), None, "1 step, 1,200 tokens in, 30 out"),
+        (Usage(1200, 30), None, "1 step, 1,200 tokens in, 30 out, cost unknown"),
         (Usage(200, 30, cache_read=1000), 0.01, "1 step, 1,200 tokens in (1,000 cached), 30 out, $0.0100"),
-        (Usage(5, 1, source="estimated"), None, "1 step, about 5 tokens in, 1 out"),
+        (Usage(5, 1, source="estimated"), None, "1 step, ~5 tokens in, ~1 out, cost unknown"),
+        (
+            Usage(7100, 2104, cache_read=41_000, source="estimated"),
+            0.123,
+            "1 step, ~48.1k tokens in (41.0k cached), ~2,104 out, ~$0.12",
+        ),
+        (Usage(999_949, 999_950), 1234.5, "1 step, 999.9k tokens in, 1.0M out, $1,234.50"),
     ],
 )
 def test_a_cost_nobody_knows_is_never_zero(usage, cost, text):

@@ -11,7 +11,7 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import HttpError, ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.client import HttpModel
+from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.failures import ConnectionRefused
 from bradawl.providers.openai_chat import OpenAIChat
@@ -101,7 +101,7 @@ class FakeIds:
 def model_of(http, base_url="https://api.demo.example/v1", key=KEY, clock=None):
     endpoint = Endpoint("demo", base_url, "m", key)
     info = ModelInfo(Origin("openai_chat", "demo", "m"))
-    return HttpModel(OpenAIChat(base_url), endpoint, http, clock or FakeClock(), FakeIds(), info)
+    return HttpModel(Line(OpenAIChat(base_url), endpoint), http, clock or FakeClock(), FakeIds(), info)
 
 
 def run(http, budget=None, **fields):

@@ -3,9 +3,11 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bradawl.providers.advice import key_variable
-from bradawl.providers.failures import failure_of_response, scrub
+from bradawl.providers.failures import failure_of_event, failure_of_response, read_error, refusal_text, scrub
 
 NOW = 1_790_000_000.0
 
@@ -73,7 +75,36 @@ OVERFLOWS = [
     "prompt token count of 5 exceeds the limit of 4",
     "Input is too long for requested model.",
     "`inputs` tokens + `max_new_tokens` must be <= 4",
+    "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+    "The decoder prompt (length 9000) is longer than the maximum model length of 8192.",
+    "Requested token count exceeds the model's maximum context length of 8192 tokens.",
+    "The number of tokens to keep from the initial prompt is greater than the context length.",
+    "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it",
+    "Too many input tokens. Max input tokens: 128000, request input token count: 130000",
+    "Prompt exceeds max length",
+    "Input is too long.",
+    "openrouter error: This endpoint's maximum context length is 4 tokens. However, you requested about 5 tokens",
 ]
+
+
+@pytest.mark.parametrize("message", OVERFLOWS)
+def test_a_full_context_is_known_inside_a_stream_too(message):
+    for event in ({"error": {"message": message}}, {"type": "error", "message": message}, message):
+        assert (failure_of_event(event).kind, failure_of_event(event).retryable) == ("context_overflow", False)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens is too large: 99999. This model supports at most 16384 completion tokens.",
+        "max_tokens: 300000 > 128000, which is the maximum allowed number of output tokens",
+        "image exceeds the limit of 20 MB",
+        "Invalid 'user': string too long. Expected a string with maximum length 64 of the context window",
+        "Too many tools: 200 > 128",
+    ],
+)
+def test_other_things_that_are_too_large_are_no_full_context(message):
+    assert failure(400, {"error": {"message": message}}).kind == "invalid_request"
 
 
 @pytest.mark.parametrize("message", OVERFLOWS)
@@ -158,6 +189,47 @@ def test_a_full_context_is_known_in_every_wording(message):
         (529, "x", "overloaded", True),
         (599, "x", "server", True),
         (302, "", "invalid_request", False),
+        (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "x"}}, "invalid_request", False),
+        (
+            400,
+            {
+                "type": "error",
+                "error": {
+                    "type": "invalid_request_error",
+                    "message": "You have reached your specified API usage limits.",
+                },
+            },
+            "quota",
+            False,
+        ),
+        (402, {"type": "error", "error": {"type": "billing_error", "message": "x"}}, "quota", False),
+        (409, {"type": "error", "error": {"type": "conflict_error", "message": "x"}}, "invalid_request", True),
+        (
+            413,
+            {"type": "error", "error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}},
+            "invalid_request",
+            False,
+        ),
+        (
+            429,
+            {
+                "type": "error",
+                "error": {
+                    "type": "rate_limit_error",
+                    "message": "x",
+                    "details": {"error_code": "ramp_limit_exceeded"},
+                },
+            },
+            "rate_limit",
+            True,
+        ),
+        (504, {"type": "error", "error": {"type": "timeout_error", "message": "x"}}, "timeout", True),
+        (529, {"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, "overloaded", True),
+        (400, {"__type": "ThrottlingException", "message": "Too many tokens, please wait."}, "rate_limit", True),
+        (424, {"message": "The model could not be run."}, "server", True),
+        (429, {"error": {"message": "x", "code": "1308"}}, "quota", False),
+        (400, {"code": "Arrearage", "message": "x"}, "quota", False),
+        (429, {"error": {"type": "usage_limit_reached", "message": "x"}}, "quota", False),
     ],
 )
 def test_each_kind_of_failure_is_told_apart(status, body, kind, retryable):
@@ -220,3 +292,90 @@ def test_keys_are_cut_out_of_texts():
 def test_the_variable_of_a_key_follows_from_the_provider():
     assert key_variable("openai") == "OPENAI_API_KEY"
     assert key_variable("my-proxy.1") == "MY_PROXY_1_API_KEY"
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "retryable"),
+    [
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded", True),
+        ({"type": "error", "error": {"type": "api_error", "message": "x"}}, "server", True),
+        ({"type": "error", "error": {"type": "rate_limit_error", "message": "x"}}, "rate_limit", True),
+        ({"type": "error", "error": {"type": "authentication_error", "message": "x"}}, "auth", False),
+        ({"type": "error", "error": {"type": "not_found_error", "message": "x"}}, "invalid_request", False),
+        ({"type": "error", "error": {"type": "timeout_error", "message": "x"}}, "timeout", True),
+        ({"code": "server_error", "message": "x"}, "server", True),
+        ({"code": "rate_limit_exceeded", "message": "x"}, "rate_limit", True),
+        ({"code": "invalid_prompt", "message": "x"}, "invalid_request", False),
+        ({"code": "data_residency_mismatch", "message": "x"}, "invalid_request", False),
+        ({"code": "bio_policy", "message": "x"}, "content_filter", False),
+        ({"code": "image_content_policy_violation", "message": "x"}, "content_filter", False),
+        ({"code": "image_too_large", "message": "x"}, "invalid_request", False),
+        ({"code": "insufficient_quota", "message": "x"}, "quota", False),
+        (
+            {"type": "response.failed", "response": {"error": {"code": "context_length_exceeded", "message": "x"}}},
+            "context_overflow",
+            False,
+        ),
+        ({"error": {"message": "Rate limit exceeded"}}, "rate_limit", True),
+        ({"error": {"code": 429, "message": "x"}}, "rate_limit", True),
+        ({"error": "string error"}, "server", True),
+    ],
+)
+def test_errors_inside_a_stream_are_told_apart_by_code_and_type(event, kind, retryable):
+    seen = failure_of_event(event)
+    assert (seen.kind, seen.retryable) == (kind, retryable)
+
+
+def test_the_most_exact_code_is_kept():
+    seen = failure(429, {"error": {"type": "rate_limit_error", "message": "m", "details": {"error_code": "ramp"}}})
+    assert seen.code == "ramp"
+
+
+def test_what_a_model_wrote_instead_of_a_call_is_told():
+    seen = failure(400, {"error": {"message": "m", "code": "tool_use_failed", "failed_generation": "<function=x"}})
+    assert seen.message == "m The model wrote: <function=x"
+
+
+def test_a_refusal_names_its_parameter_wherever_it_stands():
+    assert "stream_options" in refusal_text(b'{"error":{"message":"Not supported","param":"stream_options"}}')
+    assert refusal_text(b"no json: stream_options") == "no json: stream_options"
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["error", "message", "detail", "code", "type", "metadata", "raw", "details", "response", "errors"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.integers(0, 999), st.binary(max_size=80) | _JSON.map(lambda value: json.dumps(value).encode()))
+def test_any_answer_at_all_gives_a_failure(status, body):
+    seen = failure_of_response(status, {}, body, NOW)
+    assert seen.message
+    refusal_text(body)
+
+
+@given(_JSON)
+def test_any_event_at_all_gives_a_failure(value):
+    assert failure_of_event(value).message
+    read_error(value)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["retry-after", "retry-after-ms", "x-should-retry", "x-ratelimit-remaining-tokens", "date"]),
+        st.text(max_size=30),
+    )
+)
+def test_any_headers_at_all_give_a_wish_that_makes_sense(headers):
+    wish = failure_of_response(429, headers, b"", NOW).retry_after_s
+    assert wish is None or 0 <= wish < float("inf")

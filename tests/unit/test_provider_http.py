@@ -1,233 +1,222 @@
-"""The HTTP adapter against a raw server on this machine."""
+"""What only one HTTP adapter does, what both must agree on byte for byte, and asking local servers for their window."""
 
 import asyncio
 import gzip
 import json
+import ssl
 import time
+import zlib
+from pathlib import Path
 
 import httpx2
 import pytest
+import trustme
 
 from bradawl.core.ports import HttpError, HttpRequest
 from bradawl.providers.failures import ConnectionRefused
+from bradawl.providers.http_h11 import DirectHttp
 from bradawl.providers.http_httpx2 import Httpx2Http, _translated
+from bradawl.providers.http_rules import target_of
 from bradawl.providers.local import running_context
+from bradawl.testing.http_conformance import BROKEN, RESPONSES, HttpSetup, fetch, post, respond
+from bradawl.testing.raw_server import RawServer
+
+ADAPTERS = pytest.mark.parametrize("make", [DirectHttp, Httpx2Http], ids=["direct", "httpx2"])
+SAMPLES = sorted((Path(__file__).parents[1] / "wire" / "samples").glob("*.sse"))
 
 
-class RawServer:
-    """Hands each request to `answer(writer, head, body)` and counts connections."""
-
-    def __init__(self, answer):
-        self._answer = answer
-        self.connections = 0
-        self.seen = []
-        self.hung_up = asyncio.Event()
-
-    async def __aenter__(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        return self
-
-    async def __aexit__(self, *_):
-        self._server.close()
-
-    async def _serve(self, reader, writer):
-        self.connections += 1
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-                length = [line for line in head.split("\r\n") if line.startswith("content-length:")]
-                body = await reader.readexactly(int(length[0].split(":")[1])) if length else b""
-                self.seen.append((head, body))
-                if await self._answer(writer, head, body) == "close":
-                    break
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            self.hung_up.set()
-            writer.close()
-
-
-def fixed(body, status="200 OK", **headers):
-    async def answer(writer, _head, _body):
-        lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-        head = "\r\n".join([f"HTTP/1.1 {status}", f"content-length: {len(body)}", *lines])
-        writer.write(head.encode() + b"\r\n\r\n" + body)
-
-    return answer
-
-
-async def chunked(writer, *pieces, end=True):
-    writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: text/event-stream\r\n\r\n")
-    for piece in pieces:
-        writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-        await writer.drain()
-    if end:
-        writer.write(b"0\r\n\r\n")
-
-
-def post(url, body=(b"{", b"}"), **fields):
-    return HttpRequest("POST", url, (("content-type", "application/json"),), body, **fields)
-
-
-async def fetch(http, request):
-    async with http.stream(request) as response:
-        return response.status, dict(response.headers), b"".join([chunk async for chunk in response.chunks()])
-
-
-def drive(answer, use):
+def drive(answer, use, make=DirectHttp, tls=None):
     """Run `use(http, server)` against a server, and close everything."""
 
     async def go():
-        async with RawServer(answer) as server:
-            http = Httpx2Http()
+        async with RawServer(answer, tls) as server:
+            http = make()
             try:
                 return await use(http, server)
             finally:
-                await http.aclose()
                 await http.aclose()
 
     return asyncio.run(go())
 
 
-def test_a_request_carries_its_body_whole_with_its_length():
-    async def use(http, server):
-        status, headers, body = await fetch(http, post(server.url + "/v1/x", (b"ab", b"", b"cd")))
-        return status, headers["x-thing"], body, server.seen[0]
-
-    status, thing, body, (head, sent) = drive(fixed(b"hello", X_Thing="Yes"), use)
-    assert (status, thing, body, sent) == (200, "Yes", b"hello", b"abcd")
-    assert "content-length: 4" in head
-    assert "transfer-encoding" not in head
+async def ok(exchange):
+    await exchange.body()
+    await exchange.answer(b"ok")
 
 
-def test_one_connection_serves_request_after_request():
-    async def answer(writer, _head, _body):
-        await chunked(writer, b"data: 1\n\n")
-
-    async def use(http, server):
-        for _ in range(20):
-            assert (await fetch(http, post(server.url)))[2] == b"data: 1\n\n"
-        return server.connections
-
-    assert drive(answer, use) == 1
+async def failing(http, request):
+    with pytest.raises(HttpError) as caught:
+        await fetch(http, request)
+    return caught.value
 
 
-def test_pieces_arrive_as_they_are_sent():
-    go_on = asyncio.Event()
-
-    async def answer(writer, _head, _body):
-        await chunked(writer, b"first", end=False)
-        await go_on.wait()
-        writer.write(b"6\r\nsecond\r\n0\r\n\r\n")
-
-    async def use(http, server):
-        async with http.stream(post(server.url)) as response:
-            chunks = response.chunks()
-            seen = [await anext(chunks)]
-            go_on.set()
-            return seen + [chunk async for chunk in chunks]
-
-    assert drive(answer, use) == [b"first", b"second"]
+# ------------------------------------------------------------------ both alike
 
 
-def test_compressed_bodies_are_unpacked():
-    packed = gzip.compress(b"data: packed\n\n")
+@pytest.mark.parametrize("name", RESPONSES)
+def test_both_adapters_read_the_same_out_of_every_framing(name):
+    raw, _ = RESPONSES[name]
+
+    async def go(make):
+        return await respond(HttpSetup(make), raw, 11 if len(raw) < 2000 else 5000)
+
+    assert asyncio.run(go(DirectHttp)) == asyncio.run(go(Httpx2Http))
+
+
+@pytest.mark.parametrize("packing", ["plain", "gzip", "deflate", "raw deflate"])
+def test_both_adapters_hand_on_the_bytes_of_recorded_streams(packing):
+    pack = {
+        "plain": bytes,
+        "gzip": gzip.compress,
+        "deflate": zlib.compress,
+        "raw deflate": lambda data: zlib.compress(data)[2:-4],
+    }
+    coding = "" if packing == "plain" else f"content-encoding: {packing.removeprefix('raw ')}"
+    recorded = {path.name: path.read_bytes() for path in SAMPLES}
+
+    async def answer(exchange):
+        await exchange.body()
+        data = pack[packing](recorded[exchange.path[1:]])
+        await exchange.answer(data, "200 OK", "content-type: text/event-stream", *([coding] if coding else []))
 
     async def use(http, server):
-        return (await fetch(http, post(server.url)))[2]
+        return {name: await fetch(http, post(f"{server.url}/{name}", b"{}")) for name in recorded}
 
-    assert drive(fixed(packed, Content_Encoding="gzip"), use) == b"data: packed\n\n"
-
-
-@pytest.mark.parametrize("status", ["404 Not Found", "307 Temporary Redirect", "204 No Content", "529 Overloaded"])
-def test_every_status_comes_back_as_it_is(status):
-    async def use(http, server):
-        return (await fetch(http, post(server.url)))[0], len(server.seen)
-
-    assert drive(fixed(b"", status, Location="/elsewhere"), use) == (int(status[:3]), 1)
+    direct, other = drive(answer, use, DirectHttp), drive(answer, use, Httpx2Http)
+    assert direct == other
+    assert {name: body for name, (_, _, body) in direct.items()} == recorded
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        b"",
-        b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",
-        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n",
-        b"what is this?\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\nnope",
-    ],
-)
-def test_an_exchange_that_breaks_is_an_error_of_ours(broken):
-    async def answer(writer, _head, _body):
-        writer.write(broken)
-        return "close"
-
-    async def use(http, server):
+@pytest.mark.parametrize("name", BROKEN)
+def test_both_adapters_fail_in_the_same_kind_of_way(name):
+    async def go(make):
         with pytest.raises(HttpError) as caught:
-            await fetch(http, post(server.url))
-        return caught.value
+            await respond(HttpSetup(make), BROKEN[name], 4000)
+        return caught.value.kind, type(caught.value)
 
-    error = drive(answer, use)
+    assert asyncio.run(go(DirectHttp)) == asyncio.run(go(Httpx2Http))
+
+
+@ADAPTERS
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_nobody_listening_is_told_apart_whatever_the_host_is_called(make, host):
+    async def go():
+        async with RawServer(ok) as server:
+            pass
+        http = make()
+        with pytest.raises(ConnectionRefused, match=f"^{host} refused the connection.$"):
+            await fetch(http, post(f"http://{host}:{server.port}/"))
+        await http.aclose()
+
+    asyncio.run(go())
+
+
+@ADAPTERS
+def test_a_name_nobody_knows_is_told_in_a_sentence(make):
+    async def go():
+        http = make()
+        error = await failing(http, post("http://nobody.example/v1"))
+        await http.aclose()
+        return error
+
+    error = asyncio.run(go())
     assert error.kind == "connection"
     assert not isinstance(error, ConnectionRefused)
+    assert str(error).startswith("nobody.example can't be reached: ")
+    assert "Errno" not in str(error)
+
+
+# ------------------------------------------------------------------ TLS
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return trustme.CA()
+
+
+def presented(authority, name):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+def trusted(authority):
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+@pytest.fixture
+def ca_file(authority, tmp_path):
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    return str(tmp_path / "ca.pem")
+
+
+@pytest.fixture(params=["direct", "httpx2"])
+def make_trusting(request, authority, ca_file):
+    makers = {"direct": lambda: DirectHttp(lambda: trusted(authority)), "httpx2": lambda: Httpx2Http(ca_file=ca_file)}
+    return makers[request.param]
+
+
+def test_a_certificate_for_another_host_is_refused(make_trusting, authority):
+    async def use(http, server):
+        return await failing(http, post(server.url, b"{}")), len(server.seen)
+
+    error, seen = drive(ok, use, make_trusting, presented(authority, "elsewhere.example"))
+    assert (error.kind, seen) == ("connection", 0)
     assert "127.0.0.1" in str(error)
+    assert "certificate" in str(error)
+    assert "_ssl.c" not in str(error)
 
 
-def test_silence_is_a_timeout_and_any_byte_is_life():
-    async def answer(writer, head, _body):
-        if "/silent" in head:
-            await asyncio.sleep(5)
-            return "close"
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n")
-        for _ in range(5):
-            writer.write(b":")
-            await asyncio.sleep(0.1)
-        return None
+@ADAPTERS
+def test_a_certificate_nobody_vouches_for_is_refused_by_the_systems_trust(make, authority):
+    async def use(http, server):
+        return await failing(http, post(server.url, b"{}")), len(server.seen)
+
+    error, seen = drive(ok, use, make, presented(authority, "127.0.0.1"))
+    assert (error.kind, seen) == ("connection", 0)
+    assert "certificate" in str(error)
+
+
+def test_a_plain_server_where_tls_is_wanted_is_an_error(make_trusting):
+    async def complain(reader, writer):
+        await reader.read(10)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async def go():
+        async with await asyncio.start_server(complain, "127.0.0.1", 0) as server:
+            http = make_trusting()
+            error = await failing(http, post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", b"{}"))
+            await http.aclose()
+        return error
+
+    error = asyncio.run(go())
+    assert error.kind == "connection"
+    assert str(error).startswith("127.0.0.1 can't be reached: ")
+    assert "SSL" not in str(error).replace("SSLError", "")
+
+
+def test_the_tls_context_is_made_once_and_only_when_it_is_needed(authority):
+    made = []
+
+    def make_context():
+        made.append(1)
+        return trusted(authority)
 
     async def use(http, server):
-        assert (await fetch(http, post(server.url + "/slow", idle_timeout_s=0.3)))[2] == b":::::"
-        with pytest.raises(HttpError) as caught:
-            await fetch(http, post(server.url + "/silent", idle_timeout_s=0.2))
-        return caught.value.kind
+        return [(await fetch(http, post(server.url, b"{}")))[2] for _ in range(2)]
 
-    assert drive(answer, use) == "timeout"
+    assert drive(ok, use, lambda: DirectHttp(make_context)) == [b"ok", b"ok"]
+    assert made == []
 
+    async def close_each_time(exchange):
+        await ok(exchange)
+        exchange.hang_up()
 
-def test_nobody_listening_is_told_apart():
-    async def go():
-        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        server.close()
-        await server.wait_closed()
-        http = Httpx2Http()
-        with pytest.raises(ConnectionRefused):
-            await fetch(http, post(f"http://127.0.0.1:{port}/"))
-        await http.aclose()
-
-    asyncio.run(go())
-
-
-@pytest.mark.parametrize("url", ["nonsense", "http://[", "ftp://127.0.0.1/", "http://127.0.0.1:99999/"])
-def test_a_url_that_is_none_is_an_error_of_ours(url):
-    async def go():
-        http = Httpx2Http()
-        with pytest.raises(HttpError):
-            await fetch(http, post(url))
-        await http.aclose()
-
-    asyncio.run(go())
-
-
-def test_a_header_that_cannot_be_sent_is_not_shown():
-    async def use(http, server):
-        request = HttpRequest("POST", server.url, (("authorization", "Bearer hush\nhush"),), (b"{}",))
-        with pytest.raises(HttpError) as caught:
-            await fetch(http, request)
-        return str(caught.value)
-
-    assert "hush" not in drive(fixed(b""), use)
+    assert drive(close_each_time, use, lambda: DirectHttp(make_context), presented(authority, "127.0.0.1"))
+    assert made == [1]
 
 
 def test_a_missing_ca_file_is_named():
@@ -240,75 +229,193 @@ def test_a_missing_ca_file_is_named():
     asyncio.run(go())
 
 
-def test_cancelling_closes_the_connection_at_once():
-    async def use(http, server):
-        started = asyncio.Event()
-
-        async def read():
-            async with http.stream(post(server.url)) as response:
-                async for _ in response.chunks():
-                    started.set()
-
-        task = asyncio.ensure_future(read())
-        await started.wait()
-        before = time.monotonic()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return time.monotonic() - before
-
-    assert drive(_until_hang_up, use) < 0.2
+# ------------------------------------------------------------------ kept connections of the direct adapter
 
 
-async def _until_hang_up(writer, _head, _body):
-    """Streams until nobody listens any more."""
-    await chunked(writer, b"data: 1\n\n", end=False)
-    while not writer.is_closing():
-        writer.write(b"1\r\n:\r\n")
-        await writer.drain()
-        await asyncio.sleep(0.01)
-    return "close"
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_kept_connection_that_died_unseen_is_replaced_and_the_request_sent_once_more(method):
+    async def answer(exchange):
+        await exchange.body()
+        if len(server_of[0].seen) == 2:
+            return exchange.reset()  # the server's patience ended just when the request was on its way
+        return await exchange.answer(b"ok")
 
-
-def test_leaving_early_ends_the_exchange_and_the_next_one_works():
-    async def answer(writer, head, body):
-        return await (_until_hang_up(writer, head, body) if "/endless" in head else fixed(b"ok")(writer, head, body))
+    server_of = []
 
     async def use(http, server):
-        async with http.stream(post(server.url + "/endless")) as response:
-            await anext(response.chunks())
-        await asyncio.wait_for(server.hung_up.wait(), 2)
-        return (await fetch(http, post(server.url)))[2]
+        server_of.append(server)
+        bodies = [(await fetch(http, HttpRequest(method, server.url, ())))[2] for _ in range(2)]
+        return bodies, server.connections, len(server.seen)
 
+    assert drive(answer, use) == ([b"ok", b"ok"], 2, 3)
+
+
+def test_a_fresh_connection_that_breaks_is_not_tried_again():
+    async def answer(exchange):
+        await exchange.body()
+        exchange.reset()
+
+    async def use(http, server):
+        await failing(http, post(server.url, b"{}"))
+        return len(server.seen)
+
+    assert drive(answer, use) == 1
+
+
+@pytest.mark.parametrize("sent", [b"H", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"])
+def test_a_request_that_was_answered_with_a_single_byte_is_never_sent_again(sent):
+    async def answer(exchange):
+        await exchange.body()
+        if exchange.path == "/first":
+            return await exchange.answer(b"ok")
+        await exchange.send(sent)
+        return exchange.reset()
+
+    async def use(http, server):
+        await fetch(http, post(f"{server.url}/first"))
+        await failing(http, post(f"{server.url}/second", b"{}"))
+        return server.connections, len(server.seen)
+
+    assert drive(answer, use) == (1, 2)
+
+
+def test_a_server_that_stays_silent_on_a_kept_connection_is_not_asked_twice():
+    async def answer(exchange):
+        await exchange.body()
+        await (exchange.answer(b"ok") if exchange.path == "/first" else exchange.until_gone())
+
+    async def use(http, server):
+        await fetch(http, post(f"{server.url}/first"))
+        error = await failing(http, post(f"{server.url}/second", b"{}", idle_timeout_s=0.05))
+        return error.kind, len(server.seen)
+
+    assert drive(answer, use) == ("timeout", 2)
+
+
+def test_an_idle_connection_is_closed_after_its_time():
+    async def use(http, server):
+        await fetch(http, post(server.url))
+        await server.idle()
+        return (await fetch(http, post(server.url)))[2], server.connections
+
+    assert drive(ok, use, lambda: DirectHttp(keep_alive_s=0.05)) == (b"ok", 2)
+
+
+def test_what_a_server_sends_unasked_is_never_taken_for_an_answer():
+    async def answer(exchange):
+        await exchange.body()
+        await exchange.answer(b"mine")
+        await exchange.send(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil")
+
+    async def use(http, server):
+        return [(await fetch(http, post(server.url)))[2] for _ in range(3)], server.connections
+
+    bodies, connections = drive(answer, use)
+    assert bodies == [b"mine"] * 3
+    assert connections == 3
+
+
+def test_origins_never_share_a_connection():
+    async def go():
+        async with RawServer(ok) as one, RawServer(ok) as other:
+            http = DirectHttp()
+            for url in (one.url, other.url, f"http://localhost:{one.port}", one.url):
+                await fetch(http, post(url))
+            await http.aclose()
+            return one.connections, other.connections
+
+    assert asyncio.run(go()) == (2, 1)
+
+
+def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces():
+    async def answer(exchange):
+        await exchange.answer(gzip.compress(bytes(20_000_000)), "200 OK", "content-encoding: gzip")
+
+    async def use(http, server):
+        async with http.stream(post(server.url)) as response:
+            sizes = [len(chunk) async for chunk in response.chunks()]
+        return sum(sizes), max(sizes)
+
+    total, largest = drive(answer, use)
+    assert total == 20_000_000
+    assert largest <= 64 * 1024
+
+
+def test_a_reader_that_pauses_does_not_make_the_adapter_hoard():
+    written = []
+
+    async def answer(exchange):
+        await exchange.send(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
+        for _ in range(400):
+            await exchange.send(bytes(100_000))
+            written.append(100_000)
+        exchange.hang_up()
+
+    async def use(http, server):
+        async with http.stream(post(server.url)) as response:
+            chunks = response.chunks()
+            first = len(await anext(chunks))
+            waited = -1
+            while waited != len(written):  # until the server can write no more
+                waited = len(written)
+                await asyncio.sleep(0.05)
+            held = sum(written)
+            return held, first + sum([len(chunk) async for chunk in chunks])
+
+    held, total = drive(answer, use)
+    assert total == 40_000_000
+    assert held < 20_000_000  # what the system's own buffers take, and a little more
+
+
+def test_a_slow_upload_is_not_silence():
+    silence_s = 0.4
+
+    async def answer(exchange):
+        await exchange.slowly(chunk_bytes=100_000, pause_s=0.01)
+        await exchange.answer(b"ok")
+
+    async def use(http, server):
+        server.narrow(16_384)
+        return (await fetch(http, post(server.url, bytes(8_000_000), idle_timeout_s=silence_s)))[2]
+
+    before = time.monotonic()
     assert drive(answer, use) == b"ok"
+    assert time.monotonic() - before > silence_s
 
 
-def test_streams_of_one_adapter_do_not_mix():
-    async def answer(writer, _head, body):
-        await chunked(writer, *[body] * 20)
+# ------------------------------------------------------------------ URLs
 
-    async def use(http, server):
-        names = [f"stream{number}".encode() for number in range(20)]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(fetch(http, post(server.url, (name,)))) for name in names]
-        return [task.result()[2] == name * 20 for task, name in zip(tasks, names, strict=True)]
 
-    assert all(drive(answer, use))
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("http://Host.Example", (False, "host.example", 80, "/", "host.example")),
+        ("HTTPS://host:443/v1#part", (True, "host", 443, "/v1", "host")),
+        ("https://host:80?q=1", (True, "host", 80, "/?q=1", "host:80")),
+        ("http://[::1]:8080/x y", (False, "::1", 8080, "/x%20y", "[::1]:8080")),
+        (
+            "http://bücher.example/ü?ü%20",
+            (False, "xn--bcher-kva.example", 80, "/%C3%BC?%C3%BC%20", "xn--bcher-kva.example"),
+        ),
+    ],
+)
+def test_a_url_is_taken_apart(url, parts):
+    target = target_of(url)
+    assert (target.is_tls, target.host, target.port, target.path, target.authority) == parts
 
 
 # ------------------------------------------------------------------ local servers
 
 
 def local_server(answers):
-    async def answer(writer, head, _body):
-        path = head.split()[1].partition("?")[0]
-        found = answers.get(path)
+    async def answer(exchange):
+        found = answers.get(exchange.path.partition("?")[0])
         if found == "hang":
-            await asyncio.sleep(3)
-            return "close"
-        if found is None:
-            return await fixed(b"", "404 Not Found")(writer, head, b"")
-        return await fixed(found if isinstance(found, bytes) else json.dumps(found).encode())(writer, head, b"")
+            await exchange.until_gone()
+        elif found is None:
+            await exchange.answer(b"", "404 Not Found")
+        else:
+            await exchange.answer(found if isinstance(found, bytes) else json.dumps(found).encode())
 
     return answer
 

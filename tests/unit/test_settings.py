@@ -241,7 +241,7 @@ def test_without_a_key_the_error_shows_how_to_begin(home, project, options):
 
 def test_without_a_model_the_provider_with_a_key_answers_with_its_default(home, project):
     settings = load(home, project, DEEPSEEK_API_KEY="k")
-    assert (settings.model.provider, settings.model.name) == ("deepseek", "deepseek-chat")
+    assert (settings.model.provider, settings.model.name) == ("deepseek", "deepseek-flash")
 
 
 def test_without_a_model_a_base_url_means_openais_default(home, project):

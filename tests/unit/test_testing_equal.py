@@ -15,7 +15,7 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Note, Origin, Text, Thinking, ToolCall, ToolResult, ToolResults, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.client import HttpModel
+from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.http_httpx2 import Httpx2Http
 from bradawl.providers.openai_chat import OpenAIChat
@@ -27,7 +27,7 @@ ORIGIN = Origin("openai_chat", "demo", "m")
 
 def http_model(base_url):
     endpoint = Endpoint("demo", base_url, "m")
-    return HttpModel(OpenAIChat(base_url), endpoint, Httpx2Http(), SystemClock(), SystemIds(), ModelInfo(ORIGIN))
+    return HttpModel(Line(OpenAIChat(base_url), endpoint), Httpx2Http(), SystemClock(), SystemIds(), ModelInfo(ORIGIN))
 
 
 async def replies(model, turns):

@@ -1,7 +1,7 @@
 import asyncio
-import dataclasses
 import os
 
+import msgspec
 import pytest
 from tool_calls import workspace
 
@@ -114,7 +114,7 @@ class Ended:
 )
 def test_a_timeout_is_at_most_ten_minutes(place, timeout, code, taken, said):
     processes = Ended(CommandResult(code, b"", b""))
-    context = dataclasses.replace(place.context(), processes=processes)
+    context = msgspec.structs.replace(place.context(), processes=processes)
     output = asyncio.run(BASH.run(BASH.params("true", timeout), context))
     assert output.parts[0].text == f"(no output)\n{said}"
     assert [command.timeout_s for command in processes.ran] == [taken]
@@ -132,13 +132,13 @@ def test_a_timeout_is_at_most_ten_minutes(place, timeout, code, taken, said):
     ],
 )
 def test_binary_output_is_only_named(place, data, shown):
-    context = dataclasses.replace(place.context(), processes=Ended(CommandResult(0, data, b"an error")))
+    context = msgspec.structs.replace(place.context(), processes=Ended(CommandResult(0, data, b"an error")))
     output = asyncio.run(BASH.run(BASH.params("cat it"), context))
     assert output.parts[0].text == f"{shown}\n[stderr]\nan error\n[exit code 0]"
 
 
 def test_a_flood_that_shows_little_is_shown_whole(place):
-    context = dataclasses.replace(place.context(), processes=Ended(CommandResult(0, b"1%\r2%\r3%", b"", 70_000)))
+    context = msgspec.structs.replace(place.context(), processes=Ended(CommandResult(0, b"1%\r2%\r3%", b"", 70_000)))
     output = asyncio.run(BASH.run(BASH.params("load"), context))
     assert output.parts[0].text == "3%\n[70,000 bytes in the middle of the output were not kept]\n[exit code 0]"
     assert output.full is not None

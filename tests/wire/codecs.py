@@ -5,8 +5,11 @@ from typing import NamedTuple
 
 from bradawl.core.messages import Origin
 from bradawl.providers.codec import Codec
+from wire import anthropic_checker, responses_checker
+from wire.anthropic_streams import messages
 from wire.replay import chat
 from wire.request_checker import check_request
+from wire.responses_checker import responses
 
 
 class Format(NamedTuple):
@@ -27,6 +30,10 @@ class Format(NamedTuple):
         return Origin(self.api, "demo", "demo-model")
 
 
-FORMATS = (Format("openai_chat", "openai_chat", chat, check_request),)
+FORMATS = (
+    Format("openai_chat", "openai_chat", chat, check_request),
+    Format("openai_responses", "openai_responses", responses, responses_checker.check_request),
+    Format("anthropic_messages", "anthropic", messages, anthropic_checker.check_request),
+)
 BY_API = {one.api: one for one in FORMATS}
 BY_SAMPLE_API = {one.sample_api: one for one in FORMATS}

@@ -1,35 +1,14 @@
 """What the Chat Completions decoder makes of servers' oddities, one rule a test."""
 
 import json
-import time
 
-import msgspec
 import pytest
 
-from bradawl.core.deltas import CallDelta, PartClosed, ReplyEnded, StreamFailed, TextDelta
-from bradawl.core.messages import ToolCall
+from bradawl.core.deltas import ReplyEnded
 from bradawl.providers.codec import ServerEvent
 from bradawl.providers.openai_chat import new_call_id
+from wire.chat_reading import calls_in, closed_in, feed, read
 from wire.replay import call, chat, chunk, decode, outcome, stream_of
-
-
-def read(*events, done=True):
-    return outcome(decode(chat(), [stream_of(*events, done=done)]))
-
-
-def calls_in(seen):
-    return [(part["id"], part["name"], part["raw_args"]) for part in seen["parts"] if part["type"] == "tool_call"]
-
-
-def feed(*events):
-    """Deltas of each event by itself, the stream still open."""
-    reply = chat().decoder()
-    return [list(reply.feed(ServerEvent("", json.dumps(event)))) for event in events]
-
-
-def closed_in(deltas):
-    return [d.part.id for d in deltas if isinstance(d, PartClosed) and isinstance(d.part, ToolCall)]
-
 
 # ------------------------------------------------------------------ assembling calls
 
@@ -395,87 +374,3 @@ def test_a_refusal_is_a_part_and_a_stop():
     seen = read(chunk(refusal="I can't "), chunk(refusal="do that."), chunk("stop"))
     assert seen["parts"] == [{"type": "refusal", "text": "I can't do that."}]
     assert seen["stop_reason"] == "refusal"
-
-
-# ------------------------------------------------------------------ errors in the stream
-
-
-def test_an_error_field_and_a_bare_body_are_errors():
-    error = {"error": {"message": "boom", "type": "server_error", "code": 500}}
-    for data in (b"error: " + json.dumps(error["error"]).encode(), json.dumps(error, indent=2).encode()):
-        seen = outcome(decode(chat(), [data]))
-        assert (seen["error"]["kind"], seen["error"]["status"], seen["error"]["message"]) == ("server", 500, "boom")
-
-
-def test_an_error_event_of_plain_text_is_an_error():
-    seen = outcome(decode(chat(), [b"event: error\ndata: the engine is overloaded\n\n"]))
-    assert (seen["error"]["kind"], seen["error"]["message"]) == ("overloaded", "the engine is overloaded")
-
-
-# ------------------------------------------------------------------ reasoning
-
-
-def test_reasoning_in_both_fields_is_read_once():
-    seen = read(chunk(reasoning="a", reasoning_content="a"), chunk("stop", content="b"))
-    assert seen["parts"][0] == {"type": "thinking", "text": "a", "provider_data": {"field": "reasoning_content"}}
-
-
-def test_reasoning_details_alone_give_the_text():
-    details = [{"type": "reasoning.summary", "summary": "Sum.", "index": 0}]
-    seen = read(chunk(reasoning_details=details), chunk("stop", content="b"))
-    assert seen["parts"][0] == {
-        "type": "thinking",
-        "text": "Sum.",
-        "provider_data": {"reasoning_details": details},
-    }
-
-
-def test_encrypted_reasoning_without_index_is_not_glued_together():
-    details = [{"type": "reasoning.encrypted", "data": "A"}, {"type": "reasoning.encrypted", "data": "B"}]
-    seen = read(chunk(reasoning_details=details), chunk("stop", content="b"))
-    assert seen["parts"][0]["provider_data"] == {"reasoning_details": details}
-
-
-# ------------------------------------------------------------------ time
-
-
-def test_arguments_in_very_many_single_characters_are_linear():
-    reply = chat().decoder()
-    text = json.dumps({"content": "x{y}[" * 20_000})
-    head = json.dumps(chunk(tool_calls=[call("", index=0, id="c1", name="write_file")]))
-    list(reply.feed(ServerEvent("", head)))
-    piece = {
-        character: ServerEvent("", json.dumps(chunk(tool_calls=[call(character, index=0)]))) for character in set(text)
-    }
-    started = time.process_time()
-    for character in text:
-        reply.feed(piece[character])
-    deltas = list(reply.feed(ServerEvent("", "[DONE]")))
-    assert time.process_time() - started < 5
-    assert msgspec.json.decode(deltas[0].part.raw_arguments) == json.loads(text)
-
-
-def test_text_and_calls_that_alternate_are_linear():
-    reply = chat().decoder()
-    started = time.process_time()
-    for _ in range(20_000):
-        reply.feed(
-            ServerEvent(
-                "", '{"choices":[{"delta":{"content":"a","tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}'
-            )
-        )
-    assert time.process_time() - started < 5
-
-
-def test_fragments_are_shown_as_they_come():
-    first, second = feed(
-        chunk(content="Hi"),
-        chunk(tool_calls=[call('{"a"', index=0, id="c1", name="ls")]),
-    )
-    assert first[-1] == TextDelta(0, "Hi")
-    assert second == [CallDelta(1, "c1", "ls", '{"a"')]
-
-
-def test_a_failure_is_the_last_delta():
-    *_, last = decode(chat(), [stream_of(chunk(content="x"), {"error": {"message": "m"}}, chunk(content="y"))])
-    assert isinstance(last, StreamFailed)

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
 
 import msgspec
 
+from bradawl.agent.answer import AnswerSchema, CheckFor
 from bradawl.agent.limits import Limits
 from bradawl.agent.session import Prompt, Session, TurnResult
 from bradawl.core.events import Envelope, Live, RequestParams
@@ -14,8 +14,7 @@ from bradawl.core.ports import Approver, Checkpoints, Clock, Files, Hook, Ids, M
 from bradawl.core.retry import RetryBudget
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """Configuration. `open` gives a living session; `stream` and `run_sync` are for one prompt."""
 
     model: Model
@@ -33,11 +32,13 @@ class Agent:
     project: str
     """Real path of the folder the session belongs to; its first working directory."""
     version: str = ""
-    limits: Limits = field(default_factory=Limits)
-    params: RequestParams = field(default_factory=RequestParams)
-    retry: RetryBudget = field(default_factory=RetryBudget)
+    limits: Limits = Limits()
+    params: RequestParams = RequestParams()
+    retry: RetryBudget = RetryBudget()
     hooks: tuple[Hook, ...] = ()
     checkpoints: Checkpoints | None = None
+    check_for: CheckFor | None = None
+    """Makes the check of an answer from a JSON Schema; needed only where answers must satisfy one."""
     on_close: Callable[[], None] | None = None
     """Gives back what the adapters hold."""
 
@@ -45,17 +46,24 @@ class Agent:
         """A new session, or an existing one to continue; an async context manager. Raises `SessionError`."""
         return Session(self, self.store.create() if session_id is None else self.store.open(session_id))
 
-    async def run(self, prompt: Prompt, session_id: str | None = None) -> TurnResult:
-        """Run one prompt to its end. Raises `SessionError`."""
-        async with self.open(session_id) as session:
-            return await session.run(prompt)
+    async def run(
+        self, prompt: Prompt, session_id: str | None = None, *, answer_schema: AnswerSchema | None = None
+    ) -> TurnResult:
+        """Run one prompt to its end; with a JSON Schema the result's `answer` is a value that satisfies it.
 
-    def run_sync(self, prompt: Prompt, session_id: str | None = None) -> TurnResult:
+        Raises `SessionError`, and `SettingsError` for a schema that is none.
+        """
+        async with self.open(session_id) as session:
+            return await session.run(prompt, answer_schema=answer_schema)
+
+    def run_sync(
+        self, prompt: Prompt, session_id: str | None = None, *, answer_schema: AnswerSchema | None = None
+    ) -> TurnResult:
         """`run` for callers without an event loop; blocks. The agent is closed afterwards."""
 
         async def main() -> TurnResult:
             try:
-                return await self.run(prompt, session_id)
+                return await self.run(prompt, session_id, answer_schema=answer_schema)
             finally:
                 await self.aclose()
 

@@ -5,7 +5,6 @@ No feature lives here. Tools, hooks, notes, limits and folds have doors of their
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,22 +14,26 @@ from bradawl.agent.scheduler import Finished, Scheduler
 from bradawl.core.assembler import Assembler
 from bradawl.core.deltas import CallDelta, PartClosed, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.errors import Failure
-from bradawl.core.events import AssistantReplied, ReplyWithdrawn, RequestSent, TurnFinished
+from bradawl.core.events import AssistantReplied, ReplyWithdrawn, RequestParams, TurnFinished
 from bradawl.core.messages import StopReason, calls_of
 from bradawl.core.retry import next_delay
-from bradawl.core.usage import cost
+from bradawl.core.usage import Usage, cost
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
 
 
-@dataclass(slots=True)
-class Attempts:
+class Attempts(msgspec.Struct):
     """What the retries of one step have used up, and what they may have again."""
 
     started_s: float
     made: int = 0
-    reusable: Finished = field(default_factory=dict)
+    reusable: Finished = msgspec.field(default_factory=dict)
+    params: RequestParams = RequestParams()
+
+    def start(self, now_s: float) -> None:
+        """The next request asks for something else, or somebody else: nothing of it has failed yet."""
+        self.started_s, self.made = now_s, 0
 
 
 async def run_turn(session: "Session") -> TurnFinished:
@@ -43,7 +46,9 @@ async def run_turn(session: "Session") -> TurnFinished:
         session.deliver_notes()
         finished = await run_step(session)
         steps += 1
-        if finished is not None and not (finished.reason == "completed" and session.inbox.holds_user_note):
+        if finished is None or (finished.reason == "completed" and session.inbox.holds_user_note):
+            continue
+        if (finished := session.reconsider(finished)) is not None:
             return finished
 
 
@@ -52,10 +57,8 @@ async def run_step(session: "Session") -> TurnFinished | None:
     step = session.state.steps + 1
     attempts = Attempts(session.agent.clock.monotonic())
     while True:
-        session.encode_new_messages()
-        params = session.agent.params
-        session.record(RequestSent(step, session.model_session.prefix_hash(), params))
-        reply = Assembler(session.origin)
+        attempts.params = session.request(step)
+        reply = Assembler(session.info.origin)
         failure = await _attempt(session, step, reply, attempts)
         if failure is None:
             return _outcome(session, reply)
@@ -63,8 +66,9 @@ async def run_step(session: "Session") -> TurnFinished | None:
         if delay is None:
             _log_reply(session, step, reply, "error")
             return TurnFinished("error", failure)
-        session.record(ReplyWithdrawn(step, failure))
-        session.show(RetryScheduled(attempts.made, delay, failure))
+        usage, price = _bill(session, reply)
+        session.record(ReplyWithdrawn(step, failure, usage, price))
+        session.show(RetryScheduled(max(1, attempts.made), delay, failure))
         await session.agent.clock.sleep(delay)
 
 
@@ -77,10 +81,11 @@ async def _attempt(session: "Session", step: int, reply: Assembler, attempts: At
         except asyncio.CancelledError:
             _log_reply(session, step, reply, "cancelled")
             raise
-        if reply.failure is not None and not scheduler.has_spent:
+        failure = reply.failure or session.output_limit.objection(reply)
+        if failure is not None and not scheduler.has_spent:
             attempts.reusable |= scheduler.free_reads()
             scheduler.stop()
-            return reply.failure
+            return failure
         _log_reply(session, step, reply, reply.stop or "unknown")
         scheduler.reply_ended()
         if reply.stop in ("refusal", "content_filter"):
@@ -96,15 +101,17 @@ async def _receive(session: "Session", reply: Assembler, scheduler: Scheduler, a
         attempts=agent.retry.attempts - attempts.made,
         deadline_s=agent.retry.deadline_s - (agent.clock.monotonic() - attempts.started_s),
     )
+    earlier = attempts.made
     attempts.made += 1
-    async with aclosing(session.model_session.stream(agent.params, budget)) as deltas:
+    async with aclosing(session.model_session.stream(attempts.params, budget)) as deltas:
         async for delta in deltas:
             reply.feed(delta)
             match delta:
                 case TextDelta() | ThinkingDelta() | CallDelta():
                     session.show(delta)
                 case RetryScheduled():
-                    attempts.made += 1
+                    # Not every wait follows a request of ours: a host may be left alone for another's sake.
+                    attempts.made = earlier + delta.attempt + 1
                     session.show(delta)
                 case PartClosed():
                     for call, before in reply.take_calls():
@@ -118,15 +125,21 @@ def _log_reply(session: "Session", step: int, reply: Assembler, stop: StopReason
     message = reply.reply()
     if not message.parts and not reply.has_ended:
         return
-    info = session.agent.model.info
-    price = None if reply.usage is None else cost(reply.usage, info.price)
-    model = reply.model or info.origin.model
-    cut = not message.complete
-    session.record(AssistantReplied(step, message, stop, cut, reply.usage, price, model))
+    usage, price = _bill(session, reply)
+    model = reply.model or session.info.origin.model
+    session.record(AssistantReplied(step, message, stop, not message.complete, usage, price, model))
+
+
+def _bill(session: "Session", reply: Assembler) -> tuple[Usage | None, float | None]:
+    """Tokens and US dollars of a reply, also of one that broke off."""
+    usage = session.prefix.usage_of(reply)
+    return usage, None if usage is None else cost(usage, session.info.price)
 
 
 def _delay(session: "Session", failure: Failure, attempts: Attempts) -> float | None:
     agent = session.agent
+    if failure.kind == "output_limit" or session.model_session.info.origin != session.info.origin:
+        attempts.start(agent.clock.monotonic())
     elapsed = agent.clock.monotonic() - attempts.started_s
     return next_delay(failure, attempts.made, agent.retry, elapsed_s=elapsed, draw=agent.ids.draw())
 
@@ -138,8 +151,8 @@ def _outcome(session: "Session", reply: Assembler) -> TurnFinished | None:
     if calls_of(reply.reply()):
         return None
     if reply.stop == "max_tokens":
-        text = "The reply was cut by the model's output limit."
-        return TurnFinished("error", Failure("output_limit", text, hint="Ask it to go on, or raise max_output_tokens."))
+        hint = "Ask for less at once, or raise max_output_tokens."
+        return TurnFinished("error", Failure("output_limit", "The reply was cut by the output limit.", hint=hint))
     if reply.stop == "context_overflow":
         return TurnFinished("error", Failure("context_overflow", "The conversation no longer fits the model."))
     return TurnFinished("refused" if session.denials else "completed")

@@ -1,15 +1,16 @@
 """The living conversation: it owns the log's lock, the tasks, the model session and the state."""
 
 import asyncio
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 
+from bradawl.agent.answer import AnswerCheck, AnswerSchema, schema_text
 from bradawl.agent.inbox import QueueInbox
 from bradawl.agent.loop import run_turn
-from bradawl.agent.tool_schema import schemas_of
+from bradawl.agent.output_limit import OutputLimit
+from bradawl.agent.prefix import PrefixLedger
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
 from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (
@@ -17,19 +18,17 @@ from bradawl.core.events import (
     Envelope,
     Event,
     Live,
-    ModelChosen,
     NoteDelivered,
     NoteQueued,
-    PrefixOpened,
     PromptSubmitted,
+    RequestParams,
     SessionOpened,
-    StateChanged,
     ToolFinished,
     TurnFinished,
     TurnReason,
 )
-from bradawl.core.messages import Document, Image, Note, Origin, Text, ToolCall, calls_of, text_of
-from bradawl.core.ports import Blobs, Emit, ModelSession, OpenSession, Prefix, SessionLog
+from bradawl.core.messages import Document, Image, Note, Text, ToolCall
+from bradawl.core.ports import Blobs, Emit, ModelInfo, ModelSession, OpenSession, SessionLog
 from bradawl.core.state import SessionState, remember
 from bradawl.core.transcript import Transcript, apply, branch, repair
 from bradawl.core.usage import Usage
@@ -40,13 +39,12 @@ if TYPE_CHECKING:
 Prompt = str | tuple[Text | Image | Document, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnResult:
+class TurnResult(msgspec.Struct, frozen=True):
     """How a turn ended."""
 
     reason: TurnReason
     text: str
-    """The answer: the last reply's text, unless it was on its way to a call."""
+    """The answer: the last reply's text, unless it was on its way to a call; the JSON alone of a checked answer."""
     steps: int
     usage: Usage
     """Of this turn alone."""
@@ -58,6 +56,8 @@ class TurnResult:
     """False if some of the session is not on the disk."""
     denials: tuple[ToolCall, ...]
     """Calls that needed a permission nobody could give."""
+    answer: object = None
+    """What the answer says, as a JSON value that satisfies the schema; None when there was no schema."""
 
 
 def ignore(_: Envelope | Live) -> None:
@@ -76,15 +76,17 @@ class Session:
         self.state = SessionState()
         self.inbox = QueueInbox()
         self.tools = {tool.name: tool for tool in agent.tools}
-        self.origin: Origin = agent.model.info.origin
+        self.params: RequestParams = agent.params
+        """What the requests of this turn ask for."""
+        self.prefix = PrefixLedger(self, agent.model.info)
+        self.output_limit = OutputLimit(self)
+        self.answer = AnswerCheck(self)
         self.asking = asyncio.Lock()
         self.allowed: set[str] = set()
         """What the user has said yes to for the whole session."""
         self.denials: list[ToolCall] = []
         self._emit: Emit = ignore
         self._last: Envelope | None = None
-        self._model_session: ModelSession | None = None
-        self._encoded = 0
         self._is_running = False
         self._turn_state = SessionState()
         self._turn: asyncio.Task[TurnFinished] | None = None
@@ -100,10 +102,13 @@ class Session:
 
     @property
     def model_session(self) -> ModelSession:
-        """The conversation with the model; there is one as soon as a turn runs."""
-        if self._model_session is None:
-            raise SessionError("The session has not begun.")
-        return self._model_session
+        """The conversation with the model; there is one as soon as a turn runs. Raises `SessionError`."""
+        return self.prefix.conversation
+
+    @property
+    def info(self) -> ModelInfo:
+        """The model that answers the next request."""
+        return self.prefix.info
 
     @property
     def last_event(self) -> Event | None:
@@ -139,10 +144,20 @@ class Session:
 
     # -------------------------------------------------------------- a turn
 
-    async def run(self, prompt: Prompt, emit: Emit = ignore) -> TurnResult:
-        """Run one turn to its end. Cancelling the caller cancels the turn, which is then closed in the log."""
+    async def run(
+        self, prompt: Prompt, emit: Emit = ignore, *, answer_schema: AnswerSchema | None = None
+    ) -> TurnResult:
+        """Run one turn to its end. Cancelling the caller cancels the turn, which is then closed in the log.
+
+        With a JSON Schema, here or in the agent's `params`, the answer is checked against it, and asked for once more
+        if it is not right. Raises `SettingsError` for a schema that is none.
+        """
         if self._is_running:
             raise SessionError("A turn is already running in this session; use send() to say something to it.")
+        schema = self.agent.params.answer_schema if answer_schema is None else schema_text(answer_schema)
+        self.answer.begin_turn(schema)
+        self.output_limit.begin_turn()
+        self.params = msgspec.structs.replace(self.agent.params, answer_schema=schema)
         self._is_running = True
         self._emit, self._turn_state = emit, SessionState()
         self.denials.clear()
@@ -163,10 +178,7 @@ class Session:
 
     def send(self, text: str) -> None:
         """Say something to the running turn; the model sees it at the next step, or with the next prompt."""
-        note = Note(self.agent.ids.ulid(), text, "user")
-        self.inbox.put(note)
-        if self._last is not None:  # nothing may stand before the first line of a log
-            self.record(NoteQueued(note))
+        self.note(text, "user")
 
     def cancel(self) -> None:
         """End the running turn; `run` then returns with reason `cancelled`. Does nothing between turns."""
@@ -188,10 +200,10 @@ class Session:
         return await self.log.durable(self.record(finished))
 
     def _result(self, finished: TurnFinished, *, saved: bool) -> TurnResult:
-        last = self._turn_state.last_reply
+        has_replied = self._turn_state.last_reply is not None
         return TurnResult(
             reason=finished.reason,
-            text="" if last is None or calls_of(last) else text_of(last.parts),
+            text=self.answer.text or (self.output_limit.text() if has_replied else ""),
             steps=self._turn_state.replies,
             usage=self._turn_state.usage,
             cost=self._turn_state.cost,
@@ -199,6 +211,7 @@ class Session:
             session_id=self.id,
             saved=saved,
             denials=tuple(self.denials),
+            answer=self.answer.value,
         )
 
     # -------------------------------------------------------------- for the loop
@@ -208,52 +221,33 @@ class Session:
         for note in self.inbox.drain():
             self.record(NoteDelivered(note.id))
 
-    def encode_new_messages(self) -> None:
-        """Give the model session what came since the last request."""
-        messages = self.transcript.messages
-        for message in messages[self._encoded :]:
-            self.model_session.append(message)
-        self._encoded = len(messages)
+    def request(self, step: int) -> RequestParams:
+        """Bring the conversation up to date, log the request that is about to leave, and say what it asks for."""
+        params = self.output_limit.limited(self.params)
+        self.prefix.request(step, params)
+        return params
 
-    # -------------------------------------------------------------- the prefix
+    def reconsider(self, finished: TurnFinished) -> TurnFinished | None:
+        """How the turn ends after all who have a say in it have looked; None lets it go on."""
+        going = self.output_limit.look(finished)
+        return None if going is None else self.answer.look(going)
+
+    def note(self, text: str, source: Literal["user", "system"] = "system") -> None:
+        """Say something to the model at the next step boundary."""
+        note = Note(self.agent.ids.ulid(), text, source)
+        self.inbox.put(note)
+        if self._last is not None:  # nothing may stand before the first line of a log
+            self.record(NoteQueued(note))
 
     async def _begin(self) -> None:
         """Open the log's first lines and the prefix, or continue where the log ends."""
-        if self._model_session is not None:
+        if self.prefix.is_open:
             return
         if self._last is None:
             agent = self.agent
             self.record(SessionOpened(FORMAT_VERSION, agent.project, agent.project, agent.version))
             for note in self.inbox.waiting:
                 self.record(NoteQueued(note))
-        for event in repair(self.transcript, self.origin, self.state.steps):
+        for event in repair(self.transcript, self.info.origin, self.state.steps):
             self.record(event)
-        prefix = await self._open_prefix()
-        self._model_session = self.agent.model.open(prefix, self.id)
-
-    async def _open_prefix(self) -> Prefix:
-        """The prefix of the log if it still fits, otherwise a new one, said in the log."""
-        tools = schemas_of(self.agent.tools)
-        tools_ref = await self.blobs.put(msgspec.json.encode(tools))
-        old, origin = self.state.prefix, self.origin
-        system = self._stored_system(old)
-        if old is not None and system is not None:
-            if (old.provider, old.model) != (origin.provider, origin.model):
-                self.record(StateChanged(ModelChosen(origin.provider, origin.model)))
-                self.record(PrefixOpened(old.system_ref, tools_ref, origin.provider, origin.model, "model"))
-            elif old.tools_ref != tools_ref:
-                self.record(PrefixOpened(old.system_ref, tools_ref, origin.provider, origin.model, "tools"))
-            return Prefix(system, tools)
-        system = await self.agent.system_prompt()
-        system_ref = await self.blobs.put(system.encode("utf-8", "replace"))
-        self.record(PrefixOpened(system_ref, tools_ref, origin.provider, origin.model))
-        return Prefix(system, tools)
-
-    def _stored_system(self, opened: PrefixOpened | None) -> str | None:
-        if opened is None:
-            return None
-        try:
-            return self.blobs.get(opened.system_ref).decode()
-        except SessionError as error:
-            self.notices = (*self.notices, f"The system prompt of this session is lost, a new one is used: {error}")
-            return None
+        await self.prefix.open()

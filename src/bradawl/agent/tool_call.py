@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, assert_never
 
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
 _PRINTED_CHARACTERS = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """A call that is known and well-formed; not yet allowed."""
 
     call: ToolCall
@@ -48,8 +46,7 @@ class Prepared:
     """The working directory its paths were resolved against."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """A call that will not run, and what the model should do instead."""
 
     call: ToolCall

@@ -1,23 +1,27 @@
 """The composition root: the one place where concrete classes of several rooms meet."""
 
 import os
-from collections.abc import Mapping, Sequence
-from shutil import which
-from sysconfig import get_path
-from typing import Any
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from bradawl import __version__
 from bradawl.agent.agent import Agent
 from bradawl.agent.limits import Limits
 from bradawl.app.environment import SystemPrompt
 from bradawl.app.headless import NobodyApprover
+from bradawl.app.json_schema import check_for
+from bradawl.app.model_settings import ModelSettings
 from bradawl.app.providers import PROVIDERS, SCRIPTED
 from bradawl.app.settings import Settings
 from bradawl.app.system import SystemClock, SystemIds
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin
 from bradawl.core.permissions import Policy
-from bradawl.core.ports import Approver, Clock, Ids, Model, ModelInfo, Tool
+from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
 from bradawl.session.store import LocalStore
 from bradawl.tools.bash import Bash
 from bradawl.tools.edit_file import EditFile
@@ -28,20 +32,33 @@ from bradawl.tools.write_file import WriteFile
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
 
+if TYPE_CHECKING:
+    from bradawl.providers.client import Line
+    from bradawl.providers.codec import Codec
+    from bradawl.providers.compat import CompatProfile
+    from bradawl.providers.cooldown import CoolDowns
+    from bradawl.providers.deadlines import Deadlines
+    from bradawl.providers.debug_log import DebugLog
+    from bradawl.providers.keys import KeySource
+
 
 def build_agent(
-    settings: Settings, approver: Approver | None = None, tools: Sequence[Tool[Any]] | None = None
+    settings: Settings,
+    approver: Approver | None = None,
+    tools: Sequence[Tool[Any]] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Agent:
     """An agent as the settings say. Without an approver whatever would ask is refused.
 
-    It owns connections and a folder for its shell: `aclose` it. Raises `SettingsError`.
+    `tell` hears what goes wrong beside the work, such as a log that can't be written.
+    The agent owns connections and a folder for its shell: `aclose` it. Raises `SettingsError`.
     """
     clock, ids = SystemClock(), SystemIds()
     project = os.path.realpath(settings.cwd)
-    processes = LocalProcesses(environment=without_keys(settings.environment))
+    processes = LocalProcesses(environment=without_keys(settings.environment, settings.key_names))
     policy = Policy("bypass" if settings.yolo else "default")
     return Agent(
-        model=build_model(settings, clock, ids),
+        model=build_model(settings, clock, ids, tell),
         tools=build_tools() if tools is None else tuple(tools),
         store=LocalStore(settings.home, project, clock, ids),
         files=LocalFiles(home=settings.user_home),
@@ -54,7 +71,8 @@ def build_agent(
         project=project,
         version=__version__,
         limits=Limits(max_steps=settings.max_steps),
-        params=RequestParams(settings.max_output_tokens, settings.effort),
+        params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
+        check_for=check_for,
         on_close=processes.close,
     )
 
@@ -71,32 +89,124 @@ def build_tools() -> tuple[Tool[Any], ...]:
     )
 
 
-def without_keys(environment: Mapping[str, str]) -> dict[str, str]:
+def without_keys(environment: Mapping[str, str], key_names: Sequence[str] = ()) -> dict[str, str]:
     """The variables commands may see: those that hold providers' keys are none of a model's business."""
-    keys = {name for known in PROVIDERS.values() for name in known.key_names}
+    keys = {name for known in PROVIDERS.values() for name in known.key_names}.union(key_names)
     return {name: value for name, value in environment.items() if name not in keys}
 
 
 def find_ripgrep() -> str | None:
     """`rg` on the PATH, else the one installed beside this program."""
-    return which("rg") or which("rg", path=get_path("scripts"))
+    # `shutil` and `sysconfig` would say the same after five milliseconds of imports.
+    paths = (folder / "rg" for folder in (*map(Path, os.get_exec_path()), Path(sys.executable).parent))
+    return next((str(path) for path in paths if os.access(path, os.X_OK) and path.is_file()), None)
 
 
-def build_model(settings: Settings, clock: Clock, ids: Ids) -> Model:
+def build_model(settings: Settings, clock: Clock, ids: Ids, tell: Callable[[str], None] | None = None) -> Model:
+    """The model of the settings, with the one that takes over behind it if there is one.
+
+    `tell` is told, once, when a debug log that was asked for can't be written.
+    """
+    log = None
+    if settings.debug_log:
+        from bradawl.providers.debug_log import DebugLog
+
+        log = DebugLog(Path(settings.home, "debug"), on_problem=tell)
+    if settings.fallback is None:
+        return _one_model(settings.model, settings, clock, ids, None, log)
+    from bradawl.providers.cooldown import CoolDowns
+    from bradawl.providers.fallback import FallbackModel
+
+    cool_downs = CoolDowns()  # both may be at one host
+    models = (settings.model, settings.fallback)
+    return FallbackModel([_one_model(each, settings, clock, ids, cool_downs, log) for each in models])
+
+
+def _one_model(
+    chosen: ModelSettings,
+    settings: Settings,
+    clock: Clock,
+    ids: Ids,
+    cool_downs: "CoolDowns | None",
+    log: "DebugLog | None",
+) -> Model:
     """The model behind its provider's endpoint, or a scripted one."""
-    chosen = settings.model
     if chosen.provider == SCRIPTED:
         from bradawl.testing.scripted import ScriptedModel
 
         return ScriptedModel(chosen.name, clock=clock, context_window=chosen.context_window)
-
     from bradawl.providers.client import HttpModel
+
+    line = build_line(chosen, settings.environment)
+    origin = Origin(line.codec.api, chosen.provider, chosen.name)
+    info = ModelInfo(origin, chosen.context_window, chosen.price, chosen.max_output)
+    return HttpModel(line, build_http(chosen.proxy, chosen.ca_file), clock, ids, info, cool_downs, log)
+
+
+def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
+    """How a model that is no script is reached: wire format, endpoint, key and patience."""
+    from bradawl.providers.client import Line
     from bradawl.providers.codec import Endpoint
-    from bradawl.providers.http_httpx2 import Httpx2Http
+    from bradawl.providers.keys import FixedKey
+
+    keys: KeySource = FixedKey(chosen.api_key)
+    if chosen.key_command:
+        from bradawl.app.keys import CommandKey
+
+        keys = CommandKey(chosen.key_command, chosen.provider, environment)
+    endpoint = Endpoint(
+        chosen.provider,
+        chosen.base_url,
+        chosen.name,
+        chosen.api_key,
+        chosen.headers,
+        chosen.key_name,
+        chosen.key_origin,
+    )
+    codec, deadlines = _codec(chosen)
+    return Line(codec, endpoint, keys, deadlines)
+
+
+def _codec(chosen: ModelSettings) -> "tuple[Codec, Deadlines]":
+    if chosen.api == "anthropic_messages":
+        from bradawl.providers.anthropic_messages import AnthropicMessages
+        from bradawl.providers.deadlines import deadlines_for
+        from bradawl.providers.messages.profile import messages_profile_for
+
+        messages = msgspec.structs.replace(messages_profile_for(chosen.base_url), **chosen.compat)
+        return AnthropicMessages(chosen.base_url, profile=messages), deadlines_for(chosen.base_url)
+    from bradawl.providers.compat import profile_for
+
+    profile = profile_for(chosen.base_url, chosen.name, chosen.compat)
+    if chosen.api == "openai_responses":
+        from bradawl.providers.openai_responses import OpenAIResponses
+
+        return OpenAIResponses(chosen.base_url, profile=profile), _deadlines(chosen, profile)
     from bradawl.providers.openai_chat import OpenAIChat
 
-    codec = OpenAIChat(chosen.base_url)
-    endpoint = Endpoint(chosen.provider, chosen.base_url, chosen.name, chosen.api_key, key_name=chosen.key_name)
-    http = Httpx2Http(proxy=chosen.proxy, ca_file=chosen.ca_file)
-    info = ModelInfo(Origin(codec.api, chosen.provider, chosen.name), chosen.context_window)
-    return HttpModel(codec, endpoint, http, clock, ids, info)
+    return OpenAIChat(chosen.base_url, profile=profile), _deadlines(chosen, profile)
+
+
+def _deadlines(chosen: ModelSettings, profile: "CompatProfile") -> "Deadlines":
+    """The user's word where there is one, else the longer of what place and family of the server need."""
+    from bradawl.providers.deadlines import deadlines_for
+
+    place = deadlines_for(chosen.base_url)
+    said = chosen.compat.keys()
+    return msgspec.structs.replace(
+        place,
+        first_byte_s=profile.first_byte_s if "first_byte_s" in said else max(place.first_byte_s, profile.first_byte_s),
+        idle_s=profile.idle_s if "idle_s" in said else max(place.idle_s, profile.idle_s),
+        content_s=profile.content_s if "content_s" in said else max(place.content_s, profile.content_s),
+    )
+
+
+def build_http(proxy: str | None, ca_file: str | None) -> Http:
+    """The lean way to a server, or the library that also knows proxies and certificates of one's own."""
+    if proxy is None and ca_file is None:
+        from bradawl.providers.http_h11 import DirectHttp
+
+        return DirectHttp()
+    from bradawl.providers.http_httpx2 import Httpx2Http
+
+    return Httpx2Http(proxy=proxy, ca_file=ca_file)

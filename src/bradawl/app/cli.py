@@ -17,16 +17,29 @@ USAGE_EXIT: Final = 2
 INTERRUPTED_EXIT: Final = 130
 OUTPUT_EXIT: Final = 74
 
+_USAGE: Final = """\
+bradawl [options] [PROMPT]
+       bradawl -p PROMPT [options]
+       bradawl models [PROVIDER] [--json]
+       bradawl doctor [--json]
+       bradawl demo"""
 _EPILOG: Final = """\
 Models are named [PROVIDER/]MODEL. A provider's key comes from PROVIDER_API_KEY, its URL from PROVIDER_BASE_URL:
   OPENAI_API_KEY=... bradawl -m openai/MODEL
   OPENROUTER_API_KEY=... bradawl -m openrouter/VENDOR/MODEL
   bradawl -m ollama/MODEL
 Every setting is also an environment variable (BRADAWL_MODEL, BRADAWL_MAX_STEPS, ...) and a key in
-~/.config/bradawl/config.toml. `bradawl demo` shows a whole run without a key or network.
+~/.config/bradawl/config.toml. `bradawl models` lists what is set up, what answers and what it costs,
+`bradawl doctor` what is missing; `bradawl demo` shows a whole run without a key or network.
 
 Exit codes of -p: 0 done, 1 error, 2 wrong usage or settings, 4 a limit was reached, 5 refused by the model,
 74 done but not saved, 75 try again later, 130 interrupted, 143 terminated."""
+
+
+COMMANDS: Final = {
+    "models": "List what is set up: which providers answer, and what their models hold and cost.",
+    "doctor": "Look whether everything a run needs is there, and say what to do where it is not.",
+}
 
 
 class UsageError(Exception):
@@ -38,13 +51,19 @@ class _Parser(ArgumentParser):
         raise UsageError(f"{message}; see `bradawl --help`")
 
 
+def _formatter(prog: str) -> RawDescriptionHelpFormatter:
+    # argparse makes one for each option it is told of; left to find the width itself, it loads `shutil` and asks
+    # the terminal each time.
+    return RawDescriptionHelpFormatter(prog, width=80)
+
+
 def _parser() -> ArgumentParser:
     parser = _Parser(
         prog="bradawl",
         description="A coding agent for the terminal. Without -p it talks with you.",
-        usage="bradawl [options] [PROMPT]\n       bradawl -p PROMPT [options]\n       bradawl demo",
+        usage=_USAGE,
         epilog=_EPILOG,
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=_formatter,
         add_help=False,
         allow_abbrev=False,
     )
@@ -52,22 +71,26 @@ def _parser() -> ArgumentParser:
     add("words", nargs="*", metavar="PROMPT", help="the first prompt")
     add("-p", "--print", "--prompt", dest="print", nargs="?", const="", metavar="PROMPT", help=_PRINT_HELP)
     add("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model that does the work")
+    add("--fallback-model", metavar="[PROVIDER/]MODEL", help="what takes over when the model stays overloaded")
     add("-c", "--continue", dest="continues", action="store_true", help="continue the latest session of this folder")
     add("-r", "--resume", metavar="ID", help="continue a session")
     add("-C", "--cd", dest="cwd", metavar="DIR", help="work in DIR")
     add("-y", "--yolo", "--dangerously-skip-permissions", action="store_true", default=None, help=_YOLO_HELP)
-    add("--base-url", metavar="URL", help="where the provider is, up to and without /chat/completions")
+    add("--base-url", metavar="URL", help="where the provider is, for example http://127.0.0.1:8000/v1")
     add("--max-steps", "--max-turns", metavar="N", help="stop after N model requests (with -p: 500)")
     add("--max-output-tokens", metavar="N", help="the longest reply")
     add("--context-window", metavar="N", help="tokens that fit into the model")
     add("--effort", metavar="LEVEL", help="how hard the model thinks: none, minimal, low, medium, high, xhigh, max")
     add("--output-format", metavar="text|json", help="with -p: the answer, or one JSON object")
+    add("--json-schema", metavar="FILE", help="with -p: the answer is JSON that fits this JSON Schema")
+    add("--debug", dest="debug_log", action="store_true", default=None, help=_DEBUG_HELP)
     add("-v", "--version", action="store_true", help="print the version")
     add("-h", "--help", action="store_true", help="print this help")
     return parser
 
 
 _PRINT_HELP: Final = "run one prompt and print the answer; what is piped in is appended, and alone it is the prompt"
+_DEBUG_HELP: Final = "log requests and replies, in shapes, without contents or keys"
 _YOLO_HELP: Final = "run every tool without asking: only in a sandbox or for a project you trust"
 
 
@@ -84,6 +107,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OutputError as error:
         sys.stderr.write(f"bradawl: {error}\n")
         return OUTPUT_EXIT
+    finally:
+        if argv is None:
+            # What is alive now dies with the process: searching it for cycles once more takes a seventh of a run.
+            gc.freeze()
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str], console: Console, build: "Build | None" = None) -> int:
@@ -93,7 +120,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], console: Console, build
     except UsageError as error:
         return _wrong_usage(str(error), console, as_json=_asks_for_json(argv, environ))
     if options.get("help"):
-        console.answer(_parser().format_help())
+        console.answer(str(options.get("help_text") or _parser().format_help()))
         return 0
     if options.get("version"):
         console.answer(f"bradawl {__version__}\n")
@@ -102,6 +129,10 @@ def run(argv: Sequence[str], environ: Mapping[str, str], console: Console, build
         from bradawl.app.launch import launch_demo
 
         return launch_demo(console, environ)
+    if options.get("command"):
+        from bradawl.app.launch import launch_command
+
+        return launch_command(options, environ, console)
     from bradawl.app.launch import launch
 
     return launch(options, environ, console, as_json=_asks_for_json(argv, environ), build=build)
@@ -111,6 +142,8 @@ def parse(argv: Sequence[str]) -> dict[str, object]:
     """Options by name; those that are settings are named like them. Raises `UsageError`."""
     if argv and argv[0] == "demo" and not argv[1:]:
         return {"demo": True}
+    if argv and argv[0] in COMMANDS and _is_command(argv[0], argv[1:]):
+        return _parse_command(argv[0], argv[1:])
     options = vars(_parser().parse_args([_as_text(argument) for argument in argv]))
     if options["continues"] and options["resume"] is not None:
         raise UsageError("-c and -r each name a session; use one of them")
@@ -119,9 +152,35 @@ def parse(argv: Sequence[str]) -> dict[str, object]:
     options["headless"] = printed is not None
     parts = (part for part in ("" if printed == "-" else printed or "", words) if part)
     options["prompt"] = " ".join(parts)
-    if options["output_format"] is not None and printed is None and not options["help"] and not options["version"]:
-        raise UsageError("--output-format is for runs with -p")
+    for name in ("output_format", "json_schema"):
+        if options[name] is not None and printed is None and not options["help"] and not options["version"]:
+            raise UsageError(f"--{name.replace('_', '-')} is for runs with -p")
     return options
+
+
+_TAKE_A_VALUE: Final = ("--base-url", "-m", "--model", "-C", "--cd")
+
+
+def _is_command(command: str, rest: Sequence[str]) -> bool:
+    """Further plain words make a prompt: `bradawl models are slow today` is no command."""
+    values = {index + 1 for index, word in enumerate(rest) if word in _TAKE_A_VALUE}
+    plain = sum(not word.startswith("-") for index, word in enumerate(rest) if index not in values)
+    return plain <= (1 if command == "models" else 0)
+
+
+def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:
+    parser = _Parser(prog=f"bradawl {command}", description=COMMANDS[command], add_help=False, allow_abbrev=False)
+    if command == "models":
+        parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="only this one, with all its models")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model that would do the work")
+    parser.add_argument("--base-url", metavar="URL", help="where the selected provider is")
+    parser.add_argument("-C", "--cd", dest="cwd", metavar="DIR", help="as if started in DIR")
+    parser.add_argument("-h", "--help", action="store_true", help="print this help")
+    options = vars(parser.parse_args([_as_text(argument) for argument in rest]))
+    if options.pop("help"):
+        return {"help": True, "help_text": parser.format_help()}
+    return {**options, "command": command}
 
 
 def _as_text(argument: str) -> str:

@@ -1,8 +1,9 @@
 """The system prompt: how to work here, and what here is. Written once per session; no clock in it."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
@@ -49,8 +50,7 @@ _RISKY_CONFIG = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SystemPrompt:
+class SystemPrompt(msgspec.Struct, frozen=True):
     """Writes the prompt for a session that begins in `cwd`. Call it to get the text."""
 
     cwd: str

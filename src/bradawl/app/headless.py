@@ -1,6 +1,7 @@
 """One prompt without anybody at the keyboard: the answer on stdout, the way there on stderr."""
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from bradawl.app.console import Console
@@ -83,7 +84,10 @@ async def run_headless(
         _tell(progress, told)
         interrupts.target = session.cancel
         try:
-            turn = await session.run(prompt, emit)
+            run = partial(session.run, prompt)
+            turn = await (
+                run(emit) if watch is None else watch.during(run, emit, lambda said: _tell(progress, (said,)))
+            )
         finally:
             wait.stop()
             interrupts.target = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from bradawl.app.console import Console, OutputError
 from bradawl.app.interrupts import Interrupts
+from bradawl.app.providers import PROVIDERS, NoProvider
 from bradawl.app.result import CANCELLED, ERROR, NOT_SAVED, TRY_AGAIN, USAGE, exit_code, result_of_failure
 from bradawl.app.settings import Settings, load_settings
 from bradawl.app.sources import homes
@@ -43,6 +44,21 @@ def launch_demo(console: Console, environ: Mapping[str, str]) -> int:
     return _guarded(lambda: asyncio.run(_demo(console)), environ, console, as_json=False)
 
 
+def launch_command(options: Mapping[str, object], environ: Mapping[str, str], console: Console) -> int:
+    """Run a command that is no conversation. Gives back the exit code."""
+
+    def run() -> int:
+        if options["command"] == "doctor":
+            from bradawl.app.doctor import run_doctor
+
+            return run_doctor(options, environ, console, _current_folder())
+        from bradawl.app.models import run_models
+
+        return run_models(options, environ, console, _current_folder())
+
+    return _guarded(run, environ, console, as_json=False)
+
+
 async def _demo(console: Console) -> int:
     with Interrupts() as interrupts:
         from bradawl.app.demo.run import run_demo
@@ -58,22 +74,39 @@ async def _demo(console: Console) -> int:
 def _run(options: Mapping[str, object], environ: Mapping[str, str], console: Console, build: Build | None) -> int:
     is_one_shot = bool(options.get("headless"))
     nobody_types = is_one_shot or not console.has_user
-    settings = load_settings({**options, "headless": nobody_types}, environ, _current_folder())
+    try:
+        settings = load_settings({**options, "headless": nobody_types}, environ, _current_folder())
+    except NoProvider:
+        _tell_of_local_servers(environ, console)
+        raise
     for warning in settings.warnings:
         console.say(f"note: {one_line(warning)}")
     prompt = str(options.get("prompt") or "")
     if is_one_shot:
         prompt = _whole_prompt(prompt, console)
-    put_together = build or _build_agent()
+    put_together = build or _build_agent(console)
     if is_one_shot:
         return asyncio.run(_headless(settings, options, prompt, console, put_together))
     return asyncio.run(_interactive(settings, options, prompt, console, put_together))
 
 
-def _build_agent() -> Build:
+def _tell_of_local_servers(environ: Mapping[str, str], console: Console) -> None:
+    """Who has set up nothing may still have a model server running."""
+    from bradawl.app.build import build_http
+    from bradawl.app.local_models import find_local, suggestions
+
+    for line in suggestions(asyncio.run(find_local(build_http(None, None), PROVIDERS, environ))):
+        indent = " " * (len(line) - len(line.lstrip(" ")))
+        console.say(indent + one_line(line))
+
+
+def _build_agent(console: Console) -> Build:
     from bradawl.app.build import build_agent
 
-    return build_agent
+    def tell(problem: str) -> None:
+        console.say(f"note: {one_line(problem)}")
+
+    return partial(build_agent, tell=tell)
 
 
 async def _headless(

@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
 
 import msgspec
 
-from bradawl.app.providers import is_loopback
+from bradawl.app.providers import Api, is_loopback
 from bradawl.core.usage import Price
 
-Api = Literal["openai_chat", "openai_responses", "anthropic_messages"]
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
@@ -28,6 +26,8 @@ class ModelSettings(msgspec.Struct, frozen=True):
     """The environment variable the provider's key belongs in."""
     key_command: str = ""
     """A shell command that prints the key, for keys that change."""
+    key_origin: str = ""
+    """Scheme, host and port the key was given for; it is sent nowhere else. Empty when there is no key."""
     headers: tuple[tuple[str, str], ...] = ()
     compat: Mapping[str, object] = _NOTHING
     """Fields of the server's `CompatProfile` that the user knows better."""

@@ -1,7 +1,8 @@
 """The providers bradawl knows by name, and how a model's name chooses one."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,45 +17,90 @@ class NoProvider(SettingsError):
     """Nothing says which provider is meant, and none is set up."""
 
 
-class Provider(msgspec.Struct, frozen=True):
-    """An endpoint that speaks Chat Completions, and where its key is found."""
+Api = Literal["openai_chat", "openai_responses", "anthropic_messages"]
+"""The wire formats."""
+APIS: Final[tuple[Api, ...]] = ("openai_chat", "openai_responses", "anthropic_messages")
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+_OPENAIS_OWN: Final = "https://api.openai.com"
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """An endpoint, what it speaks, and where its key is found. `repr` hides commands and headers."""
 
     name: str
     base_url: str = ""
     """Where it lives if nobody says otherwise; empty when it has no such place."""
     key_names: tuple[str, ...] = ()
     """Environment variables that may hold its key, the first that is set counts."""
+    url_names: tuple[str, ...] = ()
+    """Environment variables of the vendor's own that say where it is."""
     needs_key: bool = True
     default_model: str = ""
     """What answers when nobody names a model; empty where no choice would be sensible."""
+    api: Api | None = None
+    """The wire format, where it does not follow from name and URL."""
+    key_command: str = ""
+    """A shell command of the user's that prints the key."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Further headers of every request."""
+    compat: Mapping[str, object] = _NOTHING
+    """What the user knows better about the server than its `CompatProfile`."""
+    is_users: bool = False
+    """The user's settings have a table for it."""
 
     @property
     def base_url_name(self) -> str:
         """The environment variable that moves it elsewhere."""
-        return f"{_variable(self.name)}_BASE_URL"
+        return f"{variable_of(self.name)}_BASE_URL"
 
-    def key(self, environ: Mapping[str, str]) -> str:
-        """Its key, or nothing."""
-        return next((key for name in self.key_names if (key := environ.get(name, "").strip())), "")
+    def key_variable(self, environ: Mapping[str, str]) -> str:
+        """The variable that holds its key, or nothing."""
+        return next((name for name in self.key_names if environ.get(name, "").strip()), "")
+
+    def api_at(self, base_url: str) -> Api:
+        """The wire format it speaks at this URL."""
+        if self.api is not None:
+            return self.api
+        if self.name == "anthropic":
+            return "anthropic_messages"
+        is_openais_own = self.name == "openai" and origin_of(base_url) == _OPENAIS_OWN
+        return "openai_responses" if is_openais_own else "openai_chat"
+
+    def __repr__(self) -> str:
+        return f"Provider({self.name!r}, {self.base_url!r})"
 
 
-def _variable(name: str) -> str:
+def variable_of(name: str) -> str:
+    """How a provider is written in the names of environment variables."""
     return name.upper().replace("-", "_")
 
 
 def provider(name: str, base_url: str = "", *also: str, needs_key: bool = True, default_model: str = "") -> Provider:
     """A provider with the key variable that follows from its name, and further ones."""
-    return Provider(name, base_url, (f"{_variable(name)}_API_KEY", *also), needs_key, default_model)
+    names = (f"{variable_of(name)}_API_KEY", *also)
+    return Provider(name=name, base_url=base_url, key_names=names, needs_key=needs_key, default_model=default_model)
 
 
-def _local(name: str, port: int) -> Provider:
-    return provider(name, f"http://127.0.0.1:{port}/v1", needs_key=False)
+def _local(name: str, port: int, *url_names: str) -> Provider:
+    known = provider(name, f"http://127.0.0.1:{port}/v1", needs_key=False)
+    return msgspec.structs.replace(known, url_names=url_names)
 
 
+# The default models are in the catalog, and its test sees that they stay there.
+_ANTHROPIC: Final = Provider(
+    name="anthropic",
+    base_url="https://api.anthropic.com",
+    key_names=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    default_model="claude-sonnet-5-5",
+)
+_AZURE: Final = Provider(
+    name="azure", key_names=("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"), url_names=("AZURE_OPENAI_ENDPOINT",)
+)
 _KNOWN: Final = (
     provider("openai", "https://api.openai.com/v1", default_model="gpt-5.5"),
+    _ANTHROPIC,
     provider("openrouter", "https://openrouter.ai/api/v1"),
-    provider("deepseek", "https://api.deepseek.com", default_model="deepseek-chat"),
+    provider("deepseek", "https://api.deepseek.com", default_model="deepseek-flash"),
     provider("moonshot", "https://api.moonshot.ai/v1"),
     provider("zai", "https://api.z.ai/api/paas/v4"),
     provider("dashscope", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"),
@@ -65,14 +111,13 @@ _KNOWN: Final = (
     provider("cerebras", "https://api.cerebras.ai/v1"),
     provider("fireworks", "https://api.fireworks.ai/inference/v1"),
     provider("together", "https://api.together.xyz/v1"),
-    provider("anthropic", "https://api.anthropic.com/v1"),
-    provider("azure", "", "AZURE_OPENAI_API_KEY"),
-    _local("ollama", 11434),
+    _AZURE,
+    _local("ollama", 11434, "OLLAMA_HOST"),
     _local("lmstudio", 1234),
     _local("llamacpp", 8080),
     _local("vllm", 8000),
     _local("sglang", 30000),
-    Provider(SCRIPTED, needs_key=False),
+    Provider(name=SCRIPTED, needs_key=False),
 )
 
 PROVIDERS: Final[Mapping[str, Provider]] = {known.name: known for known in _KNOWN}
@@ -85,13 +130,15 @@ def split_model(model: str, providers: Mapping[str, Provider]) -> tuple[str, str
     return (head, rest) if slash and head in providers else ("", model)
 
 
-def default_provider(providers: Mapping[str, Provider], environ: Mapping[str, str], *, has_base_url: bool) -> str:
+def default_provider(
+    providers: Mapping[str, Provider], has_key: Callable[[Provider], bool], *, is_openai_moved: bool
+) -> str:
     """The provider of a model that names none. Raises `SettingsError` when that can't be told, `NoProvider` if
     none is set up.
     """
-    if has_base_url or environ.get(PROVIDERS["openai"].base_url_name, "").strip():
+    if is_openai_moved:
         return "openai"
-    with_key = [name for name, one in providers.items() if one.key(environ)]
+    with_key = [name for name, one in providers.items() if has_key(one)]
     if len(with_key) == 1:
         return with_key[0]
     if with_key:
@@ -130,13 +177,50 @@ def is_loopback(url: str) -> bool:
         return False
 
 
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a valid URL in one spelling: lower case, and without a port that goes without saying."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port
+    shown = f"[{host}]" if ":" in host else host
+    is_usual = port is None or port == {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://{shown}" if is_usual else f"{parts.scheme}://{shown}:{port}"
+
+
+_ENDPOINTS: Final = ("/chat/completions", "/responses", "/messages")
+
+
 def check_base_url(text: str, source: str) -> tuple[str, str]:
     """A base URL as requests use it, and a note if it had to be changed. Raises `SettingsError`."""
-    url = check_http_url(text, source)
-    stripped = url.rstrip("/").removesuffix("/chat/completions").rstrip("/")
-    if stripped == url.rstrip("/"):
-        return stripped, ""
-    return stripped, f"{source} should end before /chat/completions; {stripped} is used."
+    url = check_http_url(text, source).rstrip("/")
+    for ending in _ENDPOINTS:
+        if url.endswith(ending):
+            stripped = url.removesuffix(ending).rstrip("/")
+            return stripped, f"{source} should end before {ending}; {stripped} is used."
+    return url, ""
+
+
+def url_of_variable(name: str, text: str) -> str:
+    """What a vendor's own variable says, as a base URL; anything that is not known comes back as it is."""
+    if name == "AZURE_OPENAI_ENDPOINT":
+        url = text.rstrip("/")
+        return url if "/openai" in url else f"{url}/openai/v1"
+    if name == "OLLAMA_HOST":
+        return _url_of_ollama(text)
+    return text
+
+
+def _url_of_ollama(text: str) -> str:
+    """The same variable tells the server where to listen: a port, a host, both, or a URL."""
+    scheme, has_scheme, rest = text.rpartition("://")
+    host, slash, path = rest.rstrip("/").partition("/")
+    name, colon, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
+    if not colon:
+        name, port = host, ""
+    if not name.strip("0.") or name == "[::]":
+        name = "127.0.0.1"  # a server that listens on every address is reached over loopback
+    usual = {"http": "80", "https": "443"}.get(scheme, "11434") if has_scheme else "11434"
+    return f"{scheme or 'http'}://{name}:{port or usual}{slash}{path}/v1"
 
 
 def check_http_url(text: str, source: str) -> str:

@@ -8,7 +8,15 @@ import msgspec
 
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.errors import Failure
-from bradawl.core.events import AssistantReplied, Envelope, Live, ReplyWithdrawn, RequestSent, TurnFinished
+from bradawl.core.events import (
+    AssistantReplied,
+    Envelope,
+    Live,
+    PrefixOpened,
+    ReplyWithdrawn,
+    RequestSent,
+    TurnFinished,
+)
 from bradawl.core.messages import ToolCall
 from bradawl.core.usage import Usage, add_costs
 
@@ -87,6 +95,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     model_usage: dict[str, ModelUsage] = msgspec.field(default_factory=dict, name="modelUsage")
     permission_denials: tuple[Denial, ...] = ()
     session_id: str = ""
+    answer: object = msgspec.UNSET
+    """What `result` says, where it had to satisfy a JSON Schema."""
     errors: tuple[str, ...] = ()
     reason: str = "error"
     exit_code: int = ERROR
@@ -132,6 +142,7 @@ def result_of(turn: "TurnResult", code: int, errors: tuple[str, ...], meter: "Me
         model_usage=meter.by_model(),
         permission_denials=tuple(_denial(call) for call in turn.denials),
         session_id=turn.session_id,
+        answer=msgspec.UNSET if turn.answer is None else turn.answer,
         errors=errors,
         reason=turn.reason,
         exit_code=code,
@@ -176,6 +187,7 @@ class Meter:
         self._sent: dict[str, float] = {}
         self._waited = 0.0
         self._usage: dict[str, tuple[Usage, float | None]] = {}
+        self._model = ""
 
     def emit(self, item: Envelope | Live) -> None:
         """Take one event into account."""
@@ -184,11 +196,17 @@ class Meter:
         match item.event:
             case RequestSent():
                 self._sent[item.agent] = self._monotonic()
-            case AssistantReplied() as replied:
+            case AssistantReplied(usage=usage, cost=cost) as replied:
                 self._received(item.agent)
-                self._add(replied)
-            case ReplyWithdrawn() | TurnFinished():
+                self._model = replied.model or replied.message.origin.model
+                self._add(self._model, usage, cost)
+            case ReplyWithdrawn(usage=usage, cost=cost):
                 self._received(item.agent)
+                self._add(self._model, usage, cost)
+            case TurnFinished():
+                self._received(item.agent)
+            case PrefixOpened(model=model):
+                self._model = model
             case _:
                 pass
 
@@ -196,12 +214,10 @@ class Meter:
         if (sent := self._sent.pop(agent, None)) is not None:
             self._waited += self._monotonic() - sent
 
-    def _add(self, replied: AssistantReplied) -> None:
-        if replied.usage is None:
-            return
-        name = replied.model or replied.message.origin.model
-        usage, cost = self._usage.get(name, (Usage(), 0.0))
-        self._usage[name] = (usage + replied.usage, add_costs(cost, replied.cost))
+    def _add(self, model: str, usage: Usage | None, cost: float | None) -> None:
+        if usage is not None:
+            before, paid = self._usage.get(model, (Usage(), 0.0))
+            self._usage[model] = (before + usage, add_costs(paid, cost))
 
     def elapsed_ms(self) -> int:
         """Milliseconds since it was made."""

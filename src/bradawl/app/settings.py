@@ -2,30 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 
+from bradawl.app.model_choice import Given, choose_fallback, choose_model
 from bradawl.app.model_settings import ModelSettings
-from bradawl.app.providers import (
-    PROVIDERS,
-    SCRIPTED,
-    NoProvider,
-    Provider,
-    check_base_url,
-    check_http_url,
-    default_provider,
-    is_loopback,
-    provider,
-    split_model,
-    unknown_provider,
-)
-from bradawl.app.sources import Homes, Layer, homes, place_in, read_project_files, read_user_file
+from bradawl.app.providers import PROVIDERS, Provider
+from bradawl.app.sources import Found, Homes, Layer, Sources, homes, place_in, read_project_files, read_user_file
+from bradawl.app.values import EFFORTS, choice_in, count_in, flag_in, text_in
 from bradawl.core.errors import SettingsError
 
+if TYPE_CHECKING:
+    from bradawl.app.tables import ModelFacts
+
 HEADLESS_STEPS: Final = 500
-EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 OUTPUT_FORMATS: Final = ("text", "json")
+_SCHEMA_LIMIT_BYTES: Final = 1_000_000
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,10 +39,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     yolo: bool = False
     """Nobody is asked before a tool runs."""
     output_format: Literal["text", "json"] = "text"
+    answer_schema: str = ""
+    """JSON Schema, an object, that the answer must fit; empty for an answer in prose."""
+    debug_log: bool = False
+    """What goes to and comes from the model is logged, in shapes, without contents."""
     headless: bool = False
     """Nobody is there to answer the model."""
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     """The variables bradawl was started with, all of them."""
+    key_names: tuple[str, ...] = ()
+    """The variables among them that hold keys, or would."""
     warnings: tuple[str, ...] = ()
     """What the user should know about these settings."""
 
@@ -58,47 +57,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return f"Settings({', '.join(shown)})"
 
 
-class _Found(NamedTuple):
-    value: object
-    place: str
-    kind: Literal["flag", "variable", "project", "user"]
-
-
-class _Sources(NamedTuple):
-    """All layers, the strongest first, and what they said that needs telling."""
-
-    layers: tuple[Layer, ...]
-    warnings: list[str]
-
-    def find(self, name: str) -> _Found | None:
-        for layer in self.layers:
-            if (value := layer.values.get(name)) is not None:
-                return _Found(value, layer.place_of(name), layer.kind)
-        return None
-
-    def without_project(self) -> "_Sources":
-        return _Sources(tuple(layer for layer in self.layers if layer.kind != "project"), self.warnings)
-
-    def text(self, name: str) -> str:
-        found = self.find(name)
-        return _text(found.value, found.place) if found else ""
-
-    def number(self, name: str) -> int | None:
-        found = self.find(name)
-        return _count(found.value, found.place) if found else None
-
-    def flag(self, name: str) -> bool:
-        found = self.find(name)
-        return _flag(found.value, found.place) if found else False
-
-    def choice(self, name: str, choices: tuple[str, ...]) -> str | None:
-        found = self.find(name)
-        return _choice(found.value, found.place, choices) if found else None
-
-
-_FLAGS: Final = {"cwd": "-C/--cd", "model": "-m/--model"}
+_FLAGS: Final = {"cwd": "-C/--cd", "model": "-m/--model", "debug_log": "--debug"}
 _SETTINGS: Final = (
     "model",
+    "fallback_model",
     "base_url",
     "context_window",
     "max_steps",
@@ -106,13 +68,23 @@ _SETTINGS: Final = (
     "effort",
     "yolo",
     "output_format",
+    "json_schema",
+    "debug_log",
     "cwd",
     "proxy",
     "ca_file",
 )
 # What marks the commands a tool runs, of which bradawl may be one.
 _MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
-_USER_KEYS: Final = frozenset({*_SETTINGS, "providers"} - {"cwd"})
+_OF_ONE_RUN: Final = frozenset({"cwd", "json_schema"})
+_USER_KEYS: Final = frozenset({*_SETTINGS, "providers", "models"} - _OF_ONE_RUN)
+
+
+class Read(NamedTuple):
+    """All that was found before anything was chosen."""
+
+    given: Given
+    home: Homes
 
 
 def load_settings(argv_options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Settings:
@@ -122,20 +94,35 @@ def load_settings(argv_options: Mapping[str, object], environ: Mapping[str, str]
     A project's files are not trusted: what they may not say is left out with a warning.
     Raises `SettingsError`, which names the flag, variable or file.
     """
+    return _settle(read_settings(argv_options, environ, cwd))
+
+
+def read_settings(argv_options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Read:
+    """Every source of settings, read but not yet made into a choice of models. Raises `SettingsError`."""
     flags = Layer(argv_options, lambda name: _FLAGS.get(name, "--" + name.replace("_", "-")), "flag")
     variables = Layer(_variables(environ), lambda name: f"BRADAWL_{name.upper()}", "variable")
-    sources = _Sources((flags, variables), [])
-    folder = _working_directory(sources.find("cwd"), cwd)
+    folder = _working_directory(Sources((flags, variables), []).find("cwd"), cwd)
     home = homes(environ, cwd)
     user_file = Path(home.config, "config.toml")
-    user_table = read_user_file(user_file)
-    _refuse_unknown(user_table, user_file)
-    providers = _with_users_own(user_table.pop("providers", None), user_file)
+    table = read_user_file(user_file)
+    _refuse_unknown(table, user_file)
+    providers, facts = _tables(table, user_file)
     project_layers, warnings = read_project_files(folder, user_file)
     warnings += _misspelt_variables(environ, providers)
-    user = Layer(user_table, place_in(user_file), "user")
-    sources = _Sources((flags, variables, *project_layers, user), warnings)
-    return _settle(sources, providers, environ, folder, home)
+    user = Layer(table, place_in(user_file), "user")
+    sources = Sources((flags, variables, *project_layers, user), warnings)
+    return Read(Given(sources, providers, facts, environ, folder, Path(home.config, "credentials.toml")), home)
+
+
+def _tables(table: dict[str, object], path: Path) -> tuple[Mapping[str, Provider], Mapping[str, "ModelFacts"]]:
+    """Takes the tables of providers and models out of the user's file."""
+    providers, models = table.pop("providers", None), table.pop("models", None)
+    if providers is None and models is None:
+        return PROVIDERS, {}
+    from bradawl.app.tables import read_models, read_providers
+
+    known = PROVIDERS if providers is None else read_providers(providers, path)
+    return known, {} if models is None else read_models(models, path, known)
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, object]:
@@ -159,192 +146,83 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
 
 
-def _settle(
-    sources: _Sources, providers: Mapping[str, Provider], environ: Mapping[str, str], cwd: str, home: Homes
-) -> Settings:
-    chosen, model = _model(sources, providers, environ)
-    is_scripted = chosen.name == SCRIPTED
-    if is_scripted:
-        model = str(Path(cwd, model))
-    base_url = "" if is_scripted else _base_url(sources, chosen, environ)
-    headless = bool(sources.flag("headless"))
-    steps = sources.number("max_steps")
+def _settle(read: Read) -> Settings:
+    given, home = read
+    sources = given.sources
+    model = choose_model(given)
+    headless = _flag(sources, "headless")
+    steps = _number(sources, "max_steps")
     return Settings(
-        model=ModelSettings(
-            provider=chosen.name,
-            name=model,
-            base_url=base_url,
-            api_key=_key(chosen, base_url, environ, sources.warnings),
-            key_name=chosen.key_names[0] if chosen.key_names else "",
-            context_window=sources.number("context_window"),
-            proxy=_proxy(sources, base_url, environ),
-            ca_file=_ca_file(sources, base_url, environ, cwd),
-        ),
-        cwd=cwd,
+        model=model,
+        fallback=choose_fallback(given, model),
+        cwd=given.cwd,
         home=home.data,
         user_home=home.user,
         max_steps=HEADLESS_STEPS if steps is None and headless else steps,
-        max_output_tokens=sources.number("max_output_tokens"),
-        effort=sources.choice("effort", EFFORTS),
-        yolo=sources.flag("yolo"),
-        output_format="json" if sources.choice("output_format", OUTPUT_FORMATS) == "json" else "text",
+        max_output_tokens=_number(sources, "max_output_tokens"),
+        effort=_effort(given, model),
+        yolo=_flag(sources, "yolo"),
+        output_format="json" if _choice(sources, "output_format", OUTPUT_FORMATS) == "json" else "text",
+        answer_schema=_answer_schema(sources.find("json_schema"), given.cwd),
+        debug_log=_flag(sources, "debug_log"),
         headless=headless,
-        environment=dict(environ),
-        warnings=tuple(sources.warnings),
+        environment=dict(given.environ),
+        key_names=tuple(dict.fromkeys(name for one in given.providers.values() for name in one.key_names)),
+        warnings=tuple(dict.fromkeys(sources.warnings)),
     )
 
 
-# ------------------------------------------------------------------ model and provider
+def _effort(given: Given, model: ModelSettings) -> str | None:
+    """A flag or variable, then what the user says of this model, then what stands for all of them in a file."""
+    found = given.sources.find("effort")
+    facts = given.facts.get(f"{model.provider}/{model.name}")
+    if facts and facts.effort and not (found and found.kind in ("flag", "variable")):
+        return facts.effort
+    return choice_in(found.value, found.place, EFFORTS) if found else None
 
 
-def _model(sources: _Sources, providers: Mapping[str, Provider], environ: Mapping[str, str]) -> tuple[Provider, str]:
-    found = sources.find("model")
-    if found and found.kind == "project" and (why := _not_from_a_project(found, sources, providers)):
-        sources.warnings.append(f"{found.place} is ignored: {why}. Choose it yourself with `-m`.")
-        found = sources.without_project().find("model")
-    has_base_url = sources.find("base_url") is not None
+def _answer_schema(found: Found | None, cwd: str) -> str:
+    """The text of the named file. Raises `SettingsError` when it is no JSON Schema of an object kind."""
     if found is None:
-        chosen = providers[default_provider(providers, environ, has_base_url=has_base_url)]
-        if not chosen.default_model:
-            raise SettingsError(_no_model(chosen))
-        return chosen, chosen.default_model
-    text = _text(found.value, found.place)
-    name, model = split_model(text, providers)
-    if not model:
-        raise SettingsError(f"{found.place} names no model: {text!r}; it should be [PROVIDER/]MODEL.")
-    if name:
-        return providers[name], model
-    return providers[_unnamed_provider(text, providers, environ, has_base_url=has_base_url)], model
-
-
-def _unnamed_provider(
-    model: str, providers: Mapping[str, Provider], environ: Mapping[str, str], *, has_base_url: bool
-) -> str:
-    """The provider of a model whose name begins with none that is known. Raises `SettingsError`."""
-    try:
-        return default_provider(providers, environ, has_base_url=has_base_url)
-    except NoProvider as error:
-        head, slash, _ = model.partition("/")
-        if not slash or not head:
-            raise
-        raise SettingsError(unknown_provider(head, providers)) from error
-
-
-def _not_from_a_project(found: _Found, sources: _Sources, providers: Mapping[str, Provider]) -> str:
-    """Why a model that a project asks for is not used; empty if it may be."""
-    name, _ = split_model(_text(found.value, found.place), providers)
-    if name == SCRIPTED:
-        return "a project may not put a script in the model's place"
-    base_url = sources.find("base_url")
-    if name and base_url:
-        return f"it would send the key of {name} to the URL of {base_url.place}"
-    return ""
-
-
-def _no_model(chosen: Provider) -> str:
-    return (
-        f"No model is chosen, and {chosen.name} has no default: use `-m {chosen.name}/MODEL`, BRADAWL_MODEL, "
-        "or `model` in config.toml."
-    )
-
-
-def _base_url(sources: _Sources, chosen: Provider, environ: Mapping[str, str]) -> str:
-    url, place = chosen.base_url, f"the base URL of {chosen.name}"
-    found = sources.find("base_url")
-    name = chosen.base_url_name
-    moved = environ.get(name, "").strip()
-    if found and not (moved and found.kind == "user"):
-        url, place = _text(found.value, found.place), found.place
-    elif moved:
-        url, place = moved, name
-    if not url:
-        raise SettingsError(f"{chosen.name} has no base URL of its own: set {name} or use `--base-url`.")
-    checked, note = check_base_url(url, place)
-    if note:
-        sources.warnings.append(note)
-    return checked
-
-
-def _key(chosen: Provider, base_url: str, environ: Mapping[str, str], warnings: list[str]) -> str:
-    key = chosen.key(environ)
-    if not base_url:
         return ""
-    if not key.isascii() or not key.isprintable():
-        name = next(name for name in chosen.key_names if environ.get(name, "").strip() == key)
-        raise SettingsError(f"{name} has characters in it that no key has; was it copied whole?")
-    is_here = is_loopback(base_url)
-    if not key and chosen.needs_key and not is_here:
-        name = chosen.key_names[0] if chosen.key_names else "its api_key_env"
-        raise SettingsError(
-            f"No key for {chosen.name}: set {name}, or choose another provider with `-m PROVIDER/MODEL`."
-        )
-    if key and not is_here and base_url.startswith("http://"):
-        warnings.append(f"The key of {chosen.name} goes to {base_url} unencrypted; use https if the server can.")
-    return key
-
-
-def _with_users_own(table: object, path: Path) -> dict[str, Provider]:
-    """All providers, those of the user's `[providers.NAME]` tables among them."""
-    providers = dict(PROVIDERS)
-    if table is None:
-        return providers
-    for name, entry in _table(table, f"{path}: providers").items():
-        place = f"{path}: providers.{name}"
-        if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-            raise SettingsError(f"{place}: the name may only have letters, digits, - and _.")
-        providers[name] = _users_own(name, _table(entry, place), place)
-    return providers
-
-
-def _users_own(name: str, entry: dict[str, object], place: str) -> Provider:
-    if unknown := sorted(set(entry) - {"base_url", "api_key_env"}):
-        hint = " Keys don't belong in a file; name their variable with `api_key_env`." if "api_key" in unknown else ""
-        raise SettingsError(f"{place}.{unknown[0]} is not a setting; known are base_url and api_key_env.{hint}")
-    known = PROVIDERS.get(name) or provider(name)
-    base_url = _text(entry.get("base_url", known.base_url or ""), f"{place}.base_url", may_be_empty=True)
-    if base_url:
-        check_http_url(base_url, f"{place}.base_url")
-    names = known.key_names
-    if "api_key_env" in entry:
-        names = (_text(entry["api_key_env"], f"{place}.api_key_env"),)
-    return Provider(name, base_url, names, known.needs_key)
-
-
-# ------------------------------------------------------------------ network
-
-
-def _proxy(sources: _Sources, base_url: str, environ: Mapping[str, str]) -> str | None:
-    if not base_url:
-        return None
-    names = ("https_proxy", "http_proxy", "all_proxy")
-    if not sources.find("proxy") and not any(environ.get(n) or environ.get(n.upper()) for n in names):
-        return None
-    from bradawl.app.proxy import proxy_for
-
-    found = sources.find("proxy")
-    chosen = _text(found.value, found.place) if found else ""
-    return proxy_for(base_url, environ, chosen, found.place if found else "")
-
-
-def _ca_file(sources: _Sources, base_url: str, environ: Mapping[str, str], cwd: str) -> str | None:
-    if not base_url.startswith("https:"):
-        return None
-    found = sources.find("ca_file")
-    place = found.place if found else "SSL_CERT_FILE"
-    name = _text(found.value, found.place) if found else environ.get("SSL_CERT_FILE", "").strip()
-    if not name:
-        return None
+    name = text_in(found.value, found.place)
     path = Path(cwd, name)
-    if not path.is_file():
-        raise SettingsError(f"{place} names a file that is not there: {name}.")
-    return str(path)
+    try:
+        if path.is_file() and path.stat().st_size <= _SCHEMA_LIMIT_BYTES:
+            text = path.read_text("utf-8-sig")
+            msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+            return text
+    except OSError as error:
+        raise SettingsError(f"{found.place}: {name} can't be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(
+            f"{found.place}: {name} is not a JSON Schema: it must be a JSON object ({error})."
+        ) from error
+    if path.is_file():
+        raise SettingsError(f"{found.place}: {name} is larger than {_SCHEMA_LIMIT_BYTES} bytes.")
+    raise SettingsError(f"{found.place} names a file that is not there: {name}.")
 
 
 # ------------------------------------------------------------------ values
 
 
-def _working_directory(found: _Found | None, cwd: str) -> str:
-    path = Path(cwd, _text(found.value, found.place)) if found else Path(cwd)
+def _number(sources: Sources, name: str) -> int | None:
+    found = sources.find(name)
+    return count_in(found.value, found.place) if found else None
+
+
+def _flag(sources: Sources, name: str) -> bool:
+    found = sources.find(name)
+    return flag_in(found.value, found.place) if found else False
+
+
+def _choice(sources: Sources, name: str, choices: tuple[str, ...]) -> str | None:
+    found = sources.find(name)
+    return choice_in(found.value, found.place, choices) if found else None
+
+
+def _working_directory(found: Found | None, cwd: str) -> str:
+    path = Path(cwd, text_in(found.value, found.place)) if found else Path(cwd)
     try:
         resolved = path.resolve()
         if resolved.is_dir():
@@ -364,49 +242,3 @@ def _refuse_unknown(table: Mapping[str, object], path: Path) -> None:
             near = get_close_matches(key, _USER_KEYS, 1)
             hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(sorted(_USER_KEYS))}."
             raise SettingsError(f"{path}: `{key}` is not a setting; {hint}")
-
-
-def _table(value: object, place: str) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise SettingsError(f"{place} must be a table.")
-    return cast(dict[str, Any], value)
-
-
-def _text(value: object, place: str, *, may_be_empty: bool = False) -> str:
-    if not isinstance(value, str):
-        raise SettingsError(f"{place} must be a text, not {value!r}.")
-    text = value.strip()
-    if not text and not may_be_empty:
-        raise SettingsError(f"{place} is empty.")
-    if not text.isprintable():
-        raise SettingsError(f"{place} has a control character in it: {text!r}.")
-    return text
-
-
-def _count(value: object, place: str) -> int:
-    text = value.strip().replace("_", "") if isinstance(value, str) else ""
-    if text.isascii() and text.isdigit() and len(text) < 16:
-        value = int(text)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise SettingsError(f"{place} must be a whole number of at least 1, not {value!r}.")
-    return value
-
-
-_WORDS: Final[Mapping[str, bool]] = {
-    **dict.fromkeys(("1", "true", "yes", "on"), True),
-    **dict.fromkeys(("0", "false", "no", "off"), False),
-}
-
-
-def _flag(value: object, place: str) -> bool:
-    answer = value if isinstance(value, bool) else _WORDS.get(str(value).strip().lower())
-    if answer is None:
-        raise SettingsError(f"{place} must be true or false, not {value!r}.")
-    return answer
-
-
-def _choice(value: object, place: str, choices: tuple[str, ...]) -> str:
-    text = _text(value, place).lower()
-    if text not in choices:
-        raise SettingsError(f"{place} must be one of {', '.join(choices)}, not {text!r}.")
-    return text

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from bradawl.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    import os
 
 FILE_LIMIT_BYTES: Final = 1_000_000
 PROJECT_KEYS: Final = frozenset({"model", "max_steps", "context_window", "effort"})
@@ -18,6 +21,32 @@ class Layer(NamedTuple):
     place_of: Callable[[str], str]
     """What to call a setting of this place in a message."""
     kind: Literal["flag", "variable", "project", "user"]
+
+
+class Found(NamedTuple):
+    """A value, not yet judged, and where it stands."""
+
+    value: object
+    place: str
+    kind: Literal["flag", "variable", "project", "user"]
+
+
+class Sources(NamedTuple):
+    """All layers, the strongest first, and what they said that needs telling."""
+
+    layers: tuple[Layer, ...]
+    warnings: list[str]
+
+    def find(self, name: str) -> Found | None:
+        """A setting as the strongest layer that has it says."""
+        for layer in self.layers:
+            if (value := layer.values.get(name)) is not None:
+                return Found(value, layer.place_of(name), layer.kind)
+        return None
+
+    def without_project(self) -> "Sources":
+        """The same, but for what came with the project."""
+        return Sources(tuple(layer for layer in self.layers if layer.kind != "project"), self.warnings)
 
 
 class Homes(NamedTuple):
@@ -56,10 +85,13 @@ def _home_of_account() -> str:
         return "/"
 
 
-def read_user_file(path: Path) -> dict[str, object]:
-    """The user's own settings; nothing if there is no file. Raises `SettingsError`."""
+def read_user_file(path: Path, check: Callable[["os.stat_result"], None] | None = None) -> dict[str, object]:
+    """The user's own settings; nothing if there is no file. `check` may refuse the file that was opened.
+
+    Raises `SettingsError`.
+    """
     try:
-        return _read_toml(path)
+        return _read_toml(path, check)
     except OSError as error:
         raise SettingsError(f"{path} can't be read: {error.strerror or error}.") from error
 
@@ -114,7 +146,7 @@ def _is_same(path: Path, other: Path) -> bool:
         return False
 
 
-def _read_toml(path: Path) -> dict[str, object]:
+def _read_toml(path: Path, check: Callable[["os.stat_result"], None] | None = None) -> dict[str, object]:
     """Raises `OSError`, or `SettingsError` when it is not TOML; nothing if there is no file."""
     import os
     import stat
@@ -124,10 +156,16 @@ def _read_toml(path: Path) -> dict[str, object]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(0, "it is not a regular file")
-        data = file.read(FILE_LIMIT_BYTES + 1)
+        if check is not None:
+            check(found)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(FILE_LIMIT_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > FILE_LIMIT_BYTES:
         raise SettingsError(f"{path} is larger than {FILE_LIMIT_BYTES} bytes; that can't be a settings file.")
     import tomllib

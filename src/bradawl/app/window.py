@@ -1,17 +1,42 @@
-"""Tells the user when a conversation grows and nobody has said how much the model holds."""
+"""Tells the user when a conversation does not fit the model, or nobody has said how much fits."""
 
-from typing import Final
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
-from bradawl.core.ports import Model
+from bradawl.core.errors import BradawlError
+from bradawl.core.events import Envelope, Live, RequestSent
+from bradawl.core.ports import Emit, Model
 from bradawl.core.state import SessionState
 
 LONG_TOKENS: Final = 16_000
 """Half of what is assumed of a local model; below it one prompt is not worth asking a server for."""
 _NEARLY_FULL: Final = 0.9
+_SILENTLY_CUT: Final = 0.5
+"""A server that counted less than this part of an estimate did not read all of it: no estimate is that wrong."""
+_WORTH_SAYING: Final = 2_000
+
+T = TypeVar("T")
+
+_FIXES: Final = {
+    "ollama": "start it with `OLLAMA_CONTEXT_LENGTH={tokens} ollama serve`, or set `PARAMETER num_ctx {tokens}` "
+    "in a Modelfile",
+    "lmstudio": "load the model again with `lms load {model} --context-length {tokens}`",
+    "llamacpp": "start it with `llama-server -c {tokens}`",
+    "vllm": "start it with `--max-model-len {tokens}`",
+    "sglang": "start it with `--context-length {tokens}`",
+}
+
+
+def longer_context(provider: str, model: str, needed: int) -> str:
+    """How the user gives a local server's model room for `needed` tokens and the work to come."""
+    tokens = next((size for size in (16_384, 32_768, 65_536, 131_072) if size >= needed * 2), 262_144)
+    fix = _FIXES.get(provider, "start the server with a context of at least {tokens} tokens")
+    return fix.format(tokens=tokens, model=model)
 
 
 class WindowWatch:
-    """Looks at a conversation after each turn; says each thing once."""
+    """Looks at a conversation while and after its turns; says each thing once."""
 
     def __init__(self, model: Model, *, is_local: bool, from_tokens: int) -> None:
         """`is_local`: the model runs on this machine. Shorter conversations than `from_tokens` are not looked at."""
@@ -20,8 +45,46 @@ class WindowWatch:
         self._from_tokens = from_tokens
         self._said: set[str] = set()
 
+    async def during(self, run: Callable[[Emit], Awaitable[T]], emit: Emit, tell: Callable[[str], None]) -> T:
+        """Run a turn, and `tell` at its first step when a local model has not the room for it.
+
+        The server is asked while it answers, when the model is loaded; a model elsewhere is not asked.
+        """
+        if not self._is_local:
+            return await run(emit)
+        answered = asyncio.Event()
+        estimated = 0
+
+        def note(item: Envelope | Live) -> None:
+            nonlocal estimated
+            if isinstance(item, Live):
+                answered.set()
+            elif isinstance(item.event, RequestSent) and not answered.is_set():
+                estimated = item.event.estimated_tokens
+            emit(item)
+
+        async def look() -> None:
+            await answered.wait()
+            if estimated < _WORTH_SAYING:
+                return
+            if (warning := await self._too_small(estimated)) is not None:
+                tell(warning)
+
+        failed: BradawlError | None = None
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(look())
+            try:
+                return await run(note)
+            except BradawlError as error:
+                failed = error  # not wrapped in a group: callers tell these errors apart
+            finally:
+                looking.cancel()
+        raise failed
+
     async def look(self, state: SessionState) -> str | None:
         """What the user should know now, if anything; may ask a local server once, for a second at most."""
+        if (cut := self._silently_cut(state)) is not None:
+            return cut
         used = state.context_tokens
         if used < self._from_tokens:
             return None
@@ -41,6 +104,32 @@ class WindowWatch:
                 "begin a new session soon.",
             )
         return None
+
+    async def _too_small(self, estimated: int) -> str | None:
+        window = await self._model.window()
+        if window.source != "server" or estimated <= window.tokens:
+            return None
+        origin = self._model.info.origin
+        return self._once(
+            "cut",
+            f"{origin.model} runs with a context of {window.tokens:,} tokens, and this conversation already takes some "
+            f"{estimated:,}: the server may leave out its beginning without a word. To give it room, "
+            f"{longer_context(origin.provider, origin.model, estimated)}.",
+        )
+
+    def _silently_cut(self, state: SessionState) -> str | None:
+        """Some local servers drop what does not fit and answer as if nothing had happened."""
+        counted, estimated = state.context_tokens, state.estimated_tokens
+        if not self._is_local or not state.is_anchored or not 0 < counted < estimated * _SILENTLY_CUT:
+            return None
+        if estimated < _WORTH_SAYING:
+            return None
+        origin = self._model.info.origin
+        return self._once(
+            "cut",
+            f"The server counted {counted:,} tokens of a conversation of some {estimated:,}: it seems to leave out the "
+            f"beginning without a word. To give it room, {longer_context(origin.provider, origin.model, estimated)}.",
+        )
 
     def _once(self, name: str, text: str) -> str | None:
         if name in self._said:

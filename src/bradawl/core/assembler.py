@@ -37,15 +37,18 @@ class Assembler:
         self.warnings: tuple[str, ...] = ()
         self.open_calls: set[int] = set()
         """Places of calls that were begun and have not been closed."""
+        self.unfinished: list[str] = []
+        """Fragments of arguments that no closed part holds."""
 
     def feed(self, delta: Delta) -> None:
         """Take one delta."""
         match delta:
             case TextDelta() | ThinkingDelta():
                 self._fragment(delta)
-            case CallDelta(index):
+            case CallDelta(index, _, _, arguments):
                 if index not in self._closed:
                     self.open_calls.add(index)
+                    self.unfinished.append(arguments)
             case PartClosed(index, part):
                 self._close(index, part)
             case UsageReported(usage):
@@ -70,6 +73,8 @@ class Assembler:
     def _close(self, index: int, part: Part) -> None:
         self._open.pop(index, None)
         self.open_calls.discard(index)
+        if not self.open_calls:
+            self.unfinished.clear()
         self._closed[index] = part
 
     @property

@@ -75,9 +75,10 @@ class StreamFailed(Value, frozen=True):
 
 
 class RetryScheduled(Value, frozen=True):
-    """The request is sent again after `delay_s` seconds; nothing of the reply had been shown."""
+    """The request is sent, or sent again, after `delay_s` seconds; nothing of the reply had been shown."""
 
     attempt: int
+    """Requests made so far; 0 when the first one has to wait."""
     delay_s: float
     failure: Failure
 

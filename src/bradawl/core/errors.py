@@ -29,6 +29,7 @@ FailureKind = Literal[
     "server",
     "content_filter",
     "output_limit",
+    "bad_answer",
     "cancelled",
 ]
 

@@ -157,6 +157,11 @@ class RequestSent(Value, frozen=True):
     prefix_hash: str
     params: RequestParams = RequestParams()
     reserved_cost: float | None = None
+    estimated_tokens: int = 0
+    """What `agent.tokens` makes of the whole request, before any calibration; 0 when nobody has looked."""
+    marks: tuple[str, ...] = ()
+    """The beginnings of the prefix hashes after each message that is new in it, the last one's included. The first
+    request of a prefix begins with the hash before any message."""
 
 
 class ReplyWithdrawn(Value, frozen=True):
@@ -164,6 +169,9 @@ class ReplyWithdrawn(Value, frozen=True):
 
     step: int
     failure: Failure
+    usage: Usage | None = None
+    """Of what had come; it was paid for all the same."""
+    cost: float | None = None
 
 
 class AssistantReplied(Value, frozen=True):

@@ -6,7 +6,6 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 import msgspec
@@ -150,7 +149,10 @@ class HttpError(Exception):
 
 
 class Http(Protocol):
-    """Sends requests. Redirects are not followed."""
+    """Sends requests. Redirects are followed only within the same origin, and only those that keep method and body.
+
+    That is 307 and 308, three at most; any other is a response like the rest.
+    """
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
         """Open one exchange; leaving the context ends it at once. Raises `HttpError`."""
@@ -269,8 +271,7 @@ class ToolOutput(msgspec.Struct, frozen=True):
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CallContext:
+class CallContext(msgspec.Struct, frozen=True):
     """What one call may use. Before it is allowed `grant` is None and only `files.resolve` is for use."""
 
     call_id: str
@@ -388,8 +389,7 @@ class Blobs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSession:
+class OpenSession(msgspec.Struct, frozen=True):
     """A session as the store hands it over: its log, its blobs, and what was already in it."""
 
     log: SessionLog

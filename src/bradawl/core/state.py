@@ -6,6 +6,7 @@ from bradawl.core.events import (
     Envelope,
     FileSeen,
     PrefixOpened,
+    ReplyWithdrawn,
     RequestSent,
     SessionForked,
     SessionOpened,
@@ -13,7 +14,7 @@ from bradawl.core.events import (
     Todo,
     TodosSet,
 )
-from bradawl.core.messages import Assistant
+from bradawl.core.messages import Assistant, StopReason
 from bradawl.core.usage import Usage, add_costs
 
 
@@ -31,9 +32,16 @@ class SessionState:
         """Number of the last step."""
         self.replies = 0
         self.last_reply: Assistant | None = None
+        self.last_stop: StopReason | None = None
         self.usage = Usage()
         self.context_tokens = 0
         """Tokens of the last request and its reply, as far as they were reported."""
+        self.is_anchored = False
+        """True while they were reported, and for the prefix that is open now."""
+        self.estimated_tokens = 0
+        """What the last request was estimated at, not calibrated."""
+        self.factors: dict[str, float] = {}
+        """By `provider/model`, how many tokens it counts for an estimated one; moves with each report."""
         self.cost: float | None = 0.0
         """US dollars so far; None as soon as one reply could not be priced."""
 
@@ -44,16 +52,15 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
         case SessionOpened() | SessionForked() as opened:
             state.project, state.cwd = opened.project, opened.cwd
         case PrefixOpened() as prefix:
-            state.prefix = prefix
-        case RequestSent(step):
+            state.prefix, state.is_anchored = prefix, False
+        case RequestSent(step, estimated_tokens=estimated):
             state.steps = max(state.steps, step)
-        case AssistantReplied(message=message, usage=usage, cost=cost):
-            state.replies += 1
-            state.last_reply = message
-            state.usage += usage or Usage(source="estimated")
+            state.estimated_tokens = estimated
+        case ReplyWithdrawn(usage=Usage() as usage, cost=cost):
+            state.usage += usage
             state.cost = add_costs(state.cost, cost)
-            if usage is not None:
-                state.context_tokens = usage.prompt + usage.output
+        case AssistantReplied() as replied:
+            _count(state, replied)
         case StateChanged(Cwd(path)):
             state.cwd = path
         case StateChanged(FileSeen(path, sha256)):
@@ -63,3 +70,26 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
         case _:
             pass
     return state
+
+
+def calibrated(known: float | None, reported: int, estimated: int) -> float:
+    """How many tokens a model counts for an estimated one, after one more report; None if there was none before."""
+    if estimated <= 0 or reported <= 0:
+        return 1.0 if known is None else known
+    seen = min(1.8, max(0.6, reported / estimated))
+    return seen if known is None else known + 0.3 * (seen - known)
+
+
+def _count(state: SessionState, replied: AssistantReplied) -> None:
+    usage = replied.usage
+    state.replies += 1
+    state.last_reply, state.last_stop = replied.message, replied.stop
+    state.usage += usage or Usage(source="estimated")
+    state.cost = add_costs(state.cost, replied.cost)
+    state.is_anchored = usage is not None and usage.source == "reported"
+    if usage is None:
+        return
+    state.context_tokens = usage.prompt + usage.output
+    if state.is_anchored and state.prefix is not None:
+        model = f"{state.prefix.provider}/{state.prefix.model}"
+        state.factors[model] = calibrated(state.factors.get(model), usage.prompt, state.estimated_tokens)

@@ -13,8 +13,10 @@ from bradawl.core.events import (
     HeadMoved,
     NoteDelivered,
     NoteQueued,
+    PrefixOpened,
     PromptSubmitted,
     ReplyWithdrawn,
+    RequestSent,
     ResultAmended,
     ToolFinished,
     ToolStarted,
@@ -58,6 +60,12 @@ class Transcript:
         """Answers that came before all calls of their reply were answered."""
         self.held_notes: list[Note] = []
         """Notes delivered while calls are open; they go with the answers."""
+        self.sent: dict[int, str] = {}
+        """Number of messages to (the beginning of) the prefix hash behind them, as requests of this prefix had it."""
+        self.sent_to = 0
+        """Number of messages the last request held: they stand as they are."""
+        self.replied_at = 0
+        """Number of messages when the last reply had come, itself included."""
 
     @property
     def is_answerable(self) -> bool:
@@ -84,16 +92,23 @@ def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
             transcript.results.clear()
         case Compacted(_, _, replacement_ref):
             transcript.messages.clear()
+            transcript.sent_to = transcript.replied_at = 0
             transcript.base_ref = replacement_ref
         case TurnFinished():
             transcript.turn_is_open = False
         case _:
-            _apply_call(transcript, event)
+            _apply_other(transcript, event)
     return transcript
 
 
-def _apply_call(transcript: Transcript, event: Event) -> None:
+def _apply_other(transcript: Transcript, event: Event) -> None:
     match event:
+        case PrefixOpened():
+            transcript.sent.clear()
+        case RequestSent(prefix_hash=prefix_hash, marks=marks):
+            count = len(transcript.messages)
+            transcript.sent.update(zip(range(count + 1 - len(marks), count + 1), marks, strict=True))
+            transcript.sent[count], transcript.sent_to = prefix_hash, count
         case CallPrepared():
             if event.call_id not in transcript.open_calls:
                 transcript.prepared[event.call_id] = event
@@ -174,9 +189,11 @@ def _rebuild(transcript: Transcript, origin: Origin, step: int) -> AssistantRepl
 
 def _reply(transcript: Transcript, replied: AssistantReplied) -> None:
     transcript.prepared.clear()
+    transcript.replied_at = len(transcript.messages)
     if not replied.message.parts:
         return
     transcript.messages.append(replied.message)
+    transcript.replied_at += 1
     transcript.open_calls = {call.id: call for call in calls_of(replied.message)}
     for call_id in [call_id for call_id in transcript.open_calls if call_id in transcript.results]:
         del transcript.open_calls[call_id]
@@ -224,7 +241,7 @@ def _deliver(transcript: Transcript, note_id: str) -> None:
     last = transcript.messages[-1] if transcript.messages else None
     if transcript.open_calls:
         transcript.held_notes.append(note)
-    elif last is None or isinstance(last, Assistant):
+    elif last is None or isinstance(last, Assistant) or len(transcript.messages) <= transcript.sent_to:
         transcript.messages.append(User((), (note,)))
     else:
         transcript.messages[-1] = msgspec.structs.replace(last, notes=(*last.notes, note))

@@ -33,6 +33,16 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
+class PriceTier(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rates of a whole request whose prompt is longer than `above` tokens."""
+
+    above: int
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):
     """US dollars per million tokens; None where nobody has said."""
 
@@ -40,17 +50,23 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
+    tiers: tuple[PriceTier, ...] = ()
+    """By rising `above`; the last that a prompt is longer than replaces the rates here."""
 
 
 def cost(usage: Usage, price: Price | None) -> float | None:
-    """US dollars for `usage`, or None when a bucket that was used has no known price."""
+    """US dollars for the `usage` of one request, or None when a bucket that was used has no known price."""
     if price is None:
         return None
+    rates: Price | PriceTier = price
+    for tier in price.tiers:
+        if usage.prompt > tier.above:
+            rates = tier
     buckets = (
-        (usage.input, price.input),
-        (usage.output, price.output),
-        (usage.cache_read, price.cache_read),
-        (usage.cache_write, price.cache_write),
+        (usage.input, rates.input),
+        (usage.output, rates.output),
+        (usage.cache_read, rates.cache_read),
+        (usage.cache_write, rates.cache_write),
     )
     total = 0.0
     for tokens, rate in buckets:

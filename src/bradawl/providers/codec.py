@@ -31,6 +31,8 @@ class Endpoint(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     key_name: str = ""
     """Where the user keeps the key, for example `OPENAI_API_KEY`; named when it is refused."""
+    key_origin: str = ""
+    """`scheme://host:port` the key was configured for; it is sent nowhere else. Empty: that of `base_url`."""
 
     def __repr__(self) -> str:
         return f"Endpoint({self.provider!r}, {self.base_url!r}, {self.model!r}, api_key=***)"

@@ -1,7 +1,8 @@
 """What servers that speak Chat Completions want differently, as data.
 
-Sources: the vendors' API documentation and published client code, checked 2026-11-20.
-A profile says what a server needs; a host nobody knows gets the plainest one.
+Sources: the vendors' API documentation, published client code and public issue threads,
+checked 2026-11-20. A profile says what a server needs; a host nobody knows gets the plainest
+one. The table of servers is in `compat_table`.
 """
 
 from collections.abc import Mapping
@@ -13,98 +14,165 @@ import msgspec
 ReasoningReplay = Literal["never", "with_calls", "always"]
 """In which of its own replies a model wants its reasoning back."""
 
+ThinkingField = Literal["none", "type", "type_keep", "type_clear", "enable_thinking", "template"]
+"""How thinking is switched on and off, beside the effort.
+
+`type`: `thinking: {type: enabled|disabled}` when an effort is asked for. `type_keep` and
+`type_clear`: the same in every request, with `keep: "all"` or `clear_thinking: false`, so that
+earlier reasoning stays in the model's sight. `enable_thinking`: a flag of that name. `template`:
+`chat_template_kwargs: {enable_thinking: false}`, and only to switch it off.
+"""
+
+AnswerFormat = Literal["json_schema", "json_object", "none"]
 _SAME: Mapping[str, str] = MappingProxyType({})
 
 
 class CompatProfile(msgspec.Struct, frozen=True):
-    """How one family of servers deviates."""
+    """How one family of servers deviates. Every field can be set in `[providers.NAME.compat]`."""
 
     name: str = "default"
-    max_tokens_field: str = "max_tokens"
-    has_stream_options: bool = True
+    """Of the family, for messages."""
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """What the limit of a reply's length is called."""
+    stream_options: bool = True
+    """Takes `stream_options: {include_usage: true}`; without it many servers count no tokens."""
+    system_role: Literal["system", "developer"] = "system"
+    """The role of the system prompt."""
+    effort_field: Literal["reasoning_effort", "reasoning", "none"] = "reasoning_effort"
+    """Where the effort goes: a word, or `reasoning: {effort}`; `none` when the model has no such dial."""
+    efforts: Mapping[str, str] = _SAME
+    """Our word for an effort to theirs; an empty one leaves it out, words that are not here pass through."""
+    fixed_effort: str = ""
+    """Sent in every request whatever was asked for; OpenAI's newest want `none` before they take tools here."""
+    thinking: ThinkingField = "none"
+    """How thinking is switched on and off."""
     reasoning: ReasoningReplay = "with_calls"
+    """In which of its own replies a model wants its reasoning back."""
     reasoning_required: bool = False
     """A reply with calls must carry `reasoning_content`, if only an empty one."""
-    takes_effort: bool = True
-    efforts: Mapping[str, str] = _SAME
-    """Our word for an effort to theirs; words that are not here pass through."""
+    signed_reasoning: bool = False
+    """Reasoning is signed: calls whose reasoning did not come to its end are told in words."""
+    reasoning_format: str = ""
+    """Groq: `parsed` keeps the reasoning out of the text."""
     call_id: Literal["any", "short", "nine"] = "any"
     """`short`: at most 40 characters; `nine`: exactly nine letters and digits."""
-    key_header: Literal["authorization", "api-key"] = "authorization"
-    extra: tuple[tuple[str, msgspec.Raw], ...] = ()
-    """Fields of every request."""
+    unsigned_calls: str = ""
+    """JSON object put into the first call of a reply that has no signature, for servers that demand one."""
+    result_names: bool = False
+    """Results carry the name of their tool."""
+    assistant_after_results: bool = False
+    """A prompt may not follow results: a short reply is put between them."""
+    images: bool = True
+    """Takes pictures as `image_url`."""
+    documents: bool = True
+    """Takes `file` parts."""
+    typed_schemas: bool = False
+    """Every property of a tool's schema must say its type."""
+    answers: AnswerFormat = "json_schema"
+    """What `response_format` may ask for; the schema is checked here whatever the server does."""
+    answers_with_tools: bool = True
+    """Takes `response_format` beside tools; where a grammar rules the whole reply, no call could be written."""
+    strict: bool = False
+    """Takes `strict` with the schema of an answer."""
+    tool_stream: bool = False
+    """GLM sends arguments as they are written only when asked to with this field."""
+    cache_key: bool = False
+    """Takes `prompt_cache_key`, which keeps a session's requests where its cache is."""
+    cache_control: bool = False
+    """Caches only when `cache_control` asks for it (Anthropic's models behind OpenRouter)."""
+    key_header: Literal["authorization", "api-key", "x-api-key"] = "authorization"
+    """The header that carries the key."""
+    text_calls: bool = False
+    """The server may pass calls on as the model wrote them, in the text of the reply."""
+    inline_thinking: bool = False
+    """The server may leave `<think>...</think>` at the beginning of the text."""
+    extra: Mapping[str, str] = _SAME
+    """Further fields of every request: name to JSON text."""
+    first_byte_s: float = 300.0
+    """Longest wait for the first byte of a response; models think before they write."""
+    idle_s: float = 120.0
+    """Longest silence between two bytes."""
+    content_s: float = 600.0
+    """Longest time in which bytes come but nothing of the reply."""
 
 
-_LOW_HIGH_MAX = MappingProxyType({"none": "low", "minimal": "low", "medium": "high", "xhigh": "max"})
-_TRUE = msgspec.Raw(b"true")
+def profile_for(base_url: str, model: str = "", changes: Mapping[str, object] = _SAME) -> CompatProfile:
+    """The profile of the server at `base_url` for `model`, with what the user knows better.
 
-_PROFILES: tuple[tuple[str, CompatProfile], ...] = (
-    (
-        "api.openai.com",
-        CompatProfile("openai", max_tokens_field="max_completion_tokens", reasoning="never", call_id="short"),
-    ),
-    (
-        "openai.azure.com",
-        CompatProfile(
-            "azure",
-            max_tokens_field="max_completion_tokens",
-            reasoning="never",
-            call_id="short",
-            key_header="api-key",
-        ),
-    ),
-    ("api.deepseek.com", CompatProfile("deepseek", efforts=_LOW_HIGH_MAX)),
-    ("api.moonshot.ai", CompatProfile("kimi", reasoning="always", reasoning_required=True, efforts=_LOW_HIGH_MAX)),
-    ("api.moonshot.cn", CompatProfile("kimi", reasoning="always", reasoning_required=True, efforts=_LOW_HIGH_MAX)),
-    ("api.kimi.com", CompatProfile("kimi", reasoning="always", reasoning_required=True, efforts=_LOW_HIGH_MAX)),
-    ("aliyuncs.com", CompatProfile("qwen", takes_effort=False)),
-    (
-        "api.z.ai",
-        CompatProfile("glm", has_stream_options=False, efforts=_LOW_HIGH_MAX, extra=(("tool_stream", _TRUE),)),
-    ),
-    (
-        "open.bigmodel.cn",
-        CompatProfile("glm", has_stream_options=False, efforts=_LOW_HIGH_MAX, extra=(("tool_stream", _TRUE),)),
-    ),
-    (
-        "api.mistral.ai",
-        CompatProfile("mistral", has_stream_options=False, reasoning="always", call_id="nine", takes_effort=False),
-    ),
-    ("api.x.ai", CompatProfile("xai", reasoning="never", takes_effort=False)),
-    ("api.groq.com", CompatProfile("groq", reasoning="never", max_tokens_field="max_completion_tokens")),
-    ("openrouter.ai", CompatProfile("openrouter", reasoning="always")),
-    ("generativelanguage.googleapis.com", CompatProfile("gemini", reasoning="never")),
-    ("api.cerebras.ai", CompatProfile("cerebras", reasoning="never", max_tokens_field="max_completion_tokens")),
-)
+    Subdomains share their host's. Raises `ValueError`, in words for the user, for changes that are none.
+    """
+    from bradawl.providers.compat_table import for_model, profile_of_host
 
-DEFAULT = CompatProfile()
+    profile = profile_of_host(host_of(base_url), port_of(base_url))
+    return with_changes(for_model(profile, model), changes)
 
 
-def profile_for(base_url: str) -> CompatProfile:
-    """The profile of the host in `base_url`; subdomains share it."""
-    host = host_of(base_url)
-    for suffix, profile in _PROFILES:
-        if host == suffix or host.endswith("." + suffix):
-            return profile
-    return DEFAULT
+def with_changes(profile: CompatProfile, changes: Mapping[str, object]) -> CompatProfile:
+    """The profile with some fields replaced. Raises `ValueError`, in words for the user."""
+    if not changes:
+        return profile
+    fields = CompatProfile.__struct_fields__
+    for name in changes:
+        if name not in fields:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, fields, 1)
+            guess = f"; did you mean `{near[0]}`?" if near else f"; known are {', '.join(fields)}."
+            raise ValueError(f"`{name}` is not a field of compat{guess}")
+    try:
+        checked = msgspec.convert(dict(changes), CompatProfile)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"compat is not as expected: {error}") from error
+    _check_json(checked)
+    return msgspec.structs.replace(profile, **{name: getattr(checked, name) for name in changes})
+
+
+def _check_json(profile: CompatProfile) -> None:
+    texts = {f"extra.{name}": text for name, text in profile.extra.items()}
+    for name, text in texts.items():
+        try:
+            msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise ValueError(f'`{name}` must be JSON in a string, for example "true", not {text!r}') from error
+    if profile.unsigned_calls:
+        try:
+            msgspec.json.decode(profile.unsigned_calls, type=dict[str, msgspec.Raw])
+        except msgspec.DecodeError as error:
+            raise ValueError(
+                f"`unsigned_calls` must be a JSON object in a string, not {profile.unsigned_calls!r}"
+            ) from error
 
 
 def host_of(url: str) -> str:
     """The host of a URL in lower case, without port, user and brackets; empty if there is none."""
-    _, has_scheme, rest = url.partition("://")
-    if not has_scheme:
-        return ""
-    for end in "/?#":
-        rest = rest.partition(end)[0]
-    authority = rest.rpartition("@")[2].lower()
+    authority = _authority_of(url)
     if authority.startswith("["):
         return authority[1:].partition("]")[0]
     return authority.partition(":")[0]
 
 
+def port_of(url: str) -> int | None:
+    """The port a URL names, if it names one."""
+    port = _authority_of(url).rpartition("]")[2].partition(":")[2]
+    return int(port) if port.isdecimal() and len(port) <= 5 else None
+
+
+def _authority_of(url: str) -> str:
+    _, has_scheme, rest = url.partition("://")
+    if not has_scheme:
+        return ""
+    for end in "/?#":
+        rest = rest.partition(end)[0]
+    return rest.rpartition("@")[2].lower()
+
+
 def is_loopback(url: str) -> bool:
     """True when the server runs on this machine."""
-    host = host_of(url)
+    return is_loopback_host(host_of(url))
+
+
+def is_loopback_host(host: str) -> bool:
+    """True when a host is this machine."""
     return host in ("localhost", "::1") or host.endswith(".localhost") or _is_loopback_ipv4(host)
 
 

@@ -87,3 +87,12 @@ def note_text(note: Note) -> str:
 def digest_of(call_id: str) -> int:
     """A number that stands for an id a server would not take, the same each time."""
     return int.from_bytes(hashlib.sha256(call_id.encode("utf-8", "replace")).digest()[:12], "big")
+
+
+def base36(number: int, length: int) -> str:
+    """The lowest `length` base-36 digits of a number."""
+    digits: list[str] = []
+    for _ in range(length):
+        number, digit = divmod(number, 36)
+        digits.append("0123456789abcdefghijklmnopqrstuvwxyz"[digit])
+    return "".join(reversed(digits))

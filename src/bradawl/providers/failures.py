@@ -21,28 +21,42 @@ _RETRYABLE_KINDS = frozenset({"rate_limit", "overloaded", "timeout", "connection
 _RETRYABLE_STATUS = frozenset({408, 409, 425})
 
 _OVERFLOW = (
-    r"context_length_exceeded|exceed_context_size|model_context_window_exceeded"
+    r"context_length_exceeded|exceed_context_size|(?:model_)?context_window_exceeded|context length exceeded"
     r"|maximum context length|context length of only|context the overflows|context window"
+    r"|(?:greater|longer) than the (?:model'?s? )?(?:maximum )?(?:context|model) length"
+    r"|longer than the maximum model length|exceeds? (?:the )?(?:maximum )?model length"
     r"|exceeds? the (?:available )?context|exceeds? (?:the )?context limit|exceed(?:ed)? model token limit"
     r"|input tokens exceed the configured limit|maximum prompt length is|prompt is too long"
-    r"|input token count .{0,40}exceeds the maximum|reduce the length of the messages"
+    r"|input token count .{0,40}exceeds the maximum|reduce the length of the (?:messages|input|prompt)"
     r"|too large for model with|range of input length should be|current length is \S+ while limit is"
-    r"|exceeds the limit of \d+|input is too long|`?max_new_tokens`? must be <=|prompt too long"
+    r"|(?:prompt|input|tokens?|context)\b.{0,60}exceeds the limit of \d+|input is too long|too many input tokens"
+    r"|`?max_new_tokens`? must be <=|prompt too long|prompt exceeds max length|too many tokens: total"
 )
 _NOT_OVERFLOW = r"string_above_max_length|invalid 'user'"
 _QUOTA = (
     r"insufficient_quota|billing_hard_limit|billing_error|insufficient[ _](?:account )?(?:balance|credits?|funds|quota)"
-    r"|credit balance is too low|arrearage|quota_exceeded_daily|per_?day|exceeded_current_quota"
+    r"|credit[ _]balance|arrearage|quota_exceeded_daily|per_?day|exceeded_current_quota|usage_limit_reached"
+    r"|reached your (?:specified )?(?:api )?usage limits?|spend(?:ing)?[ _]limit|out of credits|no credits"
 )
-_FILTERED = r"content_filter|content_policy_violation|data_inspection_failed|responsibleaipolicyviolation|flagged"
+_FILTERED = (
+    r"content_filter|content_policy_violation|data_inspection_failed|responsibleaipolicyviolation|flagged"
+    r"|\b(?:bio|cyber)\w*_policy|prohibited_content|safety_violation"
+)
 _AUTH = (
     r"invalid_api_key|authentication_error|permission_error|unauthorized|unauthenticated|incorrect api key"
-    r"|invalid api key|api key not valid|api_key_invalid|permission_denied"
+    r"|invalid api key|api key not valid|api_key_invalid|permission_denied|accessdenied|unrecognizedclient"
 )
-_OVERLOADED = r"overloaded|unavailable_error|insufficient_system_resource|over capacity"
-_RATE_LIMITED = r"rate_limit|too_many_requests|throttl|resource_exhausted"
-_INVALID = r"invalid_request|badrequest|bad_request|invalid_argument|not_found|unprocessable|model_not_found"
-_TIMEOUT = r"timeout_error|deadline_exceeded|request_timeout"
+_OVERLOADED = (
+    r"overloaded|unavailable_error|insufficient_system_resource|over capacity|serviceunavailable|service_unavailable"
+    r"|loading model|modelnotready"
+)
+_RATE_LIMITED = r"rate[_ ]?limit|too[_ ]?many_?requests|throttl|resource_exhausted|ramp_limit"
+_INVALID = (
+    r"invalid_request|badrequest|bad_request|invalid_argument|not_found|unprocessable|invalid_prompt|request_too_large"
+    r"|data_residency|validationexception|conflict_error|invalid_\w*image|image_too|unsupported_image|empty_image"
+    r"|failed_to_download_image|image_\w*(?:failed|not_found|error)"
+)
+_TIMEOUT = r"timeout|deadline_exceeded|timed_out"
 _KEY_SHAPE = r"\b(?:sk|pk|rk|gsk|xai|nvapi|csk|fw|hf|AIza)[-_]?[A-Za-z0-9_\-*.]{12,}"
 _TAGS = r"(?is)<(?:script|style).*?</(?:script|style)>|<[^>]*>"
 # Patterns are compiled when first used: most runs never see a failure.
@@ -54,6 +68,8 @@ _OWN_CODES: Mapping[str, FailureKind] = {
     "1302": "rate_limit",
     "1303": "rate_limit",
     "1305": "overloaded",
+    "1308": "quota",
+    "1310": "quota",
     "tool_use_failed": "server",
     "engine_overloaded_error": "overloaded",
 }
@@ -76,6 +92,8 @@ class ErrorFacts(msgspec.Struct):
     detail: str = ""
     """Further places where providers put the cause, as text to search in."""
     request_id: str | None = None
+    parameter: str = ""
+    """The field of the request it is about."""
 
 
 def failure_of_response(status: int, headers: Mapping[str, str], body: bytes, now_s: float) -> Failure:
@@ -116,6 +134,25 @@ def failure_of_event(value: object) -> Failure:
     )
 
 
+def refusal_text(body: bytes) -> str:
+    """What a refusal says and the parameter it is about, as text to search in."""
+    text = body.decode("utf-8", "replace").removeprefix("\ufeff")
+    try:
+        value = cast("object", json.loads(text, strict=False))
+    except (ValueError, RecursionError):
+        return text[:_MESSAGE_LIMIT]
+    facts = read_error(value)
+    if facts is None:
+        return text[:_MESSAGE_LIMIT]
+    return f"{facts.message} Parameter: {facts.parameter}." if facts.parameter else facts.message
+
+
+def truncated_stream() -> Failure:
+    """The stream ended, but the reply had not."""
+    hint = "The server closed the connection too early."
+    return Failure("connection", "stream ended before a terminal event", True, code="stream_truncated", hint=hint)
+
+
 def scrub(text: str, secret: str = "") -> str:
     """The text without `secret` and without anything that looks like a key."""
     if len(secret) >= 4:
@@ -130,11 +167,9 @@ def _shown(message: str) -> str:
 
 def read_error(value: object) -> ErrorFacts | None:
     """The facts in a decoded error body; None if it does not look like one."""
-    if isinstance(value, list) and value:
-        return read_error(cast("list[object]", value)[0])
-    if not isinstance(value, dict):
+    body = _unwrapped(value)
+    if body is None:
         return None
-    body = cast("Json", value)
     error = body.get("error")
     if isinstance(error, dict):
         return _facts_of_object(cast("Json", error), body)
@@ -150,6 +185,17 @@ def read_error(value: object) -> ErrorFacts | None:
     return None
 
 
+def _unwrapped(value: object) -> Json | None:
+    """The object that says what is wrong: Google puts it into a list, the Responses format into the reply."""
+    if isinstance(value, list) and value:
+        return _unwrapped(cast("list[object]", value)[0])
+    if not isinstance(value, dict):
+        return None
+    body = cast("Json", value)
+    response = body.get("response")
+    return cast("Json", response) if isinstance(response, dict) and "error" in response else body
+
+
 def _facts_of_object(error: Json, body: Json) -> ErrorFacts:
     message = error.get("message") or error.get("msg") or body.get("message") or ""
     if not isinstance(message, str):
@@ -158,19 +204,31 @@ def _facts_of_object(error: Json, body: Json) -> ErrorFacts:
     metadata = error.get("metadata")
     if isinstance(metadata, dict):
         message = _with_upstream(message, cast("Json", metadata).get("raw"))
-    code = error.get("code")
+    if isinstance(failed := error.get("failed_generation"), str) and failed:
+        message = f"{message} The model wrote: {failed[:300]}"
+    code = _code_of(error)
     places = (error.get("type"), error.get("status"), error.get("innererror"), error.get("details"), metadata)
     return ErrorFacts(
         message,
-        type=_text(error.get("type")),
+        type=_text(error.get("type") or error.get("__type")),
         code=_text(code) or None,
         detail=" ".join(_text(place) for place in places if place),
         request_id=_text(body.get("request_id")) or None,
+        parameter=_text(error.get("param")),
     )
+
+
+def _code_of(error: Json) -> object:
+    """The most exact code there is: Anthropic puts it into the details."""
+    details = error.get("details")
+    exact = cast("Json", details).get("error_code") if isinstance(details, dict) else None
+    return exact or error.get("code") or error.get("status_code")
 
 
 def _with_upstream(message: str, raw: object) -> str:
     """OpenRouter hides the upstream's own error in a field of text."""
+    if isinstance(raw, dict):
+        raw = json.dumps(raw, ensure_ascii=False)
     if not isinstance(raw, str) or not raw or raw in message:
         return message
     try:
@@ -264,9 +322,10 @@ def _kind_of_words(status: int | None, words: str, message: str) -> FailureKind 
         return "content_filter"
     if status in (401, 403) or (status in (400, None) and _says(_AUTH, text)):
         return "auth"
-    if _says(_RATE_LIMITED, words) and (status is None or status < 500):
+    told = text if status is None else words  # without a status the message is all there is
+    if _says(_RATE_LIMITED, told) and (status is None or status < 500):
         return "rate_limit"
-    if _says(_OVERLOADED, words) or (status is None and _says(_OVERLOADED, message)):
+    if _says(_OVERLOADED, told):
         return "overloaded"
     if status is None and _says(_TIMEOUT, words):
         return "timeout"
@@ -275,6 +334,7 @@ def _kind_of_words(status: int | None, words: str, message: str) -> FailureKind 
 
 _KIND_OF_STATUS: Mapping[int, FailureKind] = {
     408: "timeout",
+    424: "server",
     429: "rate_limit",
     498: "overloaded",
     503: "overloaded",

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from bradawl.core.ports import HttpError, HttpRequest, HttpResponse
-from bradawl.providers.compat import host_of, is_loopback
+from bradawl.providers.compat import is_loopback
 from bradawl.providers.failures import ConnectionRefused
+from bradawl.providers.http_rules import MOST_REDIRECTS, encoded_headers, redirected, sentence, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx2
 
-_ERRNO = re.compile(r"\[Errno -?\d+\] ")
 _KEEP_ALIVE_S = 60.0
 _MAX_CONNECTIONS = 1_000
 
@@ -46,6 +46,29 @@ class Httpx2Response:
                 yield chunk
 
 
+class _Closable(Protocol):
+    async def aclose(self) -> None: ...
+
+
+class _Handshake:
+    """The socket of a TLS handshake under way: the library forgets to close it when it is cancelled there."""
+
+    def __init__(self) -> None:
+        self._open: _Closable | None = None
+
+    async def note(self, event: str, info: Mapping[str, object]) -> None:
+        """Takes what the library tells of its progress."""
+        if event.endswith("connect_tcp.complete"):
+            self._open = cast(_Closable, info["return_value"])
+        elif event.endswith("start_tls.complete"):
+            self._open = None
+
+    async def aclose(self) -> None:
+        """Closes what was left open."""
+        if self._open is not None:
+            await self._open.aclose()
+
+
 class Httpx2Http:
     """Sends requests over kept connections. Reads no environment: proxy and CA file are handed in.
 
@@ -62,22 +85,16 @@ class Httpx2Http:
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
         """Open one exchange; leaving the context ends it at once. Raises `HttpError`."""
-        import httpx2
-
-        place = host_of(request.url) or request.url
-        timeout = httpx2.Timeout(request.idle_timeout_s, connect=request.connect_timeout_s, pool=None)
-        with _translated(place):
-            client = self._client_for(request.url)
-            sent = client.build_request(
-                request.method,
-                request.url,
-                headers=list(request.headers),
-                content=b"".join(request.body) if request.body else None,
-                timeout=timeout,
-            )
-            response = await client.send(sent, stream=True)
+        response = await self._response(request)
+        for _ in range(MOST_REDIRECTS):
+            onward = redirected(request, response.status_code, response.headers.get("location"))
+            if onward is None:
+                break
+            await response.aclose()
+            request = onward
+            response = await self._response(request)
         try:
-            yield Httpx2Response(response, place)
+            yield Httpx2Response(response, target_of(request.url).host)
         finally:
             await response.aclose()
 
@@ -86,6 +103,27 @@ class Httpx2Http:
         clients, self._clients = self._clients, {}
         for client in clients.values():
             await client.aclose()
+
+    async def _response(self, request: HttpRequest) -> httpx2.Response:
+        import httpx2
+
+        place = target_of(request.url).host
+        timeout = httpx2.Timeout(request.idle_timeout_s, connect=request.connect_timeout_s, pool=None)
+        with _translated(place):
+            client = self._client_for(request.url)
+            sent = client.build_request(
+                request.method,
+                request.url,
+                headers=encoded_headers(request),
+                content=b"".join(request.body) if request.body else None,
+                timeout=timeout,
+                extensions={"trace": (handshake := _Handshake()).note},
+            )
+            try:
+                return await client.send(sent, stream=True)
+            except asyncio.CancelledError:
+                await handshake.aclose()
+                raise
 
     def _client_for(self, url: str) -> httpx2.AsyncClient:
         proxy = None if is_loopback(url) else self._proxy
@@ -107,7 +145,7 @@ def _new_client(ca_file: str | None, proxy: str | None, *, needs_tls: bool) -> h
         try:
             verify = ssl.create_default_context(cafile=ca_file)
         except OSError as error:
-            raise HttpError("connection", _sentence(f"The CA file {ca_file} can't be used: {error}")) from error
+            raise HttpError("connection", sentence(f"The CA file {ca_file} can't be used: {error}")) from error
     else:
         verify = True
     limits = httpx2.Limits(
@@ -151,13 +189,8 @@ def _connection_text(error: httpx2.HTTPError, place: str) -> str:
     if isinstance(error, httpx2.DecodingError):
         return f"The answer of {place} is compressed in a broken way."
     if isinstance(error, httpx2.ConnectError):
-        return _sentence(f"{place} can't be reached: {error}")
-    return _sentence(f"The connection to {place} broke: {str(error) or type(error).__name__}")
-
-
-def _sentence(text: str) -> str:
-    """Libraries' words as a user reads them: without the system's number, with a full stop."""
-    return _ERRNO.sub("", text).rstrip(" :.") + "."
+        return sentence(f"{place} can't be reached: {error}")
+    return sentence(f"The connection to {place} broke: {str(error) or type(error).__name__}")
 
 
 def _was_refused(error: BaseException | None) -> bool:

@@ -1,6 +1,13 @@
-"""Where the key of a request comes from."""
+"""Where the key of a request comes from, and to whom it may be shown."""
 
 from typing import Protocol
+
+from bradawl.core.errors import Failure
+from bradawl.providers.codec import Endpoint
+from bradawl.providers.compat import host_of, port_of
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_CREDENTIALS = frozenset({"authorization", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie"})
 
 
 class KeySource(Protocol):
@@ -27,3 +34,41 @@ class FixedKey:
 
     def __repr__(self) -> str:
         return "FixedKey(***)"
+
+
+def origin_of(url: str) -> str:
+    """`scheme://host:port` of a URL in lower case, the port always said; empty if it has no such origin."""
+    scheme, has_scheme, rest = url.partition("://")
+    scheme, host = scheme.lower(), host_of(url)
+    # A backslash ends the host for some readers of URLs and not for others.
+    if not has_scheme or scheme not in _DEFAULT_PORTS or not host or "\\" in rest:
+        return ""
+    port = port_of(url)
+    if port is None and _names_a_port(rest):
+        return ""
+    shown = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown}:{_DEFAULT_PORTS[scheme] if port is None else port}"
+
+
+def _names_a_port(rest: str) -> bool:
+    for end in "/?#":
+        rest = rest.partition(end)[0]
+    return rest.rpartition("@")[2].rpartition("]")[2].partition(":")[2] != ""
+
+
+def misdirected(endpoint: Endpoint, url: str, headers: tuple[tuple[str, str], ...]) -> Failure | None:
+    """Why a request with these headers may not go to `url`; None if it may.
+
+    A key is shown only to the origin it was configured for.
+    """
+    if not endpoint.api_key and not any(name.lower() in _CREDENTIALS for name, _ in headers):
+        return None
+    home, place = origin_of(endpoint.key_origin or endpoint.base_url), origin_of(url)
+    if home and home == place:
+        return None
+    return Failure(
+        "auth",
+        f"The key of {endpoint.provider} belongs to {home or 'no valid URL'} and is not sent to "
+        f"{place or 'another place'}; nothing was sent.",
+        hint="Set a key for that place, or correct the base URL.",
+    )

@@ -1,24 +1,66 @@
 """OpenAI Chat Completions, the format that compatible servers speak: a pure codec."""
 
 import os
-import re
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bradawl.core.errors import Failure
 from bradawl.core.ports import ModelInfo, Prefix
-from bradawl.providers.chat_calls import base36
-from bradawl.providers.chat_messages import ChatRequests
-from bradawl.providers.chat_reply import ChatReply
+from bradawl.providers.chat.requests import ChatRequests
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.compat import CompatProfile, profile_for
-from bradawl.providers.failures import failure_of_response
+from bradawl.providers.compat import CompatProfile, ThinkingField, profile_for
+from bradawl.providers.compat_table import for_model
+from bradawl.providers.downgrade import Downgrade
+from bradawl.providers.encoding import base36
+from bradawl.providers.failures import failure_of_response, refusal_text
+
+if TYPE_CHECKING:
+    from bradawl.providers.chat.reply import ChatReply
 
 API = "openai_chat"
 
-_FIELD = re.compile(r"\b(stream_options|include_usage|reasoning_effort|max_completion_tokens|max_tokens)\b")
+_BAD_GENERATION_RETRIES = 1
+"""Groq throws away a call it can't read; the next attempt is often better, the third hardly ever."""
+
+_FIXED = "reasoning_effort_none"
+_ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "set reasoning_effort to": _FIXED,
+        "include_usage": "stream_options",
+        "json_schema": "response_format",
+        "json mode": "response_format",
+        "response mime type": "response_format",
+        "role developer": "developer",
+        "developer role": "developer",
+        "developer message": "developer",
+    }
+)
+_BY_MENTION = ("developer", "response_format", "strict", _FIXED)
+_OFF: Mapping[str, Mapping[str, object]] = MappingProxyType(
+    {
+        "stream_options": {"stream_options": False},
+        "reasoning_effort": {"effort_field": "none", "fixed_effort": ""},
+        _FIXED: {"effort_field": "reasoning_effort", "fixed_effort": "none"},
+        "reasoning": {"effort_field": "none"},
+        "thinking": {"thinking": "none"},
+        "enable_thinking": {"thinking": "none"},
+        "chat_template_kwargs": {"thinking": "none"},
+        "reasoning_format": {"reasoning_format": ""},
+        "prompt_cache_key": {"cache_key": False},
+        "cache_control": {"cache_control": False},
+        "tool_stream": {"tool_stream": False},
+        "response_format": {"answers": "none"},
+        "strict": {"strict": False},
+        "developer": {"system_role": "system"},
+        "max_tokens": {"max_tokens_field": "max_completion_tokens"},
+        "max_completion_tokens": {"max_tokens_field": "max_tokens"},
+    }
+)
+"""What a profile becomes when a server refuses a field."""
 
 
 def new_call_id() -> str:
@@ -44,9 +86,12 @@ class OpenAIChat:
         now_s: Callable[[], float] = time.time,
     ) -> None:
         self._profile = profile or profile_for(base_url)
+        self._knows_model = profile is not None
         self._new_id = new_id
         self._now_s = now_s
-        self._given_up: set[str] = set()
+        self._downgrade = Downgrade([*_OFF, *self._profile.extra], _ALIASES, _BY_MENTION)
+        self._tools: dict[str, msgspec.Raw] = {}
+        self._bad_generations = 0
 
     @property
     def profile(self) -> CompatProfile:
@@ -55,11 +100,18 @@ class OpenAIChat:
 
     def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> ChatRequests:
         """Begin a conversation with the model of `info`."""
-        return ChatRequests(prefix, info.origin, lambda: self._profile)
+        if not self._knows_model:
+            self._profile = for_model(self._profile, info.origin.model)
+            self._knows_model = True
+        self._tools |= {tool.name: tool.parameters for tool in prefix.tools}
+        return ChatRequests(prefix, info.origin, lambda: self._profile, session_id)
 
-    def decoder(self) -> ChatReply:
+    def decoder(self) -> "ChatReply":
         """Begin to read a reply."""
-        return ChatReply(self._new_id)
+        from bradawl.providers.chat.reply import ChatReply
+        from bradawl.providers.chat.text import ReplyText
+
+        return ChatReply(self._new_id, ReplyText(self._profile, self._tools), self._note_reply)
 
     def target(self, endpoint: Endpoint) -> tuple[str, tuple[tuple[str, str], ...]]:
         """URL and headers of a request, credentials included."""
@@ -84,40 +136,49 @@ class OpenAIChat:
         A refusal of a field we can do without is retryable at once: the next body leaves it out.
         """
         failure = failure_of_response(status, headers, body, self._now_s())
-        if failure.kind == "invalid_request" and status in (400, 422) and self._give_up_field(failure.message):
+        if failure.code == "tool_use_failed":
+            self._bad_generations += 1
+            return msgspec.structs.replace(failure, retryable=self._bad_generations <= _BAD_GENERATION_RETRIES)
+        if failure.kind == "invalid_request" and status in (400, 422) and self._give_up_field(refusal_text(body)):
             return msgspec.structs.replace(failure, retryable=True, retry_after_s=0.0)
         return failure
 
+    def _note_reply(self) -> None:
+        self._bad_generations = 0
+
     def _give_up_field(self, message: str) -> bool:
         """Stop sending the field the server names, once for each field."""
-        found = _FIELD.search(message)
-        if found is None or not _is_about_the_field(message):
+        field = self._downgrade.take(message, _fields_in_use(self._profile))
+        if field is None:
             return False
-        changed = self._without(found[1])
-        if changed == self._profile or found[1] in self._given_up:
-            return False
-        self._given_up.add(found[1])
-        self._profile = changed
+        if field in self._profile.extra:
+            kept = {name: text for name, text in self._profile.extra.items() if name != field}
+            self._profile = msgspec.structs.replace(self._profile, extra=kept)
+        self._profile = msgspec.structs.replace(self._profile, **_OFF.get(field, {}))
         return True
 
-    def _without(self, field: str) -> CompatProfile:
-        if field in ("stream_options", "include_usage"):
-            return msgspec.structs.replace(self._profile, has_stream_options=False)
-        if field == "reasoning_effort":
-            return msgspec.structs.replace(self._profile, takes_effort=False)
-        if field != self._profile.max_tokens_field:
-            return self._profile
-        other = "max_tokens" if field == "max_completion_tokens" else "max_completion_tokens"
-        return msgspec.structs.replace(self._profile, max_tokens_field=other)
 
-
-_REFUSED = re.compile(
-    r"unsupported|not supported|unknown|unrecognized|unexpected|not permitted|extra|not allowed|invalid (?:field|param)"
-    r"|does not support|only (?:be|allowed)",
-    re.IGNORECASE,
+_SWITCHES: Mapping[ThinkingField, str] = MappingProxyType(
+    {"none": "", "enable_thinking": "enable_thinking", "template": "chat_template_kwargs"}
 )
 
 
-def _is_about_the_field(message: str) -> bool:
-    """A value out of range is the user's to correct; a field nobody knows can be left out."""
-    return bool(_REFUSED.search(message))
+def _fields_in_use(profile: CompatProfile) -> frozenset[str]:
+    """What a request may carry as things stand, and what else can be given up."""
+    used = {
+        "stream_options": profile.stream_options,
+        "reasoning_effort": profile.effort_field == "reasoning_effort",
+        "reasoning": profile.effort_field == "reasoning",
+        "reasoning_format": bool(profile.reasoning_format),
+        "prompt_cache_key": profile.cache_key,
+        "cache_control": profile.cache_control,
+        "tool_stream": profile.tool_stream,
+        "response_format": profile.answers != "none",
+        "strict": profile.strict,
+        "developer": profile.system_role == "developer",
+        _FIXED: True,
+        profile.max_tokens_field: True,
+        _SWITCHES.get(profile.thinking, "thinking"): True,
+        **dict.fromkeys(profile.extra, True),
+    }
+    return frozenset(name for name, is_used in used.items() if is_used)

@@ -4,29 +4,43 @@ import math
 import re
 from collections.abc import Mapping
 
-_GO_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|h|m|s)")
+# Patterns are compiled when first used: most runs never see a failure.
+_GO_DURATION = r"(\d+(?:\.\d+)?)(ms|us|µs|ns|h|m|s)"
 _GO_UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_RETRY_INFO = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')
-_IN_TEXT = re.compile(
-    r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?(?:ms|h|m|s))+|\d+(?:\.\d+)? seconds?)", re.IGNORECASE
+_RETRY_INFO = r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"'
+_IN_TEXT = r"(?i)(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?(?:ms|h|m|s))+|\d+(?:\.\d+)? seconds?)"
+_LIMITS = (
+    "x-ratelimit-{}-requests",
+    "x-ratelimit-{}-tokens",
+    "anthropic-ratelimit-requests-{}",
+    "anthropic-ratelimit-tokens-{}",
+    "anthropic-ratelimit-input-tokens-{}",
+    "anthropic-ratelimit-output-tokens-{}",
 )
-_LIMITS = ("requests", "tokens")
+"""Headers about one limit, with a place for `remaining` or `reset`."""
 
 
 def retry_after_s(headers: Mapping[str, str], text: str, now_s: float) -> float | None:
     """Seconds the server asks to wait, never negative; None when it asks for nothing sensible.
 
     Header names are in lower case; `text` is the error's message and details; `now_s` is Unix time.
+    The more exact wish wins: milliseconds, seconds or a date, the reset of a limit that is used up, words.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
-    wish = headers.get("retry-after")
-    if wish is not None:
-        return _number(wish) if _is_number(wish) else _seconds_until(wish, headers.get("date"), now_s)
-    resets = [_reset(headers, limit) for limit in _LIMITS]
+    asked = _asked(headers.get("retry-after"), headers.get("date"), now_s)
+    if asked is not None:
+        return asked
+    resets = [_reset(headers, limit, now_s) for limit in _LIMITS]
     known = [seconds for seconds in resets if seconds is not None]
     return max(known) if known else _from_text(text)
+
+
+def _asked(wish: str | None, server_date: str | None, now_s: float) -> float | None:
+    if wish is None:
+        return None
+    return _number(wish) if _is_number(wish) else _seconds_until(wish, server_date, now_s)
 
 
 def _is_number(text: str) -> bool:
@@ -60,10 +74,25 @@ def _unix_time(date: str) -> float | None:
         return None
 
 
-def _reset(headers: Mapping[str, str], limit: str) -> float | None:
-    if headers.get(f"x-ratelimit-remaining-{limit}", "").strip() != "0":
+def _reset(headers: Mapping[str, str], limit: str, now_s: float) -> float | None:
+    if headers.get(limit.format("remaining"), "").strip() != "0":
         return None
-    return _duration(headers.get(f"x-ratelimit-reset-{limit}", ""))
+    reset = headers.get(limit.format("reset"), "")
+    seconds = _duration(reset)
+    return _until_moment(reset, now_s) if seconds is None else seconds
+
+
+def _until_moment(moment: str, now_s: float) -> float | None:
+    """Seconds to a moment such as `2026-11-20T10:00:00Z`, as Anthropic writes it."""
+    if "T" not in moment:
+        return None
+    from datetime import datetime
+
+    try:
+        then = datetime.fromisoformat(moment.strip())
+    except ValueError:
+        return None
+    return None if then.tzinfo is None else max(0.0, then.timestamp() - now_s)
 
 
 def _duration(text: str) -> float | None:
@@ -71,14 +100,14 @@ def _duration(text: str) -> float | None:
     text = text.strip()
     if _is_number(text):
         return _number(text)
-    if not text or _GO_DURATION.sub("", text):
+    if not text or re.sub(_GO_DURATION, "", text):
         return None
-    return sum(float(value) * _GO_UNIT_S[unit] for value, unit in _GO_DURATION.findall(text))
+    return sum(float(value) * _GO_UNIT_S[unit] for value, unit in re.findall(_GO_DURATION, text))
 
 
 def _from_text(text: str) -> float | None:
-    if (found := _RETRY_INFO.search(text)) is not None:
+    if (found := re.search(_RETRY_INFO, text)) is not None:
         return float(found[1])
-    if (found := _IN_TEXT.search(text)) is not None:
+    if (found := re.search(_IN_TEXT, text)) is not None:
         return _duration(found[1].removesuffix("seconds").removesuffix("second").strip())
     return None

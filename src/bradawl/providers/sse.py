@@ -91,10 +91,25 @@ class SseDecoder:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         start = 0
         while (end := chunk.find(b"\n", start)) >= 0:
+            if chunk.startswith(b"data: ", start) and chunk.startswith(b"\n", end + 1) and self._may_begin(end - start):
+                self._take_event(chunk[start + 6 : end], events)
+                start = end + 2
+                continue
             self._line += chunk[start:end]
             self._take_line(events)
             start = end + 1
         self._line += chunk[start:]
+
+    def _may_begin(self, size: int) -> bool:
+        """True when nothing is pending that the next line would belong to."""
+        return not (self._line or self._data or self._bare or self._at_start) and size <= self._event_limit
+
+    def _take_event(self, line: bytes, events: list[ServerEvent]) -> None:
+        """An event in one piece, as nearly all are."""
+        data = line.decode("utf-8", "replace")
+        if data and not data.isspace():
+            events.append(ServerEvent(self._name, data))
+        self._name = ""
 
     def close(self) -> list[ServerEvent]:
         """The stream is over; an event that was not finished counts only if it is complete JSON."""

@@ -7,6 +7,7 @@ parents ends where only one link is missing.
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import msgspec
 
@@ -24,7 +25,6 @@ _SHOWN_LINES = 10
 _START = b'{"seq":'
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Envelope)
 
 
 class _OpeningEvent(msgspec.Struct):
@@ -46,7 +46,10 @@ class _Unknown(msgspec.Struct):
     event: Plain
 
 
-_opening_decoder = msgspec.json.Decoder(_Opening)
+@cache
+def _envelope_decoder() -> msgspec.json.Decoder[Envelope]:
+    # Making it costs a millisecond, which a session that only writes need not spend.
+    return msgspec.json.Decoder(Envelope)
 
 
 def encode(envelope: Envelope) -> bytes:
@@ -130,7 +133,7 @@ class Reader:
 
     def _read_version(self, line: bytes) -> None:
         try:
-            event = _opening_decoder.decode(line).event
+            event = msgspec.json.decode(line, type=_Opening).event
         except (msgspec.DecodeError, UnicodeDecodeError):
             event = None
         if event is not None and event.type in ("SessionOpened", "SessionForked") and event.version > 0:
@@ -143,7 +146,7 @@ class Reader:
         if 0 < self.version < self._current:
             return self._decode_plain(line)
         try:
-            return _decoder.decode(line)
+            return _envelope_decoder().decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._decode_plain(line)
 

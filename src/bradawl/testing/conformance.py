@@ -351,11 +351,11 @@ async def check_http_sends_the_pieces_as_one_body(make: MakeHttp) -> None:
     await http.aclose()
 
 
-async def check_http_follows_no_redirect(make: MakeHttp) -> None:
-    """A redirect is an answer like any other: credentials go only where they belong."""
+async def check_http_follows_no_redirect_that_changes_the_method(make: MakeHttp) -> None:
+    """A 302 is an answer like any other: followed, it would turn a POST into a GET."""
     http, base_url = make()
     status, _, _ = await _fetch(http, _request(f"{base_url}/redirect"))
-    _require(status == 302, "a redirect is not followed")
+    _require(status == 302, "a redirect that would change the method is not followed")
     await http.aclose()
 
 
@@ -390,7 +390,7 @@ async def check_http_gives_up_on_silence(make: MakeHttp) -> None:
 
 HTTP_CASES = (
     check_http_sends_the_pieces_as_one_body,
-    check_http_follows_no_redirect,
+    check_http_follows_no_redirect_that_changes_the_method,
     check_http_says_when_a_body_breaks_off,
     check_http_gives_up_on_silence,
 )

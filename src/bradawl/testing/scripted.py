@@ -81,12 +81,13 @@ class ScriptedModel:
         per_session: bool = False,
         context_window: int | None = None,
         price: Price | None = None,
+        max_output: int | None = None,
     ) -> None:
         self._script = script_from(script)
         self._clock: Clock = clock or _LoopClock()
         self._per_session = per_session
         self._cursor = Cursor(self._script)
-        self._info = ModelInfo(Origin("scripted", "scripted", self._script.name), context_window, price)
+        self._info = ModelInfo(Origin("scripted", "scripted", self._script.name), context_window, price, max_output)
         self.requests: list[tuple[Message, ...]] = []
         """The messages of each request, in the order the requests came."""
         self.params: list[RequestParams] = []

@@ -1,4 +1,4 @@
-"""A Chat Completions server on loopback that answers from a script, faults included.
+"""A server on loopback that answers from a script, faults included, in whichever wire format it is asked.
 
 python -m bradawl.testing.server SCRIPT [--port N] [--with-parent]
 """
@@ -10,13 +10,17 @@ from types import TracebackType
 
 import msgspec
 
-from bradawl.testing.http1 import Answer, BadRequest, RequestHead, read_body, read_head
+from bradawl.testing.http1 import Answer, RequestHead
+from bradawl.testing.loopback import LoopbackServer
 from bradawl.testing.script import Cursor, Entry, Faults, Script, ScriptSource, script_from
-from bradawl.testing.wire import ChatRequest, error_body, models_body, read_request, sse_events, whole_reply
+from bradawl.testing.wire import error_body, models_body
+from bradawl.testing.wire_format import WireFormat, WireRequest, format_at
 
 
 class WireServer:
-    """Answers `POST .../chat/completions` from a script and `GET .../models`; use as `async with`.
+    """Answers `POST` on `.../chat/completions`, `.../responses` and `.../messages` from a script; use as `async with`.
+
+    `GET .../models` names one model.
 
     One place in the script for all connections. A request the script does not foresee, or
     that a real server would refuse, gets a 400 that says why, and the reason is kept in
@@ -27,108 +31,53 @@ class WireServer:
     def __init__(self, script: ScriptSource, *, port: int = 0, on_failure: Callable[[str], None] | None = None) -> None:
         self.script: Script = script_from(script)
         self._cursor = Cursor(self.script)
-        self._port = port
         self._on_failure = on_failure
-        self._server: asyncio.Server | None = None
-        self._closing = asyncio.Event()
-        self._open: set[asyncio.StreamWriter] = set()
-        self._ended = asyncio.Event()
+        self._server = LoopbackServer(self._answer, _refuse, port=port)
         self.base_url = ""
         """`http://127.0.0.1:<port>/v1`, once entered."""
         self.requests: list[dict[str, object]] = []
         """The decoded body of each request for a reply, in the order they came."""
         self.headers: list[dict[str, str]] = []
         """Their headers, names in lower case."""
-        self.connections = 0
-        """Connections accepted so far."""
         self.failures: list[str] = []
         """Why requests were refused with a 400."""
 
     async def __aenter__(self) -> "WireServer":
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=1 << 20, backlog=1024)
-        self.base_url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        await self._server.__aenter__()
+        self.base_url = f"http://127.0.0.1:{self._server.port}/v1"
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        server, self._server = self._server, None
-        if server is None:
-            return
-        self._closing.set()
-        for listener in server.sockets:
-            asyncio.get_running_loop().remove_reader(listener.fileno())
-        for _ in range(4):
-            # A connection that was just accepted needs a few rounds of the loop until it is one of ours;
-            # one that is not when the server closes would be lost with its socket open.
-            await asyncio.sleep(0)
-        server.close()
-        for writer in self._open:
-            writer.transport.abort()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._until_idle(), 5)
-        await server.wait_closed()
+        await self._server.__aexit__(kind, error, trace)
 
-    async def _until_idle(self) -> None:
-        while self._open:
-            self._ended.clear()
-            await self._ended.wait()
-
-    # -------------------------------------------------------------- connections
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self._open.add(writer)
-        # With no buffer of ours every drained byte is the kernel's, so a cut falls where it should.
-        writer.transport.set_write_buffer_limits(0)
-        try:
-            if self._closing.is_set():
-                return
-            with contextlib.suppress(OSError, EOFError, BadRequest):
-                while await self._exchange(reader, writer):
-                    pass
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
-            self._open.discard(writer)
-            self._ended.set()
-
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request and its answer; false when the connection is to end."""
-        try:
-            head = await read_head(reader)
-            if head is None:
-                return False
-            if head.headers.get("expect", "").lower() == "100-continue":
-                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            body = await read_body(reader, head.headers)
-        except BadRequest as error:
-            await Answer(writer, Faults()).whole(400, error_body(400, str(error)))
-            return False
-        is_whole = await self._answer(head, body, writer)
-        return is_whole and head.keeps_alive
+    @property
+    def connections(self) -> int:
+        """Connections accepted so far."""
+        return self._server.connections
 
     async def _answer(self, head: RequestHead, body: bytes, writer: asyncio.StreamWriter) -> bool:
         plain = Answer(writer, Faults())
         path = head.path.partition("?")[0].rstrip("/")
         if path.endswith("/models") and head.method == "GET":
             return await plain.whole(200, models_body("scripted"))
-        if not path.endswith("/chat/completions"):
+        wire = format_at(path)
+        if wire is None:
             return await plain.whole(404, error_body(404, f"there is no {head.method} {path} here"))
         if head.method != "POST":
-            return await plain.whole(405, error_body(405, f"{path} takes POST"))
-        request = self._accept(head, body)
-        entry = request if isinstance(request, str) else self._cursor.take(request.last_text())
+            return await plain.whole(405, wire.error(405, f"{path} takes POST"))
+        self._record(head, body)
+        request = wire.read(body)
+        entry = request if isinstance(request, str) else self._cursor.take(request.last_text)
         if isinstance(request, str) or isinstance(entry, str):
-            return await plain.whole(400, error_body(400, self._note(str(entry))))
-        return await self._reply(entry, request, writer)
+            return await plain.whole(400, wire.error(400, self._note(str(entry))))
+        return await self._reply(entry, request, wire, writer)
 
-    def _accept(self, head: RequestHead, body: bytes) -> ChatRequest | str:
+    def _record(self, head: RequestHead, body: bytes) -> None:
         with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self.requests.append(msgspec.json.decode(body, type=dict[str, object]))
             self.headers.append(head.headers)
-        return read_request(body)
 
     def _note(self, failure: str) -> str:
         self.failures.append(failure)
@@ -136,19 +85,23 @@ class WireServer:
             self._on_failure(failure)
         return failure
 
-    async def _reply(self, entry: Entry, request: ChatRequest, writer: asyncio.StreamWriter) -> bool:
+    async def _reply(self, entry: Entry, request: WireRequest, wire: WireFormat, writer: asyncio.StreamWriter) -> bool:
         number = self._cursor.position
         answer = Answer(writer, entry.faults)
         if entry.faults.delay_ms:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), entry.faults.delay_ms / 1000)
+                await asyncio.wait_for(self._server.closing.wait(), entry.faults.delay_ms / 1000)
                 return False
         if entry.faults.is_refusal:
             status = entry.faults.status or 500
-            return await answer.whole(status, error_body(status, entry.text))
-        if request.stream:
-            return await answer.stream(sse_events(entry, number, request.model, with_usage=request.wants_usage))
-        return await answer.whole(200, whole_reply(entry, number, request.model))
+            return await answer.whole(status, wire.error(status, entry.text))
+        if request.is_stream:
+            return await answer.stream(wire.events(entry, number, request))
+        return await answer.whole(200, wire.whole(entry, number, request))
+
+
+async def _refuse(reason: str, writer: asyncio.StreamWriter) -> bool:
+    return await Answer(writer, Faults()).whole(400, error_body(400, reason))
 
 
 # ------------------------------------------------------------------ outside of asyncio

@@ -6,10 +6,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from bradawl.testing.script import Entry, ScriptedUsage, fragments, raw_stop_of, words
-
-CREATED = 1_767_225_600
-"""When every scripted reply was made, so that equal scripts give equal bytes."""
-Json = dict[str, object]
+from bradawl.testing.wire_format import CREATED, NAME, Json, WireFormat, WireRequest
 
 _ERRORS = {
     400: ("invalid_request_error", None),
@@ -51,13 +48,14 @@ def usage_json(usage: ScriptedUsage) -> Json:
 # ------------------------------------------------------------------ replies
 
 
-def sse_events(entry: Entry, number: int, model: str, *, with_usage: bool) -> Iterator[bytes]:
+def sse_events(entry: Entry, number: int, request: WireRequest) -> Iterator[bytes]:
     """A streamed reply, event by event, `[DONE]` included. `number` is the request's, from 1."""
+    with_usage = request.with_usage
     head: Json = {
         "id": f"chatcmpl-{number}",
         "object": "chat.completion.chunk",
         "created": CREATED,
-        "model": model,
+        "model": request.model,
         "system_fingerprint": None,
     }
     if with_usage:
@@ -96,7 +94,7 @@ def _deltas(entry: Entry) -> Iterator[Json]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def whole_reply(entry: Entry, number: int, model: str) -> bytes:
+def whole_reply(entry: Entry, number: int, request: WireRequest) -> bytes:
     """The same reply as one document, for a request without `stream`."""
     is_refusal = entry.stop == "refusal"
     message: Json = {
@@ -116,7 +114,7 @@ def whole_reply(entry: Entry, number: int, model: str) -> bytes:
         "id": f"chatcmpl-{number}",
         "object": "chat.completion",
         "created": CREATED,
-        "model": model,
+        "model": request.model,
         "choices": [choice],
     }
     if entry.usage is not None:
@@ -164,9 +162,7 @@ class _ToolFunction(msgspec.Struct):
     name: str
 
 
-class ChatRequest(msgspec.Struct):
-    """What a scripted server needs of a request."""
-
+class _ChatRequest(msgspec.Struct):
     model: str
     messages: list[_Message]
     stream: bool = False
@@ -188,21 +184,21 @@ class ChatRequest(msgspec.Struct):
         return "\n".join(reversed(texts))
 
 
-def read_request(body: bytes) -> ChatRequest | str:
+def read_request(body: bytes) -> WireRequest | str:
     """A request a Chat Completions server would accept, or why it would not."""
     try:
-        request = msgspec.json.decode(body, type=ChatRequest)
+        request = msgspec.json.decode(body, type=_ChatRequest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return f"the request can't be read: {error}"
-    return _oddity(request) or request
+    return _oddity(request) or WireRequest(request.model, request.last_text(), request.stream, request.wants_usage)
 
 
-def _oddity(request: ChatRequest) -> str | None:
+def _oddity(request: _ChatRequest) -> str | None:
     if not request.messages:
         return "messages is empty; send at least one"
     for tool in request.tools or ():
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.function.name):
-            return f"the tool name {tool.function.name!r} does not match [A-Za-z0-9_-]{{1,64}}"
+        if not re.fullmatch(NAME, tool.function.name):
+            return f"the tool name {tool.function.name!r} does not match {NAME}"
     return _unanswered(request.messages)
 
 
@@ -225,3 +221,7 @@ def _unanswered(messages: Sequence[_Message]) -> str | None:
     if waiting:
         return f"each tool call must be answered by a tool message right behind it; no answer to {', '.join(waiting)}"
     return None
+
+
+CHAT = WireFormat("openai_chat", "/chat/completions", read_request, sse_events, whole_reply, error_body)
+"""Chat Completions."""

@@ -13,10 +13,10 @@ from bradawl.core.usage import Usage
 DEFAULT_WIDTH: Final = 100
 _MAIN_ARGUMENTS: Final = ("command", "file_path", "path", "file_paths", "pattern", "url", "query", "prompt", "name")
 _PATTERN_FIRST: Final = ("glob", "grep")
-_ENDING: Final = re.compile(r"^\[(exit code \d+|timed out after \d+ s)\b.*$", re.MULTILINE)
+_ENDING: Final = r"(?m)^\[(exit code \d+|timed out after \d+ s)\b.*$"
 _STDERR: Final = "[stderr]"
-_SHELL: Final = re.compile(r"^(?:/\S*/)?bash: (?:line \d+: )?")
-_OWN_WORDS: Final = re.compile(r"^(\(no output\)|\[\.\.\. .* cut \.\.\.\]|\[stderr\])$")
+_SHELL: Final = r"^(?:/\S*/)?bash: (?:line \d+: )?"
+_OWN_WORDS: Final = r"^(\(no output\)|\[\.\.\. .* cut \.\.\.\]|\[stderr\])$"
 
 
 def call_line(name: str, raw_arguments: str, width: int = DEFAULT_WIDTH) -> str:
@@ -62,7 +62,7 @@ def command_error(shown: tuple[Text | Image | Document, ...], width: int = DEFAU
         return ""
     output, marked, errors = text[: ending.start()].rpartition(f"{_STDERR}\n")
     told = _said(errors if marked else text[: ending.start()]) or _said(output)
-    line = _SHELL.sub("", one_line(told[-1])) if told else ""
+    line = re.sub(_SHELL, "", one_line(told[-1])) if told else ""
     return cut(f"{ending[1]}: {line}" if line else ending[1], width)
 
 
@@ -75,18 +75,19 @@ def command_output(shown: tuple[Text | Image | Document, ...]) -> list[str]:
 
 def _last_ending(text: str) -> re.Match[str] | None:
     """The line that says how a command ended; a command may well have printed one that looks like it."""
-    return next(reversed(list(_ENDING.finditer(text))), None)
+    return next(reversed(list(re.finditer(_ENDING, text))), None)
 
 
 def _said(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip() and not _OWN_WORDS.match(line)]
+    return [line for line in text.splitlines() if line.strip() and not re.match(_OWN_WORDS, line)]
 
 
 def retry_line(retry: RetryScheduled) -> str:
     """That a request is made again, when and why."""
     seconds = f"{retry.delay_s:.1f}"
     when = "now" if seconds == "0.0" else f"in {seconds} s"
-    return f"trying again {when} (attempt {retry.attempt}): {one_line(str(retry.failure))}"
+    attempt = f" (attempt {retry.attempt})" if retry.attempt else ""
+    return f"trying again {when}{attempt}: {one_line(str(retry.failure))}"
 
 
 def failure_text(failure: Failure | None) -> str:
@@ -95,11 +96,23 @@ def failure_text(failure: Failure | None) -> str:
 
 
 def usage_text(steps: int, usage: Usage, cost: float | None) -> str:
-    """`3 steps, 1,234 tokens in (1,000 cached), 56 out, $0.0012`; what nobody knows is left out."""
+    """`12 steps, 48.1k tokens in (41.0k cached), 2,104 out, $0.12`; `~` stands before what is only estimated."""
     count = f"{steps} step{'' if steps == 1 else 's'}"
     if not usage.prompt and not usage.output:
         return count
-    cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
-    about = "about " if usage.source == "estimated" else ""
-    text = f"{count}, {about}{usage.prompt:,} tokens in{cached}, {usage.output:,} out"
-    return text if cost is None else f"{text}, ${cost:.4f}"
+    about = "~" if usage.source == "estimated" else ""
+    cached = f" ({token_count(usage.cache_read)} cached)" if usage.cache_read else ""
+    tokens = f"{about}{token_count(usage.prompt)} tokens in{cached}, {about}{token_count(usage.output)} out"
+    return f"{count}, {tokens}, {'cost unknown' if cost is None else about + price_text(cost)}"
+
+
+def token_count(tokens: int) -> str:
+    """A number that is read at a glance: `9,999`, `48.1k`, `3.2M`."""
+    if tokens < 10_000:
+        return f"{tokens:,}"
+    return f"{tokens / 1_000:.1f}k" if tokens < 999_950 else f"{tokens / 1_000_000:.1f}M"
+
+
+def price_text(cost: float) -> str:
+    """US dollars: cents from ten of them on, below that enough digits to tell two steps apart."""
+    return f"${cost:,.2f}" if cost >= 0.1 else f"${cost:.4f}"

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from bradawl import __version__
@@ -173,7 +174,9 @@ class Repl:
         told = session.notices
         self._asides.listen()
         try:
-            turn = await session.run(text, self.painter.emit)
+            run, emit = partial(session.run, text), self.painter.emit
+            watch = self._watch
+            turn = await (run(emit) if watch is None else watch.during(run, emit, lambda said: self._tell((said,))))
         except SessionError as error:
             self.painter.error(f"bradawl: {one_line(str(error))}")
             return

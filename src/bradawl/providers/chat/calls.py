@@ -208,6 +208,14 @@ class CallAssembly:
             slot.add(delta.arguments)
         return slot
 
+    def begin(self, place: int, name: str, arguments: str) -> CallSlot:
+        """A call that came by another way than `tool_calls`."""
+        slot = CallSlot(place)
+        slot.learn_name(name)
+        slot.add(arguments)
+        self.slots.append(slot)
+        return slot
+
     def close(self, slot: CallSlot, *, cut: bool = False) -> ToolCall:
         """The call as it stands; `cut` says that the reply ended before its time."""
         slot.is_closed = True
@@ -285,12 +293,3 @@ class CallAssembly:
         if delta.name and (delta.name != last.name or last.is_whole):
             return None
         return last
-
-
-def base36(number: int, length: int) -> str:
-    """The lowest `length` base-36 digits of a number."""
-    digits: list[str] = []
-    for _ in range(length):
-        number, digit = divmod(number, 36)
-        digits.append("0123456789abcdefghijklmnopqrstuvwxyz"[digit])
-    return "".join(reversed(digits))

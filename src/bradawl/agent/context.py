@@ -1,0 +1,86 @@
+"""How much of the model's context a conversation takes: what was reported last, and an estimate of what came after."""
+
+from typing import assert_never
+
+from bradawl.agent.tokens import estimate
+from bradawl.core.messages import (
+    Assistant,
+    Document,
+    Image,
+    Message,
+    Note,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResults,
+    User,
+)
+from bradawl.core.ports import Prefix
+
+_MESSAGE = 4
+_CALL = 12
+_NOTE = 10
+_TOOL = 8
+_IMAGE = 1_600
+"""What a picture of 1568 x 1568 pixels costs where it is dearest; larger ones are scaled down by the server."""
+_SMALLEST_IMAGE = 85
+_PIXELS_PER_TOKEN = 750
+_BYTES_PER_PAGE_TOKEN = 40
+"""A page of a PDF has some 60 kB and 1,500 tokens; who knows better counts."""
+
+
+def prefix_tokens(prefix: Prefix) -> int:
+    """Tokens of the system prompt and the tools."""
+    tools = sum(
+        _TOOL + estimate(tool.name) + estimate(tool.description) + estimate(bytes(tool.parameters).decode())
+        for tool in prefix.tools
+    )
+    return _MESSAGE + estimate(prefix.system) + tools
+
+
+def message_tokens(message: Message) -> int:
+    """Tokens of a message with what frames it."""
+    match message:
+        case User(parts, notes):
+            return _MESSAGE + sum(map(part_tokens, parts)) + _notes(notes)
+        case Assistant(parts):
+            return _MESSAGE + sum(map(part_tokens, parts))
+        case ToolResults(results, notes):
+            parts = (part for result in results for part in result.parts)
+            return _MESSAGE * len(results) + sum(map(part_tokens, parts)) + _notes(notes)
+        case _:
+            assert_never(message)
+
+
+def _notes(notes: tuple[Note, ...]) -> int:
+    return sum(_NOTE + estimate(note.text) for note in notes)
+
+
+def part_tokens(part: Part) -> int:
+    """Tokens of one part."""
+    match part:
+        case Text(text) | Refusal(text):
+            return estimate(text)
+        case Thinking(text):
+            return estimate(text)
+        case ToolCall(_, name, raw_arguments):
+            return _CALL + estimate(name) + estimate(raw_arguments)
+        case Image(_, data):
+            return _image_tokens(data)
+        case Document(_, data):
+            return max(_MESSAGE, len(data) // _BYTES_PER_PAGE_TOKEN)
+        case Opaque(provider_data):
+            return estimate(provider_data)
+        case _:
+            assert_never(part)
+
+
+def _image_tokens(data: bytes) -> int:
+    """By its size where that is easily told, which is in a PNG; otherwise as if it were large."""
+    if data[:8] != b"\x89PNG\r\n\x1a\n" or len(data) < 24:
+        return _IMAGE
+    pixels = int.from_bytes(data[16:20], "big") * int.from_bytes(data[20:24], "big")
+    return min(_IMAGE, max(_SMALLEST_IMAGE, pixels // _PIXELS_PER_TOKEN))

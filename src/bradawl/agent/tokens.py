@@ -1,0 +1,57 @@
+"""How many tokens a text has, roughly: no vocabulary, no network. A model's own reports correct the rest."""
+
+import re
+
+# What a run of each kind costs, from how many characters on each costs more, and how much. Fitted to three open
+# tokenizers on code, documentation and messages in twelve languages, so that 1.0 lies in the middle of them.
+_COSTS = {
+    "word": (1.0, 8, 0.23),
+    "upper": (1.0, 2, 0.32),
+    "digits": (1.4, 1, 0.44),
+    "line": (1.43, 0, 0.0),
+    "space": (1.45, 0, 0.0),
+    "mark": (0.78, 1, 0.2),
+    "stop": (0.0, 0, 1.1),
+    "cjk": (0.0, 0, 0.65),
+    "other": (0.87, 0, 0.2),
+}
+_PER_DENSE_CHARACTER = 0.71
+_WORDS = r"_?(?:(?P<word>[A-Z]?[a-z]+)|(?P<upper>[A-Z]+))|(?P<digits>[0-9]+)"
+_MARKS = r"(?P<mark>[!-/:-@\[-`{-~]{1,4})[!-/:-@\[-`{-~]*"
+_WIDE = r"(?P<stop>[\u3000-\u303f\uff00-\uff20]+)|(?P<cjk>[\u2e80-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+)"
+_SPACES = r"(?P<line>\n\s*)|(?P<space>[ \t\r]{2,})"
+_PLAIN = re.compile(rf"{_WORDS}|{_SPACES}|{_MARKS}|{_WIDE}|(?P<other>[^\x00-\x7f]+)")
+_DENSE = re.compile(r"[A-Za-z0-9+/=_-]{24,}")
+_KINDS = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^a-zA-Z0-9]+")
+_LONGEST, _PIECE = 131_072, 4_096
+
+
+def estimate(text: str) -> int:
+    """Tokens of a text; of a very long one as many as 32 pieces of it have on average."""
+    if len(text) <= _LONGEST:
+        return round(_count(text))
+    step = len(text) // 32
+    pieces = [text[start : start + _PIECE] for start in range(0, step * 32, step)]
+    return round(sum(map(_count, pieces)) * len(text) / sum(map(len, pieces)))
+
+
+def _count(text: str) -> float:
+    runs: list[str] = []
+
+    def without(match: re.Match[str]) -> str:
+        """Base64, keys and hashes: what changes its kind of character all the time is no word."""
+        run = match[0]
+        letters = run.replace("_", "").replace("-", "")
+        has_digits = sum(map(run.count, "0123456789")) > len(run) * 0.05
+        if not has_digits or len(_KINDS.findall(letters)) * 3.2 < len(letters):
+            return run
+        runs.append(run)
+        return " "
+
+    rest = _DENSE.sub(without, text)
+    total = sum(map(len, runs)) * _PER_DENSE_CHARACTER
+    for match in _PLAIN.finditer(rest):
+        base, free, each = _COSTS[match.lastgroup or "mark"]
+        start, end = match.span(match.lastgroup or 0)
+        total += base + each * max(0, end - start - free)
+    return total

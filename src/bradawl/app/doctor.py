@@ -1,0 +1,250 @@
+"""`bradawl doctor`: whether everything a run needs is there, and what to do where it is not."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from bradawl import __version__
+from bradawl.app.console import Console
+from bradawl.app.local_models import find_local, name_of, suggestions
+from bradawl.app.models import Connect, Status, look
+from bradawl.app.providers import PROVIDERS, SCRIPTED, is_loopback
+from bradawl.app.settings import Settings, load_settings, read_settings
+from bradawl.app.sources import homes
+from bradawl.app.tui.render import one_line
+from bradawl.app.window import longer_context
+from bradawl.core.errors import BradawlError, SettingsError
+from bradawl.core.ports import Prefix, Window
+from bradawl.providers.catalog import Catalog
+from bradawl.providers.local import LocalServer
+
+if TYPE_CHECKING:
+    from bradawl.agent.agent import Agent
+
+_WORK: Final = 4_000
+"""Tokens a first prompt, a look at a file and an answer take beside the system prompt and the tools."""
+_WIDTH: Final = 100
+_MARKS: Final = {"ok": "ok", "warning": "note", "problem": "PROBLEM"}
+
+BuildAgent = Callable[[Settings], "Agent"]
+
+
+class Check(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that was looked at."""
+
+    name: str
+    state: Literal["ok", "warning", "problem"]
+    text: str
+    hint: str = ""
+    """What to do about it."""
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """What `--json` prints."""
+
+    healthy: bool
+    checks: tuple[Check, ...]
+    local_servers: tuple[LocalServer, ...]
+
+
+def run_doctor(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
+    """Look at everything, print what was found, and give back the exit code: 0 healthy, 1 with a problem."""
+    from bradawl.app.build import build_agent, build_http
+
+    diagnosis = asyncio.run(diagnose(options, environ, cwd, build_http, build_agent))
+    if options.get("json"):
+        console.answer(msgspec.json.format(msgspec.json.encode(diagnosis)).decode() + "\n")
+    else:
+        console.answer("\n".join(_shown(diagnosis)) + "\n")
+    return 0 if diagnosis.healthy else 1
+
+
+async def diagnose(
+    options: Mapping[str, object],
+    environ: Mapping[str, str],
+    cwd: str,
+    connect: Connect,
+    build: BuildAgent,
+) -> Diagnosis:
+    """Look at everything. What is wrong is a check that says so, never an error."""
+    checks = [_version(), *_files(environ, cwd)]
+    settings: Settings | None = None
+    problem = ""
+    try:
+        # Nobody's prompt is run, so that nobody is there to ask is no reason to complain.
+        settings = load_settings({**options, "headless": False}, environ, cwd)
+    except SettingsError as error:
+        problem = str(error)
+    async with asyncio.TaskGroup() as group:
+        local = group.create_task(_local(connect, options, environ, cwd))
+        model = group.create_task(_model(settings, options, environ, connect)) if settings else None
+    servers = local.result()
+    if settings is None or model is None:
+        checks.append(Check("settings", "problem", problem, "\n".join(suggestions(servers))))
+    else:
+        checks += [Check("settings", "warning", warning) for warning in settings.warnings]
+        checks += model.result()
+        checks += await _context(settings, build)
+    checks += [_server(server) for server in servers]
+    checks += _programs(environ)
+    return Diagnosis(all(check.state != "problem" for check in checks), tuple(checks), servers)
+
+
+# ------------------------------------------------------------------ this machine
+
+
+def _version() -> Check:
+    python = ".".join(map(str, sys.version_info[:3]))
+    return Check("version", "ok", f"bradawl {__version__}, Python {python}, {sys.platform}")
+
+
+def _files(environ: Mapping[str, str], cwd: str) -> list[Check]:
+    try:
+        places = homes(environ, cwd)
+    except BradawlError as error:
+        return [Check("files", "problem", str(error))]
+    checks: list[Check] = []
+    for name in ("config.toml", "credentials.toml"):
+        path = Path(places.config, name)
+        checks.append(Check(name, "ok", str(path) if path.is_file() else f"none at {path}"))
+    folder = Path(places.data)
+    existing = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        checks.append(Check("sessions", "ok", f"kept below {folder}"))
+    else:
+        hint = "Make it writable, or set BRADAWL_HOME to a folder that is."
+        checks.append(Check("sessions", "problem", f"{existing} can't be written, so no session can be saved.", hint))
+    return checks
+
+
+def _programs(environ: Mapping[str, str]) -> list[Check]:
+    from bradawl.app.build import find_ripgrep
+
+    path = environ.get("PATH", os.defpath)
+    checks = [
+        _program("bash", which("bash", path=path), "problem", "Install bash: commands run in it."),
+        _program("git", which("git", path=path), "warning", "Install git, to see and undo what was changed."),
+        _program("ripgrep", find_ripgrep(), "warning", "Install ripgrep (rg); searching is slow without it."),
+    ]
+    checks.append(Check("sandbox", "ok", "none in this version: commands run with your rights, once they are allowed"))
+    return checks
+
+
+def _program(name: str, path: str | None, otherwise: Literal["warning", "problem"], hint: str) -> Check:
+    return Check(name, "ok", path) if path else Check(name, otherwise, "not found", hint)
+
+
+# ------------------------------------------------------------------ the model
+
+
+async def _model(
+    settings: Settings, options: Mapping[str, object], environ: Mapping[str, str], connect: Connect
+) -> list[Check]:
+    chosen = settings.model
+    if chosen.provider == SCRIPTED:
+        return [Check("model", "ok", f"the script {chosen.name}")]
+    where = f"{chosen.provider}/{chosen.name} at {chosen.base_url} ({chosen.api.replace('_', ' ')})"
+    checks = [Check("model", "ok", where)]
+    if settings.fallback is not None:
+        checks.append(Check("fallback", "ok", f"{settings.fallback.provider}/{settings.fallback.name}"))
+    given = read_settings(options, environ, settings.cwd).given
+    for status in await look(given, Catalog(), connect, chosen.provider):
+        checks.append(Check("key", "ok", f"from {status.key}" if status.key else "none needed"))
+        checks.append(_endpoint(status, chosen.name))
+    return checks
+
+
+def _endpoint(status: Status, model: str) -> Check:
+    if not status.reachable:
+        hint = "Check the base URL, the network, and that the server runs."
+        return Check("endpoint", "problem", status.problem, hint)
+    models = [one.name for one in status.models]
+    names = {name for one in models for name in (one, one.removesuffix(":latest"))}
+    if models and model not in names:
+        near = ", ".join(sorted(models)[:5])
+        return Check("endpoint", "warning", f"answers, but does not list {model}; it has {near}", "Check `-m`.")
+    return Check("endpoint", "ok", f"answers, with {len(models)} models" if models else "answers")
+
+
+async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
+    """Whether what every request begins with fits the model, with room for work."""
+    try:
+        agent = build(settings)
+    except BradawlError as error:
+        return [Check("context", "problem", str(error))]
+    try:
+        from bradawl.agent.context import prefix_tokens
+        from bradawl.agent.tool_schema import schemas_of
+
+        needed = prefix_tokens(Prefix(await agent.system_prompt(), schemas_of(agent.tools)))
+        window = await agent.model.window()
+    finally:
+        await agent.aclose()
+    return [_fit(settings, needed, window)]
+
+
+def _fit(settings: Settings, needed: int, window: Window) -> Check:
+    chosen = settings.model
+    said = {"settings": "", "server": " as the server runs it", "assumed": ", which is only assumed"}[window.source]
+    text = f"{needed:,} tokens before the first word, of {window.tokens:,}{said}"
+    is_local = chosen.provider != SCRIPTED and bool(chosen.base_url) and is_loopback(chosen.base_url)
+    fix = f"To give it room, {longer_context(chosen.provider, chosen.name, needed + _WORK)}." if is_local else ""
+    if window.source != "assumed" and window.tokens < needed + _WORK:
+        hint = fix or "Choose a model with a longer context."
+        return Check("context", "problem", f"{text}: too little to work with.", hint)
+    if window.source == "assumed" and is_local:
+        hint = f"Some servers drop what does not fit without a word. {fix} Then say so with --context-window N."
+        return Check("context", "warning", text, hint)
+    return Check("context", "ok", text)
+
+
+# ------------------------------------------------------------------ local servers
+
+
+async def _local(
+    connect: Connect, options: Mapping[str, object], environ: Mapping[str, str], cwd: str
+) -> tuple[LocalServer, ...]:
+    try:
+        providers = read_settings(options, environ, cwd).given.providers
+    except SettingsError:
+        providers = PROVIDERS
+    return await find_local(connect(None, None), providers, environ)
+
+
+def _server(server: LocalServer) -> Check:
+    where = f"{name_of(server)} at {server.base_url}"
+    if server.problem:
+        return Check("local server", "warning", f"{where}: {server.problem}")
+    names = ", ".join(
+        model.name + (f" ({model.context:,} tokens)" if model.context else "") for model in server.models[:8]
+    )
+    more = f" and {len(server.models) - 8} more" if len(server.models) > 8 else ""
+    return Check("local server", "ok", f"{where}: {names or 'no models'}{more}")
+
+
+# ------------------------------------------------------------------ showing
+
+
+def _shown(diagnosis: Diagnosis) -> list[str]:
+    from textwrap import wrap
+
+    lines: list[str] = []
+    for check in diagnosis.checks:
+        head = f"{_MARKS[check.state]:<8} {check.name:<17} "
+        text = wrap(one_line(check.text), _WIDTH - len(head), break_long_words=False, break_on_hyphens=False)
+        lines += [f"{head if number == 0 else ' ' * len(head)}{line}" for number, line in enumerate(text)]
+        for line in check.hint.splitlines():
+            # A command to type stays in one piece.
+            pieces = [line] if line.startswith("  ") else wrap(line, _WIDTH - len(head), break_on_hyphens=False)
+            lines += [f"{' ' * len(head)}{piece}" for piece in pieces]
+    problems = sum(check.state == "problem" for check in diagnosis.checks)
+    verdict = "Everything a run needs is there."
+    if problems:
+        verdict = f"{problems} problem{'' if problems == 1 else 's'} to solve first."
+    return [*lines, "", verdict]

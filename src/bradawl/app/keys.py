@@ -1,0 +1,151 @@
+"""Keys that are not in the environment: the credentials file, and commands that print one."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from bradawl.app.values import table_in
+from bradawl.core.errors import SettingsError
+
+TIMEOUT_S: Final = 30.0
+_LIMIT_BYTES: Final = 64 * 1024
+
+
+def read_credentials(path: Path) -> dict[str, str]:
+    """Keys by provider from the user's `credentials.toml`; nothing if there is no such file.
+
+    Raises `SettingsError` when others could read or change it, or when it is not as it should be. No message
+    repeats what is in it.
+    """
+    return {name: _key_in(entry, f"{path}: {name}") for name, entry in _table_of(path).items()}
+
+
+def _table_of(path: Path) -> dict[str, object]:
+    from bradawl.app.sources import read_user_file
+
+    def check(found: os.stat_result) -> None:
+        if found.st_uid != os.geteuid():
+            raise _Unsafe(f"{path} belongs to another user, so its keys are not used; make it your own.")
+        if found.st_mode & 0o077:
+            raise _Unsafe(f"{path} is open to others, so its keys are not used: run `chmod 600 {path}`.")
+
+    try:
+        return read_user_file(path, check)
+    except _Unsafe:
+        raise
+    except SettingsError as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        # A parser's message may quote the line it stopped at, and with it a key.
+        raise SettingsError(f'{path} is not valid: it should have lines like [NAME] and api_key = "...".') from None
+
+
+class _Unsafe(SettingsError):
+    """The file is not the user's alone."""
+
+
+def _key_in(value: object, place: str) -> str:
+    entry = table_in(value, place)
+    key = entry.get("api_key")
+    if set(entry) != {"api_key"} or not isinstance(key, str):
+        raise SettingsError(f'{place} must have one line, api_key = "...".')
+    return checked_key(key.strip(), place)
+
+
+def checked_key(key: str, place: str) -> str:
+    """The key, if it can be one. Raises `SettingsError`, which does not repeat it."""
+    if not key.isascii() or not key.isprintable():
+        raise SettingsError(f"{place} has characters in it that no key has; was it copied whole?")
+    return key
+
+
+class CommandKey:
+    """A key that a command of the user's prints, kept until a server refuses it. `repr` hides both."""
+
+    def __init__(
+        self, command: str, provider: str, environment: Mapping[str, str], timeout_s: float = TIMEOUT_S
+    ) -> None:
+        """The command runs in `/bin/sh` with this environment and nothing on stdin."""
+        self._command = command
+        self._provider = provider
+        self._environment = dict(environment)
+        self._timeout_s = timeout_s
+        self._key = ""
+        self._lock = asyncio.Lock()
+
+    async def key(self, refused: str = "") -> str:
+        """The key; the command runs again only when the last one was refused. Raises `SettingsError`."""
+        async with self._lock:  # sessions that start together share one run
+            if not self._key or self._key == refused:
+                self._key = await self._run()
+            return self._key
+
+    async def _run(self) -> str:
+        try:
+            # A process group of its own, so that what the command started ends with it.
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh",
+                "-c",
+                self._command,
+                env=self._environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+                limit=_LIMIT_BYTES,
+            )
+        except OSError as error:
+            raise self._error(f"can't be started: {error.strerror or error}") from error
+        is_over = False
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                output = await _output(process)
+                if len(output) > _LIMIT_BYTES:
+                    raise self._error("printed more than one line")
+                code = await process.wait()
+                is_over = True
+        except TimeoutError:
+            raise self._error(f"did not end within {self._timeout_s:g} s") from None
+        finally:
+            if not is_over:
+                await _kill(process)
+        if code:
+            raise self._error(f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}")
+        return self._checked(output)
+
+    def _checked(self, output: bytes) -> str:
+        key = output.decode("utf-8", "replace").strip()
+        if not key:
+            raise self._error("printed nothing")
+        if len(key.splitlines()) > 1:
+            raise self._error("printed more than one line")
+        return checked_key(key, f"What api_key_command of {self._provider} printed")
+
+    def _error(self, what: str) -> SettingsError:
+        return SettingsError(
+            f"api_key_command of {self._provider} {what}. Run it yourself: it should print the key, and only that."
+        )
+
+    def __repr__(self) -> str:
+        return f"CommandKey({self._provider!r})"
+
+
+async def _output(process: asyncio.subprocess.Process) -> bytes:
+    """Its output, or the first of it and a little more when it is too much to be a key."""
+    output = bytearray()
+    while process.stdout and len(output) <= _LIMIT_BYTES and (chunk := await process.stdout.read(4096)):
+        output += chunk
+    return bytes(output)
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Ends the whole group, which the shell may have left before what it started, and reaps it."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    while process.stdout and await process.stdout.read(4096):
+        pass  # nobody is left to write, so the pipe ends and is closed
+    await process.wait()

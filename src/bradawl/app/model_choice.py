@@ -1,0 +1,341 @@
+"""From what the user said to one model: its provider, where it is, its key, and what is known about it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from bradawl.app.model_settings import ModelSettings
+from bradawl.app.providers import (
+    SCRIPTED,
+    NoProvider,
+    Provider,
+    check_base_url,
+    default_provider,
+    is_loopback,
+    origin_of,
+    split_model,
+    unknown_provider,
+    url_of_variable,
+)
+from bradawl.app.sources import Found, Sources
+from bradawl.app.values import count_in, text_in
+from bradawl.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from bradawl.app.tables import ModelFacts
+
+
+class Given(NamedTuple):
+    """What models are chosen from."""
+
+    sources: Sources
+    providers: Mapping[str, Provider]
+    facts: Mapping[str, "ModelFacts"]
+    environ: Mapping[str, str]
+    cwd: str
+    credentials: Path
+    """The file of keys; it need not exist."""
+    stored: Mapping[str, str] | None = None
+    """What is in that file, once it has been read."""
+
+
+class _Place(NamedTuple):
+    url: str
+    is_users_own: bool
+    """It is where the user's file, or else bradawl itself, says that the provider lives."""
+
+
+class Key(NamedTuple):
+    """A key, or how to get one."""
+
+    value: str = ""
+    name: str = ""
+    """What holds it: a variable, the credentials file, or the command's setting."""
+    kind: Literal["none", "variable", "file", "command"] = "none"
+
+
+def choose_model(given: Given) -> ModelSettings:
+    """The model that does the work. Raises `SettingsError`."""
+    chosen, model = _model(given)
+    return resolve(given, chosen, model, is_selected=True)
+
+
+def choose_fallback(given: Given, first: ModelSettings) -> ModelSettings | None:
+    """The model that takes over, if one is named, by default of the same provider. Raises `SettingsError`."""
+    found = given.sources.find("fallback_model")
+    if found is None:
+        return None
+    text = text_in(found.value, found.place)
+    name, model = split_model(text, given.providers)
+    if not model:
+        raise SettingsError(f"{found.place} names no model: {text!r}; it should be [PROVIDER/]MODEL.")
+    chosen = given.providers[name or first.provider]
+    # A base URL that was set for the selected provider says nothing about another one.
+    fallback = resolve(given, chosen, model, is_selected=chosen.name == first.provider, is_first=False)
+    if (fallback.provider, fallback.name) == (first.provider, first.name):
+        given.sources.warnings.append(f"{found.place} is ignored: it names the model itself.")
+        return None
+    return fallback
+
+
+def resolve(given: Given, chosen: Provider, model: str, *, is_selected: bool, is_first: bool = True) -> ModelSettings:
+    """One model with all there is to know. Raises `SettingsError`.
+
+    A general `base_url` counts only for the selected provider, a general `context_window` only for the first model.
+    """
+    if chosen.name == SCRIPTED:
+        path = str(Path(given.cwd, model))
+        return ModelSettings(SCRIPTED, path, context_window=_window(given, f"{SCRIPTED}/{model}", is_first=is_first))
+    place = _place(given, chosen, is_selected=is_selected)
+    key = _key_for(given, chosen, place)
+    settings = ModelSettings(
+        provider=chosen.name,
+        name=model,
+        base_url=place.url,
+        api=chosen.api_at(place.url),
+        api_key=key.value,
+        key_name=key.name or (chosen.key_names[0] if chosen.key_names else ""),
+        key_command=chosen.key_command if key.kind == "command" else "",
+        key_origin=origin_of(place.url) if key.kind != "none" else "",
+        headers=_headers(given, chosen, place),
+        compat=chosen.compat,
+        context_window=_window(given, f"{chosen.name}/{model}", is_first=is_first),
+        proxy=_proxy(given, place.url),
+        ca_file=_ca_file(given, place.url),
+    )
+    return _with_facts(settings, given.facts.get(f"{chosen.name}/{model}"))
+
+
+# ------------------------------------------------------------------ provider and model
+
+
+def _model(given: Given) -> tuple[Provider, str]:
+    sources, providers = given.sources, given.providers
+    found = sources.find("model")
+    if found and found.kind == "project" and (why := _not_from_a_project(found, given)):
+        sources.warnings.append(f"{found.place} is ignored: {why}. Choose it yourself with `-m`.")
+        found = sources.without_project().find("model")
+    if found is None:
+        chosen = providers[_default_provider(given)]
+        if not chosen.default_model:
+            raise SettingsError(_no_model(chosen))
+        return chosen, chosen.default_model
+    text = text_in(found.value, found.place)
+    name, model = split_model(text, providers)
+    if not model:
+        raise SettingsError(f"{found.place} names no model: {text!r}; it should be [PROVIDER/]MODEL.")
+    return providers[name or _unnamed_provider(text, given)], model
+
+
+def _default_provider(given: Given) -> str:
+    is_moved = given.sources.find("base_url") is not None or bool(
+        given.environ.get(given.providers["openai"].base_url_name, "").strip()
+    )
+    in_file: Mapping[str, str] | None = None
+
+    def has_key(one: Provider) -> bool:
+        nonlocal in_file
+        if one.key_variable(given.environ) or one.key_command:
+            return True
+        if in_file is None:
+            in_file = _credentials(given)
+        return one.name in in_file
+
+    return default_provider(given.providers, has_key, is_openai_moved=is_moved)
+
+
+def _unnamed_provider(model: str, given: Given) -> str:
+    """The provider of a model whose name begins with none that is known. Raises `SettingsError`."""
+    try:
+        return _default_provider(given)
+    except NoProvider as error:
+        head, slash, _ = model.partition("/")
+        if not slash or not head:
+            raise
+        raise SettingsError(unknown_provider(head, given.providers)) from error
+
+
+def _not_from_a_project(found: Found, given: Given) -> str:
+    """Why a model that a project asks for is not used; empty if it may be."""
+    name, _ = split_model(text_in(found.value, found.place), given.providers)
+    if name == SCRIPTED:
+        return "a project may not put a script in the model's place"
+    base_url = given.sources.find("base_url")
+    if name and base_url:
+        return f"it would send the key of {name} to the URL of {base_url.place}"
+    return ""
+
+
+def _no_model(chosen: Provider) -> str:
+    return (
+        f"No model is chosen, and {chosen.name} has no default: use `-m {chosen.name}/MODEL`, BRADAWL_MODEL, "
+        "or `model` in config.toml."
+    )
+
+
+# ------------------------------------------------------------------ where it is
+
+
+def _place(given: Given, chosen: Provider, *, is_selected: bool) -> _Place:
+    text, place = _moved_to(given, chosen, is_selected=is_selected)
+    if not text:
+        if not chosen.base_url:
+            names = " or ".join((chosen.base_url_name, *chosen.url_names))
+            raise SettingsError(f"{chosen.name} has no base URL of its own: set {names} or use `--base-url`.")
+        text, place = chosen.base_url, f"the base URL of {chosen.name}"
+    url, note = check_base_url(text, place)
+    if note:
+        given.sources.warnings.append(note)
+    return _Place(url, bool(chosen.base_url) and origin_of(url) == origin_of(chosen.base_url))
+
+
+def _moved_to(given: Given, chosen: Provider, *, is_selected: bool) -> tuple[str, str]:
+    """The URL that flags, variables or the general `base_url` move a provider to, and who says so."""
+    found = given.sources.find("base_url") if is_selected else None
+    if found and found.kind != "user":
+        return text_in(found.value, found.place), found.place
+    for name in (chosen.base_url_name, *chosen.url_names):
+        if moved := given.environ.get(name, "").strip():
+            return url_of_variable(name, moved), name
+    return (text_in(found.value, found.place), found.place) if found else ("", "")
+
+
+# ------------------------------------------------------------------ its key
+
+
+def _credentials(given: Given) -> Mapping[str, str]:
+    if given.stored is not None:
+        return given.stored
+    from bradawl.app.keys import read_credentials
+
+    return read_credentials(given.credentials)
+
+
+def find_key(given: Given, chosen: Provider) -> Key:
+    """The key of a provider, wherever it may go: environment, credentials file, command. Raises `SettingsError`."""
+    if name := chosen.key_variable(given.environ):
+        return Key(given.environ[name].strip(), name, "variable")
+    if key := _credentials(given).get(chosen.name):
+        return Key(key, str(given.credentials), "file")
+    if chosen.key_command:
+        return Key("", "api_key_command", "command")
+    return Key()
+
+
+def _key_for(given: Given, chosen: Provider, place: _Place) -> Key:
+    """The key that may go to this place. What stands in a file or comes from a command was meant for the URL in
+    the file or the built-in one; a variable goes where the same user moved the provider to.
+    """
+    is_here = is_loopback(place.url)
+    key = find_key(given, chosen)
+    if key.kind == "variable":
+        _check_characters(key)
+    elif key.kind != "none" and not place.is_users_own:
+        if not is_here:
+            raise SettingsError(_not_sent(chosen, key, place))
+        key = Key()
+    if key.kind == "none":
+        if chosen.needs_key and not is_here:
+            raise SettingsError(_no_key(chosen))
+        return key
+    if not is_here and place.url.startswith("http://"):
+        given.sources.warnings.append(
+            f"The key of {chosen.name} goes to {place.url} unencrypted; use https if the server can."
+        )
+    return key
+
+
+def _check_characters(key: Key) -> None:
+    if not key.value.isascii() or not key.value.isprintable():
+        from bradawl.app.keys import checked_key
+
+        checked_key(key.value, key.name)
+
+
+def _no_key(chosen: Provider) -> str:
+    name = chosen.key_names[0] if chosen.key_names else "its api_key_env"
+    return f"No key for {chosen.name}: set {name}, or choose another provider with `-m PROVIDER/MODEL`."
+
+
+def _not_sent(chosen: Provider, key: Key, place: _Place) -> str:
+    own = f"the key is for {origin_of(chosen.base_url)}" if chosen.base_url else "it does not say for which server"
+    variable = chosen.key_names[0] if chosen.key_names else "the variable named by api_key_env"
+    return (
+        f"The key of {chosen.name} from {key.name} is not sent to {origin_of(place.url)}: {own}. Set {variable}, "
+        f"or `base_url` in [providers.{chosen.name}] of your config.toml."
+    )
+
+
+def _headers(given: Given, chosen: Provider, place: _Place) -> tuple[tuple[str, str], ...]:
+    """They may hold secrets of the user's own endpoint, so they are bound to it as keys are."""
+    if chosen.headers and not place.is_users_own:
+        given.sources.warnings.append(
+            f"The headers of [providers.{chosen.name}] are not sent to {origin_of(place.url)}: "
+            f"they are for {origin_of(chosen.base_url) if chosen.base_url else 'its base_url'}."
+        )
+        return ()
+    return chosen.headers
+
+
+# ------------------------------------------------------------------ what is known
+
+
+def _window(given: Given, name: str, *, is_first: bool) -> int | None:
+    """A flag or variable, then what the user says of this model, then what stands for all of them in a file."""
+    found = given.sources.find("context_window") if is_first else None
+    facts = given.facts.get(name)
+    said = facts.context_window if facts else None
+    if found and (said is None or found.kind in ("flag", "variable")):
+        return count_in(found.value, found.place)
+    return said
+
+
+def _with_facts(settings: ModelSettings, facts: "ModelFacts | None") -> ModelSettings:
+    """The user's word, then the catalog's where the model is at its vendor's own endpoint; else it stays unknown."""
+    if facts is not None:
+        settings = msgspec.structs.replace(settings, max_output=facts.max_output, price=facts.price)
+    if settings.is_local or not settings.base_url:
+        return settings
+    from bradawl.providers.catalog import Catalog
+
+    catalog = Catalog()
+    vendor = catalog.vendor_at(settings.base_url)
+    entry = catalog.look_up(vendor, settings.name) if vendor else None
+    if entry is None:
+        return settings
+    return msgspec.structs.replace(
+        settings,
+        context_window=settings.context_window or entry.context_window,
+        max_output=settings.max_output or entry.max_output,
+        price=settings.price or entry.price,
+    )
+
+
+# ------------------------------------------------------------------ network
+
+
+def _proxy(given: Given, base_url: str) -> str | None:
+    found = given.sources.find("proxy")
+    names = ("https_proxy", "http_proxy", "all_proxy")
+    if not found and not any(given.environ.get(n) or given.environ.get(n.upper()) for n in names):
+        return None
+    from bradawl.app.proxy import proxy_for
+
+    chosen = text_in(found.value, found.place) if found else ""
+    return proxy_for(base_url, given.environ, chosen, found.place if found else "")
+
+
+def _ca_file(given: Given, base_url: str) -> str | None:
+    if not base_url.startswith("https:"):
+        return None
+    found = given.sources.find("ca_file")
+    place = found.place if found else "SSL_CERT_FILE"
+    name = text_in(found.value, found.place) if found else given.environ.get("SSL_CERT_FILE", "").strip()
+    if not name:
+        return None
+    path = Path(given.cwd, name)
+    if not path.is_file():
+        raise SettingsError(f"{place} names a file that is not there: {name}.")
+    return str(path)

@@ -1,0 +1,330 @@
+"""`bradawl models`: which providers are configured, which answer, and what their models hold and cost."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal, cast
+
+import msgspec
+
+from bradawl.app.console import Console
+from bradawl.app.model_choice import Given, choose_model, find_key, resolve
+from bradawl.app.model_settings import ModelSettings
+from bradawl.app.providers import PROVIDERS, SCRIPTED, SET_UP, Provider, unknown_provider
+from bradawl.app.settings import read_settings
+from bradawl.app.tui.render import one_line
+from bradawl.core.errors import SettingsError
+from bradawl.core.ports import Http, HttpError, HttpRequest
+from bradawl.core.usage import Price
+from bradawl.providers.catalog import Catalog
+
+if TYPE_CHECKING:
+    from bradawl.providers.local import LocalServer
+
+TIMEOUT_S: Final = 8.0
+_CONNECT_S: Final = 3.0
+_BODY_LIMIT: Final = 16 * 1024 * 1024
+_SHOWN: Final = 12
+_WIDTH: Final = 100
+
+
+class Listed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One model a provider offers, with what is known: the user's word, then the server's, then the catalog's."""
+
+    name: str
+    context_window: int | None = None
+    max_output: int | None = None
+    price: Price | None = None
+    """US dollars per million tokens."""
+    is_hourly: bool = False
+    """The price depends on the hour."""
+
+
+class Status(msgspec.Struct, frozen=True):
+    """One provider as it is set up, and whether it answered."""
+
+    name: str
+    base_url: str
+    api: str
+    key: str
+    """Where the key is from, never the key; empty when there is none."""
+    reachable: bool
+    problem: str = ""
+    models: tuple[Listed, ...] = ()
+    source: Literal["settings", "found"] = "settings"
+    """`found`: a server that runs on this machine without having been set up."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What `--json` prints."""
+
+    providers: tuple[Status, ...]
+    catalog_date: str
+    catalog_sources: Mapping[str, str]
+
+
+Connect = Callable[[str | None, str | None], Http]
+"""Makes an `Http` from a proxy and a CA file, as `bradawl.app.build.build_http` does."""
+
+
+def run_models(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
+    """Print the overview and give back the exit code: 0 when anything can be used. Raises `SettingsError`."""
+    given = read_settings(options, environ, cwd).given
+    wanted = cast("str | None", options.get("provider"))
+    if wanted is not None and wanted not in given.providers:
+        raise SettingsError(unknown_provider(wanted, given.providers))
+    given = _with_stored_keys(given, console)
+    catalog = Catalog()
+    from bradawl.app.build import build_http
+
+    statuses = asyncio.run(look(given, catalog, build_http, wanted))
+    for warning in dict.fromkeys(given.sources.warnings):
+        console.say(f"note: {one_line(warning)}")
+    if options.get("json"):
+        report = Report(statuses, catalog.source.date, catalog.source.versions)
+        console.answer(msgspec.json.format(msgspec.json.encode(report)).decode() + "\n")
+    elif statuses:
+        console.answer("\n".join(_shown(statuses, everything=wanted is not None)) + "\n")
+    else:
+        console.answer(f"No provider is set up. {SET_UP}\n")
+    return 0 if any(status.reachable for status in statuses) else 1
+
+
+def _with_stored_keys(given: Given, console: Console) -> Given:
+    """A file of keys that can't be used is one problem, not one of every provider's."""
+    from bradawl.app.keys import read_credentials
+
+    try:
+        return given._replace(stored=read_credentials(given.credentials))
+    except SettingsError as error:
+        console.say(f"note: {one_line(str(error))}")
+        return given._replace(stored={})
+
+
+# ------------------------------------------------------------------ asking
+
+
+async def look(given: Given, catalog: Catalog, connect: Connect, wanted: str | None = None) -> tuple[Status, ...]:
+    """Ask every configured provider, or the wanted one, for its models, and this machine for its servers, at once."""
+    selected = _selected(given)
+    chosen = [one for one in given.providers.values() if _is_wanted(given, one, selected, wanted)]
+    async with asyncio.TaskGroup() as group:
+        asked = [
+            group.create_task(_ask(given, catalog, connect, one, is_selected=one.name == selected)) for one in chosen
+        ]
+        found = group.create_task(_local_servers(given, connect)) if wanted is None else None
+    statuses = [task.result() for task in asked]
+    known = {status.base_url.replace("//localhost", "//127.0.0.1") for status in statuses}
+    return (*statuses, *(each for each in (found.result() if found else ()) if each.base_url not in known))
+
+
+def _selected(given: Given) -> str:
+    """The provider a general `base_url` is meant for."""
+    try:
+        return choose_model(given).provider
+    except SettingsError:
+        return "openai" if given.sources.find("base_url") else ""
+
+
+def _is_wanted(given: Given, one: Provider, selected: str, wanted: str | None) -> bool:
+    if one.name == SCRIPTED or wanted is not None:
+        return one.name == wanted
+    is_moved = any(given.environ.get(name, "").strip() for name in (one.base_url_name, *one.url_names))
+    return one.is_users or is_moved or one.name == selected or find_key(given, one).kind != "none"
+
+
+async def _ask(given: Given, catalog: Catalog, connect: Connect, one: Provider, *, is_selected: bool) -> Status:
+    key = find_key(given, one).name
+    try:
+        settings = resolve(given, one, "", is_selected=is_selected)
+    except SettingsError as error:
+        return Status(one.name, one.base_url, one.api_at(one.base_url), key, reachable=False, problem=str(error))
+    status = Status(one.name, settings.base_url, settings.api, key, reachable=True)
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            entries = await _list(settings, given.environ, connect)
+    except TimeoutError:
+        return _unreachable(status, f"no answer within {TIMEOUT_S:g} s")
+    except (HttpError, SettingsError) as error:
+        return _unreachable(status, str(error))
+    vendor = catalog.vendor_at(settings.base_url)
+    models = tuple(_listed(entry, one.name, vendor, given, catalog) for entry in entries)
+    return msgspec.structs.replace(status, models=models)
+
+
+def _unreachable(status: Status, problem: str) -> Status:
+    return msgspec.structs.replace(status, reachable=False, problem=one_line(problem))
+
+
+async def _list(settings: ModelSettings, environ: Mapping[str, str], connect: Connect) -> list[dict[str, object]]:
+    """The entries of the endpoint's own list. Raises `HttpError` or `SettingsError`, with a text for the user."""
+    from bradawl.app.build import build_line
+    from bradawl.providers.advice import advise
+    from bradawl.providers.keys import misdirected
+
+    line = build_line(settings, environ)
+    key = await line.keys.key() if line.keys else ""
+    endpoint = msgspec.structs.replace(line.endpoint, api_key=key)
+    url, headers = line.codec.target(endpoint)
+    url = _list_url(url)
+    if (refusal := misdirected(endpoint, url, headers)) is not None:
+        raise SettingsError(str(refusal))
+    kept = tuple((name, value) for name, value in headers if name.lower() not in ("content-type", "accept"))
+    request = HttpRequest("GET", url, (*kept, ("accept", "application/json")), (), _CONNECT_S, TIMEOUT_S)
+    http = connect(settings.proxy, settings.ca_file)
+    try:
+        async with http.stream(request) as response:
+            body = bytearray()
+            async for chunk in response.chunks():
+                body += chunk
+                if len(body) > _BODY_LIMIT:
+                    break
+            if response.status != 200:
+                raise SettingsError(
+                    str(advise(line.codec.error_of(response.status, response.headers, bytes(body)), endpoint))
+                )
+    finally:
+        await http.aclose()
+    return _entries(bytes(body))
+
+
+def _list_url(url: str) -> str:
+    before, has_query, query = url.partition("?")
+    for ending in ("/chat/completions", "/responses", "/messages"):
+        before = before.removesuffix(ending)
+    return f"{before}/models{has_query}{query}"
+
+
+def _entries(body: bytes) -> list[dict[str, object]]:
+    """`{"data": [...]}`, or the bare list that some servers send."""
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise SettingsError("the answer is not JSON; check the base URL, it usually ends in /v1") from error
+    listed = cast("dict[str, object]", answer).get("data") if isinstance(answer, dict) else answer
+    if not isinstance(listed, list):
+        raise SettingsError("the answer is not a list of models")
+    entries = [cast("dict[str, object]", entry) for entry in cast("list[object]", listed) if isinstance(entry, dict)]
+    return [entry for entry in entries if isinstance(entry.get("id"), str) and entry["id"]]
+
+
+async def _local_servers(given: Given, connect: Connect) -> tuple[Status, ...]:
+    """Servers on this machine that nobody set up."""
+    from bradawl.app.local_models import find_local
+
+    return tuple(_found(server) for server in await find_local(connect(None, None), given.providers, given.environ))
+
+
+def _found(server: "LocalServer") -> Status:
+    models = tuple(Listed(model.name, model.context or model.longest) for model in server.models)
+    is_ok = not server.problem
+    problem = one_line(server.problem)
+    return Status(server.kind, server.base_url, "openai_chat", "", is_ok, problem, models, "found")
+
+
+# ------------------------------------------------------------------ what is known of a model
+
+_WINDOWS: Final = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
+_LONGEST: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+
+
+def _listed(entry: Mapping[str, object], provider: str, vendor: str, given: Given, catalog: Catalog) -> Listed:
+    name = cast(str, entry["id"]).removeprefix("models/")
+    facts = given.facts.get(f"{provider}/{name}")
+    known = catalog.look_up(vendor, name) if vendor else None
+    return Listed(
+        name=name,
+        context_window=(facts and facts.context_window) or _tokens(entry, _WINDOWS) or (known and known.context_window),
+        max_output=(facts and facts.max_output) or _tokens(entry, _LONGEST) or (known and known.max_output),
+        price=(facts and facts.price) or _price(entry.get("pricing")) or (known and known.price),
+        is_hourly=bool(known and known.is_hourly),
+    )
+
+
+def _tokens(entry: Mapping[str, object], names: Sequence[str]) -> int | None:
+    values = (entry.get(name) for name in names)
+    return next((value for value in values if type(value) is int and value > 0), None)
+
+
+def _price(pricing: object) -> Price | None:
+    """OpenRouter's: US dollars per token, as text; a negative one means that it depends."""
+    if not isinstance(pricing, dict):
+        return None
+    rates = cast("dict[str, object]", pricing)
+    prompt, completion = _rate(rates.get("prompt")), _rate(rates.get("completion"))
+    if prompt is None or completion is None:
+        return None
+    return Price(prompt, completion, _rate(rates.get("input_cache_read")), _rate(rates.get("input_cache_write")))
+
+
+def _rate(value: object) -> float | None:
+    try:
+        rate = float(value) if isinstance(value, str | int | float) else -1.0
+    except ValueError:
+        return None
+    return round(rate * 1_000_000, 9) if 0 <= rate < 1 else None
+
+
+# ------------------------------------------------------------------ showing
+
+
+def _shown(statuses: Sequence[Status], *, everything: bool) -> list[str]:
+    lines: list[str] = []
+    for status in statuses:
+        lines += [] if not lines else [""]
+        lines += _head(status)
+        known = sorted(status.models, key=lambda model: model.price is None)
+        shown = status.models if everything else known[:_SHOWN]
+        if shown:
+            lines.append(f"  {'MODEL':<51}{'WINDOW':>9}{'REPLY':>9}{'$ IN':>9}{'$ OUT':>9}{'$ CACHED':>10}")
+        lines += [_line(model) for model in shown]
+        if len(shown) < len(status.models):
+            left = len(status.models) - len(shown)
+            lines.append(f"  and {left} more: `bradawl models {status.name}` lists them all")
+    lines += ["", "$ is US dollars per million tokens; - is not known."] if any(s.models for s in statuses) else []
+    return lines
+
+
+def _head(status: Status) -> list[str]:
+    key = f"key from {status.key}" if status.key else "no key"
+    if status.source == "found":
+        key = f"found on this machine: `{_command(status)}`"
+    count = f"ok, {len(status.models)} models" if status.reachable else "not usable"
+    place = f"{status.base_url or 'no URL'} ({status.api.replace('_', ' ')})"
+    problem = one_line(status.problem)
+    cut = problem if len(problem) <= _WIDTH - 2 else f"{problem[: _WIDTH - 5]}..."
+    return [f"{status.name}: {count}, {key}", f"  {place}", *([f"  {cut}"] if problem else [])]
+
+
+def _command(status: Status) -> str:
+    known = PROVIDERS.get(status.name)
+    if known and known.base_url == status.base_url:
+        return f"bradawl -m {status.name}/MODEL"
+    return f"bradawl --base-url {status.base_url} -m MODEL"
+
+
+def _line(model: Listed) -> str:
+    name = one_line(model.name)
+    name = name if len(name) <= 50 else f"{name[:24]}..{name[-24:]}"
+    price = model.price or Price()
+    rates = "  by the hour" if model.is_hourly and model.price is None else _rates(price)
+    return f"  {name:<51}{_count(model.context_window):>9}{_count(model.max_output):>9}{rates}".rstrip()
+
+
+def _rates(price: Price) -> str:
+    return f"{_amount(price.input):>9}{_amount(price.output):>9}{_amount(price.cache_read):>10}"
+
+
+def _amount(rate: float | None) -> str:
+    if rate is None:
+        return "-"
+    text = f"{rate:.4f}".rstrip("0")
+    whole, _, cents = text.partition(".")
+    return f"{whole}.{cents:0<2}"
+
+
+def _count(tokens: int | None) -> str:
+    if tokens is None:
+        return "-"
+    if tokens >= 1_000_000:
+        return f"{tokens / 1_000_000:.3g}M"
+    return f"{tokens / 1000:.0f}k" if tokens >= 10_000 else str(tokens)

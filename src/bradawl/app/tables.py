@@ -1,0 +1,177 @@
+"""The tables of the user's settings file: providers of their own, and what they know about models."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bradawl.app.providers import (
+    APIS,
+    PROVIDERS,
+    SCRIPTED,
+    Api,
+    Provider,
+    check_http_url,
+    provider,
+    split_model,
+)
+from bradawl.app.values import EFFORTS, amount_in, choice_in, count_in, refuse_unknown, table_in, text_in
+from bradawl.core.errors import SettingsError
+from bradawl.core.usage import Price
+
+_PROVIDER_KEYS: Final = frozenset({"api", "base_url", "api_key_env", "api_key_command", "headers", "compat"})
+_MODEL_KEYS: Final = frozenset({"context_window", "max_output", "price", "effort"})
+_PRICE_KEYS: Final = ("input", "output", "cache_read", "cache_write")
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_KEY_HEADERS: Final = frozenset({"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"})
+_OUR_HEADERS: Final = frozenset(
+    {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept", "accept-encoding", "te"}
+    | {"upgrade", "expect", "trailer"}
+)
+
+
+class ModelFacts(msgspec.Struct, frozen=True):
+    """What the user says about a model; None where they say nothing."""
+
+    context_window: int | None = None
+    max_output: int | None = None
+    price: Price | None = None
+    effort: str | None = None
+
+
+def read_providers(table: object, path: Path) -> dict[str, Provider]:
+    """All providers, those of the user's `[providers.NAME]` tables among them. Raises `SettingsError`."""
+    providers = dict(PROVIDERS)
+    for name, entry in table_in(table, f"{path}: providers").items():
+        place = f"{path}: providers.{name}"
+        if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+            raise SettingsError(f"{place}: the name may only have letters, digits, - and _.")
+        if name == SCRIPTED:
+            raise SettingsError(f"{place}: a scripted model is a file on this machine, there is nothing to set.")
+        providers[name] = _provider(name, table_in(entry, place), place)
+    return providers
+
+
+def _provider(name: str, entry: Mapping[str, object], place: str) -> Provider:
+    if "api_key" in entry:
+        raise SettingsError(
+            f"{place}.api_key is not a setting. Keys don't belong in this file: name their variable with "
+            "`api_key_env`, a command that prints it with `api_key_command`, or write it into credentials.toml."
+        )
+    refuse_unknown(entry, _PROVIDER_KEYS, place)
+    known = PROVIDERS.get(name) or provider(name)
+    base_url = text_in(entry.get("base_url", known.base_url), f"{place}.base_url", may_be_empty=True)
+    if base_url:
+        check_http_url(base_url, f"{place}.base_url")
+    names = known.key_names
+    if "api_key_env" in entry:
+        names = (_variable(entry["api_key_env"], f"{place}.api_key_env"),)
+    api = _api(entry.get("api"), f"{place}.api")
+    return msgspec.structs.replace(
+        known,
+        base_url=base_url,
+        key_names=names,
+        api=api,
+        key_command=text_in(entry.get("api_key_command", ""), f"{place}.api_key_command", may_be_empty=True),
+        headers=_headers(entry.get("headers"), f"{place}.headers"),
+        compat=_compat(entry.get("compat"), api or known.api_at(base_url), f"{place}.compat"),
+        is_users=True,
+    )
+
+
+def _variable(value: object, place: str) -> str:
+    name = text_in(value, place)
+    if "=" in name or " " in name:
+        # It may be a key put in the wrong place, so it is not repeated.
+        raise SettingsError(f"{place} must be the name of an environment variable, such as EXAMPLE_API_KEY.")
+    return name
+
+
+def _api(value: object, place: str) -> Api | None:
+    if value is None:
+        return None
+    chosen = choice_in(value, place, APIS)
+    return next(api for api in APIS if api == chosen)
+
+
+def _headers(value: object, place: str) -> tuple[tuple[str, str], ...]:
+    """Values may be secret, so no message repeats one."""
+    if value is None:
+        return ()
+    headers: list[tuple[str, str]] = []
+    for name, text in table_in(value, place).items():
+        lower = name.lower()
+        if not _HEADER_NAME.fullmatch(name):
+            raise SettingsError(f"{place}: {name!r} can't be the name of a header.")
+        if lower in _KEY_HEADERS:
+            raise SettingsError(
+                f"{place}.{name}: keys don't belong in this file; use `api_key_env` or `api_key_command`."
+            )
+        if lower in _OUR_HEADERS:
+            raise SettingsError(f"{place}.{name}: bradawl sets this header itself.")
+        if not isinstance(text, str) or not text.isascii() or not text.isprintable():
+            raise SettingsError(f"{place}.{name} must be a text of printable ASCII characters.")
+        if lower in (known for known, _ in headers):
+            raise SettingsError(f"{place}.{name} is there twice.")
+        headers.append((lower, text.strip()))
+    return tuple(headers)
+
+
+def _compat(value: object, api: Api, place: str) -> Mapping[str, object]:
+    """Fields of the profile of servers with this wire format."""
+    if value is None:
+        return {}
+    table = table_in(value, place)
+    if api == "anthropic_messages":
+        from bradawl.providers.messages.profile import MessagesProfile
+
+        refuse_unknown(table, frozenset(MessagesProfile.__struct_fields__), place)
+        try:
+            msgspec.convert(table, MessagesProfile)
+        except msgspec.ValidationError as error:
+            raise SettingsError(f"{place} is not as expected: {error}.") from error
+        return table
+    from bradawl.providers.compat import CompatProfile, with_changes
+
+    try:
+        with_changes(CompatProfile(), table)
+    except ValueError as error:
+        raise SettingsError(f"{place}: {str(error).rstrip('.')}.") from error
+    return table
+
+
+# ------------------------------------------------------------------ models
+
+
+def read_models(table: object, path: Path, providers: Mapping[str, Provider]) -> dict[str, ModelFacts]:
+    """The user's `[models."PROVIDER/MODEL"]` tables by that name. Raises `SettingsError`."""
+    facts: dict[str, ModelFacts] = {}
+    for name, entry in table_in(table, f"{path}: models").items():
+        place = f'{path}: models."{name}"'
+        chosen, model = split_model(name, providers)
+        if not chosen or not model:
+            raise SettingsError(f"{place}: models are named PROVIDER/MODEL here, with a provider that is known.")
+        facts[name] = _facts(table_in(entry, place), place)
+    return facts
+
+
+def _facts(entry: Mapping[str, object], place: str) -> ModelFacts:
+    refuse_unknown(entry, _MODEL_KEYS, place)
+    window, longest, effort = entry.get("context_window"), entry.get("max_output"), entry.get("effort")
+    return ModelFacts(
+        context_window=None if window is None else count_in(window, f"{place}.context_window"),
+        max_output=None if longest is None else count_in(longest, f"{place}.max_output"),
+        price=_price(entry.get("price"), f"{place}.price"),
+        effort=None if effort is None else choice_in(effort, f"{place}.effort", EFFORTS),
+    )
+
+
+def _price(value: object, place: str) -> Price | None:
+    if value is None:
+        return None
+    table = table_in(value, place)
+    refuse_unknown(table, frozenset(_PRICE_KEYS), place)
+    amounts = {name: amount_in(amount, f"{place}.{name}") for name, amount in table.items()}
+    return Price(amounts.get("input"), amounts.get("output"), amounts.get("cache_read"), amounts.get("cache_write"))

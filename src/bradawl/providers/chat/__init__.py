@@ -1,0 +1,1 @@
+"""The parts of the Chat Completions codec: requests out, replies in, and what open models do to both."""

@@ -1,0 +1,261 @@
+"""Reads a Chat Completions reply: server-sent events in, deltas out. Pure."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import cast
+
+import msgspec
+
+from bradawl.core.deltas import (
+    CallDelta,
+    Delta,
+    ReplyEnded,
+    ReplyStarted,
+    StreamFailed,
+    TextDelta,
+    UsageReported,
+)
+from bradawl.core.errors import Failure
+from bradawl.core.messages import StopReason
+from bradawl.providers.chat.calls import CallSlot, is_object
+from bradawl.providers.chat.chunks import (
+    Choice,
+    Chunk,
+    ChunkDelta,
+    decode,
+    decode_leniently,
+    is_groq_error,
+    untyped,
+)
+from bradawl.providers.chat.parts import ReplyParts
+from bradawl.providers.chat.repeats import RepeatedEvent
+from bradawl.providers.chat.text import ReplyText
+from bradawl.providers.chat.usage import is_usage, read_usage
+from bradawl.providers.codec import ServerEvent
+from bradawl.providers.failures import failure_of_event, read_error, truncated_stream
+from bradawl.providers.surrogates import SurrogatePairs
+
+_STOPS: Mapping[str, StopReason] = {
+    "stop": "end_turn",
+    "end": "end_turn",
+    "eos": "end_turn",
+    "end_turn": "end_turn",
+    "stop_sequence": "stop_sequence",
+    "length": "max_tokens",
+    "max_tokens": "max_tokens",
+    "model_length": "max_tokens",
+    "tool_calls": "tool_use",
+    "tool_use": "tool_use",
+    "function_call": "tool_use",
+    "content_filter": "content_filter",
+    "sensitive": "content_filter",
+    "model_context_window_exceeded": "context_overflow",
+    "error": "error",
+    "abort": "error",
+    "network_error": "error",
+    "insufficient_system_resource": "error",
+}
+_CUT_STOPS: frozenset[StopReason] = frozenset({"max_tokens", "content_filter", "context_overflow"})
+_NOT_TO_BE_STARTED: frozenset[StopReason] = frozenset({"content_filter", "error"})
+
+
+class ChatReply:
+    """One reply. `new_id` names calls the server left without an id.
+
+    `text` parts what some servers leave in the text; `on_end` is told that a reply has come to its end.
+    """
+
+    def __init__(
+        self, new_id: Callable[[], str], text: ReplyText | None = None, on_end: Callable[[], None] | None = None
+    ) -> None:
+        self._warnings: set[str] = set()
+        self._parts = ReplyParts(new_id, text, self._warnings.add)
+        self._on_end = on_end
+        self._pairs = SurrogatePairs()
+        self._repeated = RepeatedEvent()
+        self._repeated_call: CallSlot | None = None
+        self._started = ReplyStarted()
+        self._usage: Mapping[str, object] | None = None
+        self._raw_stop: str | None = None
+        self._ended = False
+
+    def feed(self, event: ServerEvent) -> Iterable[Delta]:
+        """Take one event of the stream."""
+        data = event.data
+        if not self._ended and (text := self._repeated.text_in(data)) is not None and not event.event:
+            deltas: list[Delta] = []
+            self._parts.repeat(self._repeated_call, text, deltas)
+            return deltas
+        if self._ended:
+            return ()
+        if data.startswith("[DONE]"):
+            return self._end()
+        if event.event == "error":
+            return self._fail_with(data)
+        chunk = None
+        if not self._pairs.is_waiting:
+            with suppress(msgspec.DecodeError, RecursionError):
+                chunk = decode(data)
+        if chunk is None:
+            self._repeated.forget()
+            chunk = decode_leniently(data, self._pairs)
+            return self._take_unreadable(data) if chunk is None else self._take(chunk, data)
+        taken = self._take(chunk, data)
+        if len(taken) == 1:
+            self._learn(chunk, data, taken[0])
+        return taken
+
+    def _learn(self, chunk: Chunk, data: str, delta: Delta) -> None:
+        """If the event had nothing but a piece of text or of arguments, the next may be like it."""
+        choices = chunk.choices
+        if chunk.usage is not None or chunk.x_groq is not None or not choices or len(choices) != 1:
+            return
+        said = choices[0].delta
+        if said is None or choices[0].finish_reason or choices[0].usage is not None or choices[0].message is not None:
+            return
+        call = self._parts.continued
+        if isinstance(delta, TextDelta) and said == ChunkDelta(content=delta.text):
+            self._repeated_call = None
+            self._repeated.learn(data, delta.text)
+        elif isinstance(delta, CallDelta) and call is not None and said == ChunkDelta(tool_calls=said.tool_calls):
+            self._repeated_call = call
+            self._repeated.learn(data, delta.arguments)
+
+    def finish(self) -> Iterable[Delta]:
+        """The stream is over; whole only if the server had said why it stopped."""
+        if self._ended:
+            return ()
+        if self._raw_stop is not None:
+            self._warnings.add("missing_done")
+            return self._end()
+        return self._fail(truncated_stream())
+
+    def whole(self, body: bytes) -> Iterable[Delta]:
+        """A reply that came as one JSON document although a stream was asked for."""
+        data = body.decode("utf-8", "replace").removeprefix("\ufeff")
+        deltas = list(self.feed(ServerEvent("", data)))
+        if self._ended:
+            return deltas
+        if "non_streaming_body" not in self._warnings:
+            text = " ".join(data.split())[:200]
+            return [*deltas, *self._fail(Failure("server", f"The server's answer is not a reply: {text}", True))]
+        return [*deltas, *self._end()]
+
+    # -------------------------------------------------------------- chunks
+
+    def _take(self, chunk: Chunk, data: str) -> list[Delta]:
+        deltas: list[Delta] = []
+        if self._started.model is None or self._started.response_id is None:
+            self._start(chunk, deltas)
+        if chunk.error or is_groq_error(chunk):
+            self._raw_stop = next((c.finish_reason for c in chunk.choices or () if c.finish_reason), self._raw_stop)
+            return [*deltas, *self._fail_with(data)]
+        if chunk.usage is not None or chunk.x_groq is not None:
+            self._take_usage(chunk)
+        if chunk.choices is None:
+            return deltas or self._take_unknown(chunk, data)
+        for choice in chunk.choices:
+            if not choice.index:  # further choices were not asked for
+                self._take_choice(choice, deltas)
+        return deltas
+
+    def _start(self, chunk: Chunk, deltas: list[Delta]) -> None:
+        response_id = str(chunk.id) if isinstance(chunk.id, str | int) and chunk.id else None
+        model = chunk.model if isinstance(chunk.model, str) and chunk.model else None
+        started = ReplyStarted(self._started.response_id or response_id, self._started.model or model)
+        if started != self._started:
+            self._started = started
+            deltas.append(started)
+
+    def _take_unknown(self, chunk: Chunk, data: str) -> list[Delta]:
+        """Neither choices nor usage: old vLLM and some gateways send a bare error object."""
+        if chunk.usage is None and read_error(untyped(data)) is not None:
+            return self._fail_with(data)
+        return []
+
+    def _take_unreadable(self, data: str) -> list[Delta]:
+        value = untyped(data)
+        if read_error(value) is not None:
+            return self._fail_with(data)
+        self._warnings.add("undecodable_event")
+        return []
+
+    def _take_usage(self, chunk: Chunk) -> None:
+        if is_usage(chunk.usage):
+            self._usage = chunk.usage
+        elif is_object(chunk.x_groq) and is_usage(inner := chunk.x_groq.get("usage")):
+            self._usage = cast("Mapping[str, object]", inner)
+
+    def _take_choice(self, choice: Choice, deltas: list[Delta]) -> None:
+        delta = choice.delta
+        if choice.message is not None and delta is None:
+            self._warnings.add("non_streaming_body")
+            delta = choice.message
+        if choice.usage is not None and is_usage(choice.usage):
+            self._usage = choice.usage
+        if delta is not None:
+            self._parts.take(delta, deltas)
+        if choice.finish_reason and isinstance(choice.finish_reason, str):
+            self._take_finish(choice.finish_reason, deltas)
+
+    def _take_finish(self, raw_stop: str, deltas: list[Delta]) -> None:
+        if self._raw_stop is None or self._raw_stop == "stop":
+            self._raw_stop = raw_stop
+        if _STOPS.get(raw_stop) not in _NOT_TO_BE_STARTED:
+            self._finish_text(deltas)
+
+    def _finish_text(self, deltas: list[Delta]) -> None:
+        cut = _STOPS.get(self._raw_stop or "") in _CUT_STOPS
+        self._parts.finish_text(self._pairs.rest("content"), cut=cut, deltas=deltas)
+        self._parts.close_calls(cut=cut, deltas=deltas)
+
+    # -------------------------------------------------------------- the end
+
+    def _end(self) -> list[Delta]:
+        if _STOPS.get(self._raw_stop or "") == "error":
+            message = f"The server ended the reply early ({self._raw_stop})."
+            return self._fail(Failure("server", message, retryable=True, code=self._raw_stop))
+        deltas: list[Delta] = []
+        self._finish_text(deltas)
+        stop = self._stop()
+        self._ended = True
+        self._parts.close_texts(deltas)
+        deltas.extend(self._usage_deltas())
+        deltas.append(ReplyEnded(stop, self._raw_stop, tuple(sorted(self._warnings))))
+        if self._on_end is not None:
+            self._on_end()
+        return deltas
+
+    def _stop(self) -> StopReason:
+        raw = self._raw_stop
+        if raw is None:
+            self._warnings.add("missing_finish_reason")
+        elif raw not in _STOPS:
+            self._warnings.add("unknown_finish_reason")
+        stop: StopReason = _STOPS.get(raw, "unknown") if raw is not None else "unknown"
+        has_calls = self._parts.has_calls
+        if has_calls and stop in ("end_turn", "unknown"):
+            self._warnings.add("stop_overridden_to_tool_use")
+            return "tool_use"
+        if stop == "tool_use" and not has_calls:
+            self._warnings.add("tool_use_without_calls")
+            stop = "end_turn"
+        return "refusal" if stop == "end_turn" and self._parts.has_refusal else stop
+
+    def _usage_deltas(self) -> list[Delta]:
+        if self._usage is None:
+            return []
+        usage, is_outside = read_usage(self._usage)
+        if is_outside:
+            self._warnings.add("reasoning_outside_completion_tokens")
+        return [UsageReported(usage)]
+
+    def _fail_with(self, data: str) -> list[Delta]:
+        return self._fail(failure_of_event(untyped(data)))
+
+    def _fail(self, failure: Failure) -> list[Delta]:
+        self._ended = True
+        deltas: list[Delta] = []
+        self._parts.break_off(deltas)
+        deltas.extend(self._usage_deltas())
+        return [*deltas, StreamFailed(failure, self._raw_stop, tuple(sorted(self._warnings)))]

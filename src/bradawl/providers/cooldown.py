@@ -1,0 +1,58 @@
+"""What the models at one host have learned from it together: when it wants to be left alone."""
+
+from typing import NamedTuple
+
+from bradawl.core.errors import Failure
+from bradawl.core.retry import BASE_S, RetryBudget
+
+_KINDS = frozenset({"rate_limit", "overloaded"})
+_SLACK_S = 0.01
+"""Clocks are not exact: who slept until the end has slept enough."""
+
+
+class CoolDown(NamedTuple):
+    """A host wants no requests for a while."""
+
+    left_s: float
+    failure: Failure
+    """What it said."""
+
+
+class CoolDowns:
+    """Shared by all models of a process that may use the same hosts. Times are of the models' own clock."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, tuple[float, Failure]] = {}
+
+    def begin(self, origin: str, failure: Failure, now_s: float, delay_s: float | None) -> None:
+        """Note a failure of a request to `origin`; `delay_s` is how long its sender waits if the server did not say."""
+        if failure.kind not in _KINDS or not failure.retryable:
+            return
+        wish = failure.retry_after_s
+        length = wish if wish is not None and 0 <= wish < float("inf") else delay_s
+        known = self._until.get(origin)
+        if length and (known is None or known[0] < now_s + length):
+            self._until[origin] = (now_s + length, failure)
+
+    def now(self, origin: str, now_s: float) -> CoolDown | None:
+        """The cool-down that holds at `origin`, if there is one."""
+        known = self._until.get(origin)
+        if known is None:
+            return None
+        left = known[0] - now_s
+        if left <= _SLACK_S:
+            del self._until[origin]
+            return None
+        return CoolDown(left, known[1])
+
+
+def pause_s(cool_down: CoolDown, budget: RetryBudget, *, elapsed_s: float, draw: float) -> float | None:
+    """Seconds to wait for the end of a cool-down; None if the budget has no room for it.
+
+    Up to a quarter, at least up to half a second, is put on top, so that those who wait do not all come back
+    at once. `draw` is uniform in [0, 1).
+    """
+    if cool_down.left_s > budget.longest_wait_s:
+        return None
+    pause = cool_down.left_s + draw * max(BASE_S, cool_down.left_s / 4)
+    return pause if elapsed_s + pause <= budget.deadline_s else None

@@ -1,0 +1,115 @@
+"""What every adapter of the `Http` port does alike: which requests it refuses, which redirects it follows."""
+
+import re
+
+import msgspec
+
+from bradawl.core.ports import HttpError, HttpRequest
+
+MOST_REDIRECTS = 3
+_NOT_IN_HOSTS = frozenset(' \\"<>^`{|}@%')
+_NOT_FOR_USERS = r"\[(?:Errno -?\d+|SSL(?:: \w+)?)\] ?| ?\(_ssl\.c:\d+\)"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a request goes. Requests with equal `origin` may share a connection."""
+
+    is_tls: bool
+    host: str
+    """In lower case and ASCII, IPv6 without brackets."""
+    port: int
+    path: str
+    """With the query, in ASCII; what may not stand in a request is percent-encoded."""
+
+    @property
+    def origin(self) -> tuple[bool, str, int]:
+        """Scheme, host and port."""
+        return self.is_tls, self.host, self.port
+
+    @property
+    def authority(self) -> str:
+        """Value of the `Host` header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _default_port(self.is_tls) else f"{host}:{self.port}"
+
+
+def _default_port(is_tls: bool) -> int:
+    return 443 if is_tls else 80
+
+
+def target_of(url: str) -> Target:
+    """The parts of an http or https URL. Raises `HttpError` for any other, and for one that holds a user's name."""
+    scheme, _, rest = url.partition("://")
+    end = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
+    authority, path = rest[:end], rest[end:].partition("#")[0]
+    if "@" in authority:
+        place = authority.rpartition("@")[2]
+        raise HttpError("connection", f"The URL of {place} holds a user name or a password: give the key as a setting.")
+    host, bracket, port = authority.rpartition("]") if authority.startswith("[") else ("", "", authority)
+    name, _, digits = port.partition(":")
+    host = host[1:] if bracket else name
+    is_tls = scheme.lower() == "https"
+    number = int(digits) if digits.isdecimal() and len(digits) < 6 else -1 if digits else _default_port(is_tls)
+    is_url = scheme.lower() in ("http", "https") and bool(host) and 0 < number < 65_536 and not (bracket and name)
+    if not is_url or not host.isprintable() or not _NOT_IN_HOSTS.isdisjoint(host):
+        raise HttpError("connection", f"{url.partition('?')[0]!r} is not an http or https URL.")
+    return Target(is_tls, _ascii_host(host.lower()), number, _sendable_path(path))
+
+
+def _ascii_host(host: str) -> str:
+    try:
+        return host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError as error:
+        raise HttpError("connection", f"{host!r} is not the name of a host.") from error
+
+
+def _sendable_path(path: str) -> str:
+    path = path if path.startswith("/") else f"/{path}"
+    if path.isascii() and path.isprintable() and " " not in path:
+        return path
+    from urllib.parse import quote
+
+    return quote(path, safe="%/:=&?~+!$,;'@()*[]", errors="replace")
+
+
+def encoded_headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:
+    """A request's own headers as they are sent, names in lower case.
+
+    Raises `HttpError`, which never shows a value, for one that could end its line or is no latin-1 text.
+    """
+    pairs: list[tuple[bytes, bytes]] = []
+    for name, value in request.headers:
+        if not (name and name.isascii() and name.isprintable() and _is_latin_1_line(value)):
+            shown = repr(name) if name.isascii() and name.isprintable() else "with a broken name"
+            text = f"The header {shown} of the request to {target_of(request.url).host} has characters"
+            raise HttpError("connection", f"{text} that can't be sent, for example a line break.")
+        pairs.append((name.lower().encode(), value.strip(" \t").encode("latin-1")))
+    return pairs
+
+
+def _is_latin_1_line(value: str) -> bool:
+    if value.isascii() and value.isprintable():
+        return True
+    return all(sign == "\t" or (" " <= sign <= "\xff" and sign != "\x7f") for sign in value)
+
+
+def redirected(request: HttpRequest, status: int, location: str | None) -> HttpRequest | None:
+    """The same request to where a 307 or 308 points within its origin; None for all other responses.
+
+    Other redirects would turn a POST into a GET, and another origin must not see the credentials.
+    """
+    if status not in (307, 308) or not location:
+        return None
+    from urllib.parse import urljoin
+
+    try:
+        url = urljoin(request.url, location)
+        is_same_origin = target_of(url).origin == target_of(request.url).origin
+    except (HttpError, ValueError):
+        return None
+    return msgspec.structs.replace(request, url=url) if is_same_origin else None
+
+
+def sentence(text: str) -> str:
+    """A system's or library's words as a user reads them: without its numbers, with a full stop."""
+    return re.sub(_NOT_FOR_USERS, "", text).rstrip(" :.") + "."

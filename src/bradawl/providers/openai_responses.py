@@ -1,0 +1,142 @@
+"""OpenAI Responses, the format of OpenAI's own models: a pure codec."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from bradawl.core.errors import Failure
+from bradawl.core.ports import ModelInfo, Prefix
+from bradawl.providers.codec import Endpoint
+from bradawl.providers.compat import CompatProfile, profile_for
+from bradawl.providers.compat_table import for_model
+from bradawl.providers.downgrade import Downgrade
+from bradawl.providers.failures import failure_of_response
+from bradawl.providers.responses.requests import ResponsesRequests
+
+if TYPE_CHECKING:
+    from bradawl.providers.responses.reply import ResponsesReply
+
+API = "openai_responses"
+
+# A part of a field is looked for before the field itself: giving up the summary saves the effort.
+_PARTS = ("reasoning.summary", "reasoning.encrypted_content")
+_PART_ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "reasoning summar": "reasoning.summary",
+        "encrypted content is not supported": "reasoning.encrypted_content",
+    }
+)
+_FIELDS = ("include", "reasoning", "prompt_cache_key", "max_output_tokens")
+_FIELD_ALIASES: Mapping[str, str] = MappingProxyType(
+    {"reasoning is not supported": "reasoning", "does not support reasoning": "reasoning"}
+)
+_LEFT_OUT: Mapping[str, str] = MappingProxyType({"reasoning.encrypted_content": "include"})
+
+
+def new_call_id() -> str:
+    """A fresh id for a call the server left without one: `call_` and 16 hexadecimal digits."""
+    return f"call_{os.urandom(8).hex()}"
+
+
+class _Refused(msgspec.Struct):
+    param: Any = None
+
+
+class _ErrorBody(msgspec.Struct):
+    error: _Refused | None = None
+
+
+class OpenAIResponses:
+    """The codec for the server at `base_url`, whose quirks are known by its host.
+
+    `new_id` names calls without an id; `now_s` is Unix time, for servers that give a date
+    to come back at. When the server refuses an optional field, that is remembered.
+    """
+
+    api = API
+
+    def __init__(
+        self,
+        base_url: str = "",
+        *,
+        profile: CompatProfile | None = None,
+        new_id: Callable[[], str] = new_call_id,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._profile = profile or profile_for(base_url)
+        self._knows_model = profile is not None
+        self._new_id = new_id
+        self._now_s = now_s
+        self._part_downgrade = Downgrade(_PARTS, _PART_ALIASES, _PARTS)
+        self._downgrade = Downgrade(_FIELDS, _FIELD_ALIASES)
+        self._left_out: frozenset[str] = frozenset()
+
+    @property
+    def profile(self) -> CompatProfile:
+        """What is known about the server now."""
+        return self._profile
+
+    def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> ResponsesRequests:
+        """Begin a conversation with the model of `info`."""
+        if not self._knows_model:
+            self._profile = for_model(self._profile, info.origin.model)
+            self._knows_model = True
+        return ResponsesRequests(prefix, info.origin, self._profile, lambda: self._left_out, session_id)
+
+    def decoder(self) -> "ResponsesReply":
+        """Begin to read a reply."""
+        from bradawl.providers.responses.reply import ResponsesReply
+
+        return ResponsesReply(self._new_id)
+
+    def target(self, endpoint: Endpoint) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """URL and headers of a request, credentials included."""
+        base, has_query, query = endpoint.base_url.partition("?")
+        url = base.rstrip("/") + "/responses" + (f"?{query}" if has_query else "")
+        headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream",
+            "user-agent": "bradawl",
+        }
+        if endpoint.api_key:
+            if self._profile.key_header == "authorization":
+                headers["authorization"] = f"Bearer {endpoint.api_key}"
+            else:
+                headers[self._profile.key_header] = endpoint.api_key
+        headers.update((name.lower(), value) for name, value in endpoint.headers)
+        return url, tuple(headers.items())
+
+    def error_of(self, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
+        """What a response that is not a reply means. Header names are in lower case.
+
+        A refusal of a field we can do without is retryable at once: the next body leaves it out.
+        """
+        failure = failure_of_response(status, headers, body, self._now_s())
+        if failure.kind == "invalid_request" and status in (400, 422):
+            param = _param_of(body)
+            message = f"{param}: {failure.message}" if param else failure.message
+            if self._give_up_field(message):
+                return msgspec.structs.replace(failure, retryable=True, retry_after_s=0.0)
+        return failure
+
+    def _give_up_field(self, message: str) -> bool:
+        """Stop sending the field the server names, once for each field."""
+        field = self._part_downgrade.take(message) or self._downgrade.take(message)
+        if field is None:
+            return False
+        before = self._left_out
+        self._left_out |= {_LEFT_OUT.get(field, field)}
+        return self._left_out != before
+
+
+def _param_of(body: bytes) -> str:
+    """The field an error is about: the message of a refused value often names only the value."""
+    try:
+        error = msgspec.json.decode(body, type=_ErrorBody).error
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    return error.param if error is not None and isinstance(error.param, str) else ""

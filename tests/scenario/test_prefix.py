@@ -1,0 +1,225 @@
+"""What was sent is never sent in another form; where it can't be helped, the log says so."""
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from house import Probe, build, call
+from wire_model import WireModel, messages_of
+
+from bradawl.core.events import (
+    AssistantReplied,
+    Event,
+    ModelChosen,
+    PrefixOpened,
+    ReplyWithdrawn,
+    RequestSent,
+    StateChanged,
+)
+from bradawl.core.transcript import fold
+from bradawl.core.usage import Price
+from bradawl.providers.fallback import FallbackModel
+from bradawl.testing.fakes import MemoryStore, RecordingEmit
+from wire.codecs import FORMATS, Format
+
+over_all_formats = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.api)
+
+
+def steps(count: int, first: int = 0) -> list[dict[str, Any]]:
+    """Replies with thinking, text and one or two calls, and an answer at the end."""
+    script: list[dict[str, Any]] = []
+    for n in range(first, first + count - 1):
+        calls = [call(f"c{n}")] if n % 3 else [call(f"c{n}"), call(f"d{n}", fails="no")]
+        script.append({"thinking": f"step {n}", "text": f"I do {n}. é中", "tool_calls": calls})
+    return [*script, {"text": "done", "usage": {"input": 10, "output": 2}}]
+
+
+def run(model: Any, prompts: list[str], session_id: str | None = None, **changes: Any) -> tuple[list[Event], str]:
+    """Run the prompts in one session; gives back what it logged, and its id."""
+    agent, *_ = build([], model=model, **changes)
+    emit = RecordingEmit()
+
+    async def main() -> str:
+        async with agent.open(session_id) as session:
+            for prompt in prompts:
+                await session.run(prompt, emit)
+            return session.id
+
+    session_id = asyncio.run(main())
+    return list(emit.events), session_id
+
+
+def opened(events: list[Event]) -> list[tuple[str, str]]:
+    """Reason and first change of every prefix."""
+    return [(e.reason, e.first_change) for e in events if isinstance(e, PrefixOpened)]
+
+
+def assert_each_extends_the_one_before(bodies: list[bytes]) -> None:
+    sent = [messages_of(body) for body in bodies]
+    for before, after in pairwise(sent):
+        assert after[: len(before)] == before
+
+
+@over_all_formats
+def test_two_hundred_steps_and_a_resume_keep_every_byte_of_what_was_sent(form: Format) -> None:
+    store = MemoryStore()
+    first = WireModel(steps(200), form.new)
+    events, session_id = run(first, ["go"], store=store)
+    assert len(first.bodies) == 200 and opened(events) == [("start", "")]
+    assert_each_extends_the_one_before(first.bodies)
+
+    second = WireModel(steps(3, first=200), form.new)
+    events, _ = run(second, ["on"], session_id, store=store)
+    assert opened(events) == []
+    assert_each_extends_the_one_before([first.bodies[-1], *second.bodies])
+    assert form.check(second.bodies[-1]) == []
+
+
+@over_all_formats
+def test_the_hash_of_a_request_is_that_of_the_conversation_encoded_anew(form: Format) -> None:
+    store = MemoryStore()
+    model = WireModel(steps(20), form.new)
+    events, session_id = run(model, ["go"], store=store)
+    hashes = [event.prefix_hash for event in events if isinstance(event, RequestSent)]
+    assert len(set(hashes)) == len(hashes) == 20
+    anew = form.new().encoder(model.scripted.prefixes[0], model.info, session_id)
+    seen = []
+    for message in fold(store.logs[session_id].entries).messages:
+        anew.append(message)
+        seen.append(anew.prefix_hash())
+    assert [one for one in seen if one in set(hashes)] == hashes
+
+
+def test_a_log_marks_every_message_once() -> None:
+    events, _ = run(WireModel(steps(6), FORMATS[0].new), ["go", "again"])
+    marks = [event.marks for event in events if isinstance(event, RequestSent)]
+    assert [len(one) for one in marks[:3]] == [2, 2, 2], "the first begins with what stands before all messages"
+    assert all(event.prefix_hash.startswith(event.marks[-1]) for event in events if isinstance(event, RequestSent))
+
+
+class Rewriting:
+    """A codec's encoder that writes one message in another way than it did before."""
+
+    def __init__(self, encoder: Any, place: int) -> None:
+        self._encoder, self._left = encoder, place
+
+    def append(self, message: Any) -> None:
+        self._left -= 1
+        if self._left == 0:
+            text = msgspec.json.decode(msgspec.json.encode(message).replace(b"I do", b"I did").replace(b"did", b"DID"))
+            message = msgspec.convert(text, type(message))
+        self._encoder.append(message)
+
+    def body(self, params: Any) -> tuple[bytes, ...]:
+        return self._encoder.body(params)
+
+    def prefix_hash(self) -> str:
+        return self._encoder.prefix_hash()
+
+
+class RewritingCodec:
+    """A codec whose conversations differ from another's in one message."""
+
+    def __init__(self, codec: Any, place: int) -> None:
+        self._codec, self._place = codec, place
+        self.api = codec.api
+
+    def encoder(self, *given: Any) -> Rewriting:
+        return Rewriting(self._codec.encoder(*given), self._place)
+
+
+@pytest.mark.parametrize(("place", "said"), [(2, "message 2 (reply)"), (3, "message 3 (results)")])
+@over_all_formats
+def test_a_resume_that_encodes_a_message_differently_says_which(form: Format, place: int, said: str) -> None:
+    store = MemoryStore()
+    _, session_id = run(WireModel(steps(5), form.new), ["go"], store=store)
+    other = WireModel(steps(2, first=9), lambda: RewritingCodec(form.new(), place))
+    events, _ = run(other, ["on"], session_id, store=store)
+    assert opened(events) == [("changed", said)]
+    same = WireModel(steps(2, first=20), lambda: RewritingCodec(form.new(), place))
+    events, _ = run(same, ["on"], session_id, store=store)
+    assert opened(events) == [], "what is the same as the last time is no change"
+
+
+def test_other_tools_open_a_new_prefix_that_says_so() -> None:
+    store = MemoryStore()
+    _, session_id = run(WireModel(steps(3), FORMATS[0].new), ["go"], store=store)
+
+    class Renamed(Probe):
+        name = "probe2"
+
+    events, _ = run(WireModel(steps(1), FORMATS[0].new), ["on"], session_id, store=store, tools=(Probe(), Renamed()))
+    assert opened(events) == [("tools", "tools")]
+
+
+def test_a_lost_system_prompt_that_can_be_made_again_changes_nothing_and_another_one_does() -> None:
+    store = MemoryStore()
+    events, session_id = run(WireModel(steps(3), FORMATS[0].new), ["go"], store=store)
+    prefix = next(event for event in events if isinstance(event, PrefixOpened))
+    store.blobs._blobs.pop(prefix.system_ref)
+    events, _ = run(WireModel(steps(1), FORMATS[0].new), ["on"], session_id, store=store)
+    assert opened(events) == []
+
+    async def another() -> str:
+        return "You are another."
+
+    store.blobs._blobs.pop(prefix.system_ref)
+    events, _ = run(WireModel(steps(1), FORMATS[0].new), ["on"], session_id, store=store, system_prompt=another)
+    assert opened(events) == [("changed", "system")]
+
+
+def test_an_encoding_the_server_forces_in_the_middle_of_a_session_is_said() -> None:
+    model = WireModel(steps(4), FORMATS[0].new)
+    agent, *_ = build([], model=model)
+    emit = RecordingEmit()
+
+    async def main() -> None:
+        async with agent.open() as session:
+            await session.run("go", emit)
+            conversation = model.sessions[0]
+            conversation.encoder = Rewriting(conversation.encoder, 0)
+            conversation.encoder.prefix_hash = lambda: "0" * 64
+            await session.run("more", emit)
+
+    asyncio.run(main())
+    assert opened(list(emit.events)) == [("start", ""), ("changed", "the encoding of what was already sent")]
+
+
+# ------------------------------------------------------------------ another model
+
+
+def fallback(**spare: Any) -> tuple[FallbackModel, WireModel]:
+    """One step, then the first model is overloaded for good; the spare one speaks another format."""
+    overloaded = {"faults": {"status": 529}, "text": "Overloaded"}
+    first = WireModel([steps(2)[0], *[overloaded] * 9], FORMATS[0].new, price=Price(1.0, 1.0))
+    answer = [{"text": "by me", "usage": {"input": 1_000_000, "output": 0}}]
+    second = WireModel(answer * 3, FORMATS[-1].new, model="spare", **spare)
+    return FallbackModel((first, second)), second
+
+
+def test_a_model_that_takes_over_is_chosen_in_the_log_and_priced_as_itself() -> None:
+    model, spare = fallback(price=Price(3.0, 3.0))
+    events, _ = run(model, ["go"])
+    assert opened(events) == [("start", ""), ("model", "")]
+    place = events.index(StateChanged(ModelChosen("demo", "spare")))
+    withdrawn = [e for e in events[:place] if isinstance(e, ReplyWithdrawn)][-1]
+    assert "spare" in str(withdrawn.failure)
+    assert isinstance(events[place + 1], PrefixOpened) and isinstance(events[place + 2], RequestSent)
+    last = [e for e in events if isinstance(e, AssistantReplied)][-1]
+    assert (last.message.origin.model, last.cost) == ("spare", 3.0)
+    assert FORMATS[-1].check(spare.bodies[-1]) == []
+
+
+def test_the_new_prefix_keeps_its_bytes_and_a_resume_goes_back_to_the_users_model() -> None:
+    store = MemoryStore()
+    model, spare = fallback()
+    events, session_id = run(model, ["go", "on"], store=store)
+    assert [reason for reason, _ in opened(events)] == ["start", "model"]
+    assert_each_extends_the_one_before(spare.bodies)
+    again = WireModel(steps(1), FORMATS[0].new)
+    events, _ = run(again, ["back"], session_id, store=store)
+    assert opened(events) == [("model", "")]
+    assert StateChanged(ModelChosen("demo", "demo-model")) in events
+    assert FORMATS[0].check(again.bodies[-1]) == []

@@ -1,0 +1,186 @@
+"""Turns over the real client: what a broken stream and a busy server mean for what runs and what is kept."""
+
+import asyncio
+import json
+
+import pytest
+from house import assert_valid, build, results
+
+from bradawl.core.deltas import RetryScheduled
+from bradawl.core.events import AssistantReplied, Live, ModelChosen, PrefixOpened, ReplyWithdrawn, StateChanged
+from bradawl.core.messages import Origin, text_of
+from bradawl.core.ports import ModelInfo
+from bradawl.core.usage import Price
+from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.codec import Endpoint
+from bradawl.providers.cooldown import CoolDowns
+from bradawl.providers.fallback import FallbackModel
+from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.testing.fakes import Cut, FakeClock, FakeIds, Reply, ScriptedHttp
+
+STREAM = (("content-type", "text/event-stream"),)
+
+
+def chunk(finish=None, **delta):
+    return {"id": "r", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def call(index, name="", arguments=""):
+    function = {"name": "probe", "arguments": arguments} if name else {"arguments": arguments}
+    named = {"id": f"id_{name}", "type": "function"} if name else {}
+    return chunk(tool_calls=[{"index": index, **named, "function": function}])
+
+
+def reply(*events, end=(b"data: [DONE]\n\n",)):
+    body = tuple(f"data: {json.dumps(event)}\n\n".encode() for event in events)
+    return Reply(200, (*body, *end), STREAM)
+
+
+def broken(*events):
+    return reply(*events, end=(Cut(),))
+
+
+USAGE = {"choices": [], "usage": {"prompt_tokens": 1_000_000, "completion_tokens": 0}}
+DONE = reply(chunk(content="Done."), chunk("stop"), USAGE)
+BUSY = Reply(529, (b'{"error":{"message":"overloaded"}}',))
+
+
+class House:
+    """An agent whose models are the real client on scripted HTTP."""
+
+    def __init__(self, *scripts):
+        clock = FakeClock(is_eager=True)
+        cool_downs = CoolDowns()
+        self.https = [ScriptedHttp(script) for script in scripts]
+        models = []
+        for number, http in enumerate(self.https):
+            url = f"https://host{number}.example/v1"
+            origin = Origin("openai_chat", "demo", f"model{number}")
+            info = ModelInfo(origin, price=Price(input=float(number + 1), output=1.0))
+            line = Line(OpenAIChat(url), Endpoint("demo", url, origin.model))
+            models.append(HttpModel(line, http, clock, FakeIds(), info, cool_downs))
+        model = models[0] if len(models) == 1 else FallbackModel(models)
+        self.agent, _, self.probe = build([], model=model, clock=clock)
+        self.shown = []
+
+    def run(self, *prompts):
+        async def go():
+            async with self.agent.open() as session:
+                done = [await session.run(prompt, self.shown.append) for prompt in prompts]
+                assert_valid(session.transcript.messages)
+                return done, list(session.transcript.messages)
+
+        self.done, self.messages = asyncio.run(go())
+        return self.done[-1]
+
+    def events(self, kind):
+        return [one.event for one in self.shown if not isinstance(one, Live) and isinstance(one.event, kind)]
+
+    @property
+    def retries(self):
+        return [one.item for one in self.shown if isinstance(one, Live) and isinstance(one.item, RetryScheduled)]
+
+    def sent(self, request, place=0):
+        return json.loads(b"".join(self.https[place].requests[request].body))["messages"]
+
+
+@pytest.mark.parametrize("failure", [BUSY, Cut(), broken(), reply({"error": {"message": "boom", "code": 500}}, end=())])
+def test_a_failure_before_any_text_is_mended_without_a_trace_in_the_log(failure):
+    house = House([failure, DONE])
+    assert house.run("go").text == "Done."
+    assert (len(house.retries), house.events(ReplyWithdrawn)) == (1, [])
+
+
+@pytest.mark.parametrize("break_off", [broken, lambda *events: reply(*events, {"error": {"message": "x"}}, end=())])
+def test_a_failure_behind_shown_text_withdraws_it_first(break_off):
+    house = House([break_off(chunk(content="Hel")), DONE])
+    assert house.run("go").text == "Done."
+    assert len(house.events(ReplyWithdrawn)) == 1
+    assert [text_of(event.message.parts) for event in house.events(AssistantReplied)] == ["Done."]
+    assert house.https[0].requests[0].body is house.https[0].requests[1].body
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [call(0, "a", '{"name": "a", "wri')],
+        [call(0, "a", '{"name": "a", "writes": ["/project/x"]}')],
+        [call(0, "a", '{"name": "a"'), call(1, "b", '{"name": "b"')],
+    ],
+    ids=["open", "balanced but not closed", "two open"],
+)
+def test_nothing_runs_of_a_reply_that_broke_off_inside_its_calls(events):
+    house = House([broken(*events), DONE])
+    assert house.run("go").text == "Done."
+    assert house.probe.log == []
+    assert len(house.events(ReplyWithdrawn)) == 1
+
+
+def test_nothing_runs_of_arguments_cut_by_the_length():
+    house = House([reply(call(0, "a", '{"name": "a", "wri'), chunk("length")), DONE])
+    house.run("go")
+    assert house.probe.log == []
+
+
+def test_a_change_that_ran_before_the_break_stands_and_is_not_asked_for_again():
+    first = call(0, "a", '{"name": "a", "writes": ["/project/x"]}')
+    gate = asyncio.Event()
+    house = House([reply(first, call(1, "b", '{"name"'), end=(gate, Cut())), DONE])
+    house.probe.has_ended("a")
+
+    async def open_gate():
+        await house.probe.has_ended("a").wait()
+        gate.set()
+
+    async def go():
+        async with house.agent.open() as session, asyncio.TaskGroup() as group:
+            group.create_task(open_gate())
+            result = await session.run("go", house.shown.append)
+            assert_valid(session.transcript.messages)
+            return result, results(session.transcript.messages)
+
+    result, said = asyncio.run(go())
+    assert (result.text, house.probe.log, said) == ("Done.", ["+a", "-a"], ["did a"])
+    assert [event.cut for event in house.events(AssistantReplied)] == [True, False]
+    assert house.events(ReplyWithdrawn) == []
+    assert json.dumps(house.sent(1)).count("did a") == 1
+
+
+def test_a_busy_model_is_replaced_for_the_rest_of_the_session_and_the_log_says_so():
+    house = House([BUSY] * 3, [DONE, DONE])
+    result = house.run("go", "again")
+    assert (result.text, result.reason) == ("Done.", "completed")
+    assert [len(http.requests) for http in house.https] == [3, 2]
+    assert [event.state for event in house.events(StateChanged)] == [ModelChosen("demo", "model1")]
+    assert [(event.model, event.reason) for event in house.events(PrefixOpened)] == [
+        ("model0", "start"),
+        ("model1", "model"),
+    ]
+    replies = house.events(AssistantReplied)
+    assert [event.message.origin.model for event in replies] == ["model1", "model1"]
+    assert [event.cost for event in replies] == [2.0, 2.0]
+    assert any("demo/model1 takes over" in str(retry.failure) for retry in house.retries)
+    assert [message["content"] for message in house.sent(1, place=1)][-3:] == ["go", "Done.", "again"]
+
+
+def test_a_model_that_breaks_off_behind_a_change_leaves_its_work_to_the_next():
+    first = call(0, "a", '{"name": "a", "writes": ["/project/x"]}')
+    gate = asyncio.Event()
+    overloaded = {"error": {"message": "overloaded", "code": 529}}
+    cut = reply(first, call(1, "b", '{"name"'), end=(gate, f"data: {json.dumps(overloaded)}\n\n".encode()))
+    house = House([BUSY, BUSY, cut], [DONE])
+
+    async def open_gate():
+        await house.probe.has_ended("a").wait()
+        gate.set()
+
+    async def go():
+        async with house.agent.open() as session, asyncio.TaskGroup() as group:
+            group.create_task(open_gate())
+            return await session.run("go", house.shown.append)
+
+    assert asyncio.run(go()).text == "Done."
+    assert house.probe.log == ["+a", "-a"]
+    replies = [(event.message.origin.model, event.cut) for event in house.events(AssistantReplied)]
+    assert replies == [("model0", True), ("model1", False)]
+    assert json.dumps(house.sent(0, place=1)).count("did a") == 1

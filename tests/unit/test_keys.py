@@ -1,0 +1,291 @@
+"""Keys from the credentials file and from commands, and the origins they may be sent to."""
+
+import asyncio
+import os
+import time
+
+import pytest
+
+from bradawl.app.keys import CommandKey, read_credentials
+from bradawl.app.settings import load_settings
+from bradawl.core.errors import SettingsError
+
+SECRET = "sk-very-" + "secret-0123456789"
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+def credentials(tmp_path):
+    """Writes a credentials file that only its owner can read."""
+
+    def write(text, mode=0o600):
+        path = tmp_path / "credentials.toml"
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    return write
+
+
+# ------------------------------------------------------------------ the file
+
+
+def test_keys_are_found_by_provider(credentials):
+    path = credentials(f'[openai]\napi_key = "{SECRET}"\n[my-own]\napi_key = " k2 "\n')
+    assert read_credentials(path) == {"openai": SECRET, "my-own": "k2"}
+
+
+def test_without_a_file_there_are_no_keys(tmp_path):
+    assert read_credentials(tmp_path / "credentials.toml") == {}
+    (tmp_path / "file").touch()
+    assert read_credentials(tmp_path / "file" / "credentials.toml") == {}
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601, 0o620, 0o610])
+def test_a_file_others_can_reach_is_refused_with_the_command_that_mends_it(credentials, mode):
+    path = credentials(f'[openai]\napi_key = "{SECRET}"', mode)
+    with pytest.raises(SettingsError, match=f"chmod 600 {path}") as caught:
+        read_credentials(path)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_file_of_another_user_is_refused(credentials, monkeypatch):
+    path = credentials("")
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(SettingsError, match="belongs to another user"):
+        read_credentials(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'[openai]\napi_key = "{SECRET}',
+        f"openai = {SECRET}",
+        f'openai = "{SECRET}"',
+        f'[openai]\nkey = "{SECRET}"',
+        f'[openai]\napi_key = "{SECRET}"\nbase_url = "{SECRET}"',
+        f'[openai]\napi_key = ["{SECRET}"]',
+        f'[openai]\napi_key = "{SECRET}\\u200b"',
+        f'[openai]\napi_key = "{SECRET}\\n{SECRET}"',
+        f'[[openai]]\napi_key = "{SECRET}"',
+    ],
+)
+def test_a_wrong_file_is_refused_without_repeating_what_is_in_it(credentials, text):
+    with pytest.raises(SettingsError, match=r"credentials\.toml") as caught:
+        read_credentials(credentials(text))
+    told = [str(caught.value)]
+    error = caught.value
+    while (error := error.__cause__) is not None:
+        told.append(str(error))
+    assert SECRET not in "".join(told)
+
+
+def test_a_file_that_can_not_be_read_is_named(tmp_path):
+    (tmp_path / "credentials.toml").mkdir(mode=0o700)
+    with pytest.raises(SettingsError, match=r"credentials\.toml can't be read"):
+        read_credentials(tmp_path / "credentials.toml")
+
+
+# ------------------------------------------------------------------ the command
+
+
+def run(command, **more):
+    return asyncio.run(CommandKey(command, "acme", ENVIRONMENT, **more).key())
+
+
+def test_a_command_prints_the_key():
+    assert run(f"echo '  {SECRET} '") == SECRET
+
+
+def test_a_command_sees_the_environment_and_nothing_on_stdin():
+    key = CommandKey('cat; echo "$TOKEN"', "acme", {**ENVIRONMENT, "TOKEN": SECRET})
+    assert asyncio.run(key.key()) == SECRET
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (f"echo {SECRET}; echo {SECRET} >&2; exit 3", "exit code 3"),
+        ("kill -9 $$", "signal 9"),
+        ("true", "printed nothing"),
+        (f"echo {SECRET}; echo {SECRET}", "more than one line"),
+        (f"while :; do echo {SECRET}; done", "more than one line"),
+        (f"printf '{SECRET}\\001'", "characters in it that no key has"),
+        (f"printf '{SECRET}\\303\\251'", "characters in it that no key has"),
+        ("no-such-program-of-ours", "exit code 127"),
+    ],
+)
+def test_a_command_that_fails_is_named_by_its_provider_and_never_quoted(command, told):
+    with pytest.raises(SettingsError, match=told) as caught:
+        run(command)
+    assert "acme" in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_command_that_hangs_is_ended_with_all_it_started():
+    start = time.monotonic()
+    with pytest.raises(SettingsError, match=r"did not end within 0\.3 s"):
+        run("sleep 60 & sleep 60", timeout_s=0.3)
+    assert time.monotonic() - start < 5
+
+
+def test_a_command_whose_child_keeps_the_pipe_open_is_ended_too():
+    with pytest.raises(SettingsError, match="did not end"):
+        run("sleep 60 & exit 0", timeout_s=0.3)
+
+
+def test_a_command_that_is_cancelled_leaves_nothing_behind(tmp_path):
+    async def main():
+        async with asyncio.timeout(0.3):
+            await CommandKey("sleep 60", "acme", ENVIRONMENT).key()
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(main())
+
+
+def counted(tmp_path):
+    """A command that prints a new key each time."""
+    return CommandKey(
+        f"echo x >> {tmp_path}/runs; echo key-$(wc -l < {tmp_path}/runs | tr -d ' ')", "acme", ENVIRONMENT
+    )
+
+
+def test_a_key_is_kept_until_it_is_refused(tmp_path):
+    async def main():
+        source = counted(tmp_path)
+        seen = [await source.key(), await source.key()]
+        seen += [await source.key(refused="key-1"), await source.key(refused="key-1"), await source.key()]
+        return seen
+
+    assert asyncio.run(main()) == ["key-1", "key-1", "key-2", "key-2", "key-2"]
+
+
+def test_sessions_that_ask_together_share_one_run(tmp_path):
+    async def main():
+        source = counted(tmp_path)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(source.key()) for _ in range(8)]
+        return {task.result() for task in tasks}
+
+    assert asyncio.run(main()) == {"key-1"}
+
+
+def test_repr_hides_the_command():
+    assert SECRET not in repr(CommandKey(f"echo {SECRET}", "acme", {}))
+
+
+# ------------------------------------------------------------------ where keys may go
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Settings of a user with these files."""
+    config = tmp_path / ".config" / "bradawl"
+    config.mkdir(parents=True)
+
+    def load(options, config_text="", keys="", **environ):
+        (config / "config.toml").write_text(config_text)
+        if keys:
+            (config / "credentials.toml").write_text(keys)
+            (config / "credentials.toml").chmod(0o600)
+        return load_settings(options, {"HOME": str(tmp_path), **environ}, str(tmp_path))
+
+    return load
+
+
+STORED = f'[openai]\napi_key = "{SECRET}"\n[acme]\napi_key = "acme-{SECRET}"\n'
+ACME = "[providers.acme]\nbase_url = 'https://acme.example/v1'\n"
+
+
+def test_a_stored_key_goes_to_the_providers_own_url(load):
+    model = load({"model": "openai/x"}, keys=STORED).model
+    assert (model.api_key, model.key_origin) == (SECRET, "https://api.openai.com")
+    assert model.key_name.endswith("credentials.toml")
+    model = load({"model": "acme/x"}, ACME, keys=STORED).model
+    assert (model.api_key, model.key_origin) == (f"acme-{SECRET}", "https://acme.example")
+
+
+def test_a_stored_key_follows_another_path_of_the_same_origin(load):
+    settings = load({"model": "acme/x", "base_url": "https://ACME.example:443/v2"}, ACME, keys=STORED)
+    assert settings.model.api_key == f"acme-{SECRET}"
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "config"),
+    [
+        ({"base_url": "https://gateway.example/v1"}, {}, ""),
+        ({}, {"BRADAWL_BASE_URL": "https://gateway.example/v1"}, ""),
+        ({}, {"OPENAI_BASE_URL": "https://gateway.example/v1"}, ""),
+        ({"base_url": "https://api.openai.com:8443/v1"}, {}, ""),
+        ({"base_url": "http://api.openai.com/v1"}, {}, ""),
+        ({}, {}, "base_url = 'https://gateway.example/v1'"),
+    ],
+)
+def test_a_stored_key_is_not_sent_where_a_flag_or_variable_moved_the_provider(load, options, environ, config):
+    with pytest.raises(SettingsError, match=r"is not sent to .*OPENAI_API_KEY") as caught:
+        load({"model": "openai/x", **options}, config, STORED, **environ)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_server_on_this_machine_is_asked_without_the_stored_key(load):
+    model = load({"model": "openai/x", "base_url": "http://127.0.0.1:8000/v1"}, keys=STORED).model
+    assert (model.api_key, model.key_origin) == ("", "")
+
+
+def test_the_key_of_a_variable_goes_where_the_same_user_moved_the_provider(load):
+    model = load(
+        {"model": "openai/x", "base_url": "https://gateway.example/v1"}, keys=STORED, OPENAI_API_KEY="variable"
+    ).model
+    assert (model.api_key, model.key_origin, model.key_name) == (
+        "variable",
+        "https://gateway.example",
+        "OPENAI_API_KEY",
+    )
+
+
+def test_a_command_is_kept_for_later_and_bound_like_a_stored_key(load):
+    config = f"{ACME}api_key_command = 'echo {SECRET}'\n"
+    model = load({"model": "acme/x"}, config).model
+    assert (model.api_key, model.key_command, model.key_origin) == (
+        "",
+        f"echo {SECRET}",
+        "https://acme.example",
+    )
+    with pytest.raises(SettingsError, match="not sent") as caught:
+        load({"model": "acme/x", "base_url": "https://gateway.example"}, config)
+    assert SECRET not in str(caught.value)
+
+
+def test_the_environment_wins_over_the_file_and_the_file_over_the_command(load):
+    config = f"{ACME}api_key_command = 'echo {SECRET}'\n"
+    assert load({"model": "acme/x"}, config, ACME_API_KEY="v").model.api_key == "v"
+    model = load({"model": "acme/x"}, config, STORED).model
+    assert (model.api_key, model.key_command) == (f"acme-{SECRET}", "")
+
+
+def test_a_stored_key_or_a_command_makes_its_provider_the_default(load):
+    assert load({}, keys=f'[deepseek]\napi_key = "{SECRET}"').model.provider == "deepseek"
+    assert load({"model": "x"}, f"{ACME}api_key_command = 'true'", keys="[acme]\napi_key='k'").model.provider == "acme"
+
+
+def test_a_file_that_is_not_needed_is_not_read(load, tmp_path):
+    load({"model": "openai/x"}, keys=STORED)
+    (tmp_path / ".config/bradawl/credentials.toml").chmod(0o644)
+    assert load({"model": "openai/x"}, OPENAI_API_KEY="v").model.api_key == "v"
+    with pytest.raises(SettingsError, match="chmod 600"):
+        load({"model": "openai/x"})
+
+
+def test_headers_of_the_users_own_endpoint_are_not_sent_elsewhere(load):
+    config = f"{ACME}[providers.acme.headers]\nX-Team = '{SECRET}'\n"
+    assert load({"model": "acme/x"}, config, ACME_API_KEY="k").model.headers == (("x-team", SECRET),)
+    moved = load({"model": "acme/x", "base_url": "https://gateway.example"}, config, ACME_API_KEY="k")
+    assert moved.model.headers == ()
+    assert "not sent to https://gateway.example" in moved.warnings[0]
+    assert SECRET not in repr(moved)
+
+
+def test_repr_of_settings_hides_stored_keys_and_commands(load):
+    config = f"{ACME}api_key_command = 'echo {SECRET}'\n"
+    assert SECRET not in repr(load({"model": "acme/x"}, config))
+    assert SECRET not in repr(load({"model": "openai/x"}, keys=STORED))

@@ -1,0 +1,280 @@
+"""`bradawl models`: what is set up, what answers, what it costs; and never a key."""
+
+import asyncio
+import io
+import json
+
+import pytest
+
+from bradawl.app.cli import parse, run
+from bradawl.app.console import Console
+from bradawl.app.models import look
+from bradawl.app.settings import read_settings
+from bradawl.core.usage import Price
+from bradawl.providers.catalog import Catalog
+from bradawl.testing.fake_http import Cut, Reply, ScriptedHttp
+
+SECRET = "sk-very-" + "secret-0123456789"
+LIST = {"object": "list", "data": [{"id": "gpt-5.5", "object": "model"}, {"id": "unheard-of"}, {"id": 3}, "x"]}
+
+
+def body(value):
+    return Reply(chunks=(json.dumps(value).encode(),))
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / ".config" / "bradawl").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.fixture
+def ask(home):
+    """The statuses a user with this file sees when their servers answer so; the answer depends on the request."""
+
+    def ask(answer, text="", wanted=None, **environ):
+        (home / ".config" / "bradawl" / "config.toml").write_text(text)
+        given = read_settings({}, {"HOME": str(home), **environ}, str(home)).given
+        made = []
+
+        def connect(proxy, ca_file):
+            made.append(ScriptedHttp(answer))
+            return made[-1]
+
+        statuses = asyncio.run(look(given, Catalog(), connect, wanted))
+        assert all(http.is_closed and not http.open for http in made)
+        ask.requests = [request for http in made for request in http.requests]
+        return {status.name: status for status in statuses}
+
+    return ask
+
+
+def of_host(**hosts):
+    """Answers by what the host begins with; everything else refuses the connection."""
+
+    def answer(request):
+        host = request.url.split("/")[2]
+        return next((reply for name, reply in hosts.items() if name in host), Cut())
+
+    return answer
+
+
+def test_a_provider_with_a_key_is_asked_for_its_models(ask):
+    status = ask(of_host(openai=body(LIST)), OPENAI_API_KEY=SECRET)["openai"]
+    assert (status.reachable, status.key, status.api) == (True, "OPENAI_API_KEY", "openai_responses")
+    assert [model.name for model in status.models] == ["gpt-5.5", "unheard-of"]
+    assert status.models[0].context_window == 1_000_000
+    assert status.models[0].price.output == 30.0
+    assert status.models[1].price is None
+    (request,) = [request for request in ask.requests if "openai" in request.url]
+    assert (request.method, request.url) == ("GET", "https://api.openai.com/v1/models")
+    assert dict(request.headers)["authorization"] == f"Bearer {SECRET}"
+
+
+def test_every_format_is_asked_at_its_own_place_with_its_own_header(ask):
+    text = "[providers.mine]\nbase_url = 'https://mine.example/v1'\n"
+    ask(lambda request: body(LIST), text, ANTHROPIC_API_KEY="a", MINE_API_KEY="m")
+    sent = {request.url: dict(request.headers) for request in ask.requests}
+    assert sent["https://api.anthropic.com/v1/models"]["x-api-key"] == "a"
+    assert sent["https://mine.example/v1/models"]["authorization"] == "Bearer m"
+
+
+def test_only_what_is_configured_is_asked(ask):
+    statuses = ask(of_host(groq=body(LIST)), GROQ_API_KEY="g")
+    assert set(statuses) == {"groq"}
+    assert {request.url.split("/")[2] for request in ask.requests if "127.0.0.1" not in request.url} == {"api.groq.com"}
+
+
+def test_the_users_own_table_counts_as_configured_also_without_a_key(ask):
+    status = ask(lambda request: Cut(), "[providers.acme]\nbase_url = 'https://acme.example/v1'\n")["acme"]
+    assert not status.reachable
+    assert "set ACME_API_KEY" in status.problem
+
+
+def test_what_a_server_says_of_window_and_price_is_shown_and_the_user_knows_better(ask):
+    entry = {
+        "id": "vendor/model",
+        "context_length": 5000,
+        "top_provider": {"max_completion_tokens": 9},
+        "pricing": {"prompt": "0.000002", "completion": "0.00001", "input_cache_read": "0.0000001"},
+    }
+    reply = body({"data": [entry, {**entry, "id": "auto", "pricing": {"prompt": "-1", "completion": "-1"}}]})
+    model, auto = ask(of_host(openrouter=reply), OPENROUTER_API_KEY="k")["openrouter"].models
+    assert (model.context_window, model.price) == (5000, Price(2.0, 10.0, 0.1))
+    assert auto.price is None
+    text = '[models."openrouter/vendor/model"]\ncontext_window = 7\nprice = {input = 1, output = 1}\n'
+    model = ask(of_host(openrouter=reply), text, OPENROUTER_API_KEY="k")["openrouter"].models[0]
+    assert (model.context_window, model.price) == (7, Price(1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (Cut(), "cuts the exchange"),
+        (Cut("timeout"), "cuts the exchange"),
+        (Reply(401, (b'{"error": {"message": "Incorrect API key provided: ' + SECRET.encode() + b'"}}',)), "Incorrect"),
+        (Reply(500, (b"<html>oops</html>",)), "oops"),
+        (Reply(302, (b"",), (("location", "https://elsewhere.example"),)), ""),
+        (Reply(204, ()), ""),
+        (Reply(chunks=(b"<html>",)), "not JSON"),
+        (Reply(chunks=(b"",)), "not JSON"),
+        (Reply(chunks=(b"[" * 200_000,)), "not JSON"),
+        (Reply(chunks=(b'{"data": {}}',)), "not a list of models"),
+        (Reply(chunks=(b'"models"',)), "not a list of models"),
+        (Reply(chunks=(b'{"data": [', Cut())), "cuts the exchange"),
+    ],
+)
+def test_a_provider_that_does_not_answer_as_it_should_is_one_line(ask, reply, told):
+    statuses = ask(of_host(openai=reply, groq=body(LIST)), OPENAI_API_KEY=SECRET, GROQ_API_KEY="g")
+    assert not statuses["openai"].reachable
+    assert told in statuses["openai"].problem
+    assert SECRET not in statuses["openai"].problem
+    assert "\n" not in statuses["openai"].problem
+    assert statuses["groq"].reachable
+
+
+def test_a_key_is_not_sent_where_it_does_not_belong(ask, home):
+    credentials = home / ".config" / "bradawl" / "credentials.toml"
+    credentials.write_text(f'[openai]\napi_key = "{SECRET}"')
+    credentials.chmod(0o600)
+    moved = ask(lambda request: body(LIST), OPENAI_BASE_URL="https://gateway.example/v1")["openai"]
+    assert "is not sent to https://gateway.example" in moved.problem
+    assert [request for request in ask.requests if "gateway" in request.url] == []
+    assert ask(of_host(openai=body(LIST)))["openai"].reachable
+
+
+def test_the_key_of_a_command_is_used(ask):
+    text = f"[providers.acme]\nbase_url = 'https://acme.example/v1'\napi_key_command = 'echo {SECRET}'\n"
+    status = ask(of_host(acme=body(LIST)), text, PATH="/usr/bin:/bin")["acme"]
+    assert (status.reachable, status.key) == (True, "api_key_command")
+    (request,) = [request for request in ask.requests if "acme" in request.url]
+    assert dict(request.headers)["authorization"] == f"Bearer {SECRET}"
+    failed = ask(of_host(acme=body(LIST)), text.replace(f"echo {SECRET}", f"echo {SECRET}; exit 4"), PATH="/bin")
+    assert "exit code 4" in failed["acme"].problem
+
+
+def test_a_server_on_this_machine_is_found_and_told_how_to_use(ask):
+    def answer(request):
+        return (
+            body({"data": [{"id": "qwen", "owned_by": "vllm", "max_model_len": 32}]})
+            if ":8000" in request.url
+            else Cut()
+        )
+
+    status = ask(answer)["vllm"]
+    assert (status.source, status.reachable, status.models[0].name) == ("found", True, "qwen")
+
+
+def test_one_provider_can_be_asked_alone(ask):
+    statuses = ask(lambda request: body(LIST), wanted="groq", OPENAI_API_KEY="k", GROQ_API_KEY="g")
+    assert set(statuses) == {"groq"}
+    assert len(ask.requests) == 1
+
+
+# ------------------------------------------------------------------ the command
+
+
+def command(argv, environ):
+    stdin, stdout, stderr = io.StringIO(), io.StringIO(), io.StringIO()
+    code = run(argv, environ, Console(stdin, stdout, stderr, environ))
+    return code, stdout.getvalue(), stderr.getvalue()
+
+
+def test_the_overview_over_a_real_server_is_readable_and_has_no_key(home, wire_server):
+    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
+    code, shown, _ = command(["models", "openai"], environ)
+    assert code == 0
+    assert "openai: ok, 1 models, key from OPENAI_API_KEY" in shown
+    assert wire_server.base_url in shown
+    assert SECRET not in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_the_overview_as_json(home, wire_server):
+    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
+    code, shown, _ = command(["models", "openai", "--json"], environ)
+    report = json.loads(shown)
+    assert code == 0
+    assert report["providers"][0]["reachable"] is True
+    assert report["catalog_date"] == Catalog().source.date
+    assert SECRET not in shown
+
+
+def test_nothing_usable_is_exit_code_1(home):
+    text = "[providers.acme]\nbase_url = 'http://127.0.0.1:9/v1'\n"
+    (home / ".config" / "bradawl" / "config.toml").write_text(text)
+    code, shown, _ = command(["models", "acme"], {"HOME": str(home)})
+    assert code == 1
+    assert "acme: not usable" in shown
+
+
+def test_an_unsafe_file_of_keys_is_told_once_and_the_rest_goes_on(home, wire_server):
+    path = home / ".config" / "bradawl" / "credentials.toml"
+    path.write_text("")
+    path.chmod(0o644)
+    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
+    code, _, told = command(["models", "openai"], environ)
+    assert code == 0
+    assert told.count("chmod 600") == 1
+
+
+def test_a_provider_nobody_knows_is_wrong_usage(home):
+    code, _, told = command(["models", "opnai"], {"HOME": str(home)})
+    assert code == 2
+    assert "openai" in told
+
+
+@pytest.fixture
+def wire_server():
+    from bradawl.testing.server import serve_in_thread
+
+    with serve_in_thread([{"text": "Done."}]) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("argv", "is_command"),
+    [
+        (["models"], True),
+        (["models", "--json"], True),
+        (["models", "openai"], True),
+        (["models", "openai", "--base-url", "http://h"], True),
+        (["models", "are", "slow"], False),
+        (["-p", "models"], False),
+        (["-m", "models"], False),
+        (["doctor"], True),
+        (["doctor", "--json", "-m", "openai/x", "-C", "/"], True),
+        (["doctor", "who"], False),
+    ],
+)
+def test_a_question_about_models_is_a_prompt(argv, is_command):
+    assert ("command" in parse(argv)) == is_command
+
+
+@pytest.mark.parametrize("name", ["models", "doctor"])
+def test_the_commands_own_help_is_shown(name):
+    code, shown, _ = command([name, "--help"], {})
+    assert code == 0
+    assert "--json" in shown
+
+
+def test_an_option_the_command_does_not_have_is_wrong_usage():
+    code, _, told = command(["models", "--yolo"], {})
+    assert code == 2
+    assert "--yolo" in told
+
+
+def test_the_doctor_is_asked_by_its_name(home, wire_server):
+    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET, "PATH": "/bin"}
+    _, shown, _ = command(["doctor", "--json"], environ)
+    names = [check["name"] for check in json.loads(shown)["checks"]]
+    assert {"version", "model", "endpoint"} <= set(names)
+    assert SECRET not in shown
+
+
+def test_who_has_set_up_nothing_is_told_of_the_server_that_runs(home, wire_server):
+    place = wire_server.base_url.removeprefix("http://").removesuffix("/v1")
+    code, _, told = command(["-p", "hello"], {"HOME": str(home), "OLLAMA_HOST": place})
+    assert code == 2
+    assert "No provider is set up" in told
+    assert f"\n  bradawl -m lmstudio/scripted --base-url {wire_server.base_url}" in told

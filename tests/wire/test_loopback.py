@@ -1,0 +1,78 @@
+"""Every recorded stream over a real socket, through the real client, means what the sample says."""
+
+import asyncio
+import json
+from contextlib import aclosing
+
+import pytest
+
+from bradawl.testing.replay import Recording, ReplayServer
+from wire.codecs import BY_SAMPLE_API
+from wire.exchange import ADAPTERS, ask, model_at
+from wire.replay import SAMPLES, outcome
+
+
+def _read(name):
+    return json.loads((SAMPLES / f"{name}.json").read_text("utf-8"))
+
+
+NAMES = sorted(path.stem for path in SAMPLES.glob("*.json") if _read(path.stem)["api"] in BY_SAMPLE_API)
+WHOLE = [name for name in NAMES if _read(name)["expect"]["complete"]]
+
+
+def expected_of(sample):
+    """What the client makes of it: a reply with nothing in it is no reply."""
+    expect = json.loads(json.dumps(sample["expect"]))
+    expect["id"] = None if expect["id"] is None else str(expect["id"])
+    return expect
+
+
+def exchanged(wire, recording, adapter):
+    """What comes out of one request to a server that answers with `recording`."""
+
+    async def go():
+        async with ReplayServer([recording]) as server, aclosing(ADAPTERS[adapter]()) as http:
+            deltas = await ask(model_at(wire, server.base_url, http))
+        assert len(server.requests) == 1
+        return deltas
+
+    return outcome(asyncio.run(go()))
+
+
+def check(name, adapter, then=None, split_at=None):
+    sample = _read(name)
+    feed, expect = sample["feed"], expected_of(sample)
+    data = (SAMPLES / f"{name}.sse").read_bytes()
+    places = tuple(feed.get("split_at", ())) if split_at is None else split_at
+    seen = exchanged(BY_SAMPLE_API[sample["api"]], Recording(data, places, then or feed["then"]), adapter)
+    for part, wanted in zip(seen["parts"], expect["parts"], strict=False):
+        if wanted.get("id") == "@generated":
+            assert part["id"]
+            wanted["id"] = part["id"]
+    if expect["complete"] and not expect["parts"] and expect["stop_reason"] == "unknown":
+        assert (seen["complete"], seen["error"]["kind"], seen["error"]["retryable"]) == (False, "server", True)
+        return
+    assert seen == expect
+
+
+def test_every_format_has_samples():
+    assert {_read(name)["api"] for name in NAMES} == set(BY_SAMPLE_API)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sample_over_a_socket_gives_what_it_says(name, adapter):
+    check(name, adapter)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sample_flushed_every_few_bytes_gives_the_same(name, adapter):
+    size = len((SAMPLES / f"{name}.sse").read_bytes())
+    check(name, adapter, split_at=tuple(range(1, size, max(1, size // 60))))
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_reset_behind_the_last_byte_of_a_whole_reply_loses_nothing(name, adapter):
+    check(name, adapter, then="reset")
