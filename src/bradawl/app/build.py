@@ -22,6 +22,7 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
+from bradawl.core.retry import RetryBudget
 from bradawl.session.store import LocalStore
 from bradawl.tools.bash import Bash
 from bradawl.tools.edit_file import EditFile
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from bradawl.providers.deadlines import Deadlines
     from bradawl.providers.debug_log import DebugLog
     from bradawl.providers.keys import KeySource
+
+
+_WITH_A_USER = RetryBudget(deadline_s=120.0, longest_wait_s=60.0)
+"""Who waits at the terminal would rather be told and decide."""
 
 
 def build_agent(
@@ -71,6 +76,7 @@ def build_agent(
         project=project,
         version=__version__,
         limits=Limits(max_steps=settings.max_steps),
+        retry=RetryBudget() if settings.headless else _WITH_A_USER,
         params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
         check_for=check_for,
         on_close=processes.close,
