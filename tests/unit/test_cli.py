@@ -249,6 +249,18 @@ def test_a_failure_worth_another_try_is_75(world, status, code):
     assert "Traceback" not in world.err
 
 
+@pytest.mark.parametrize(("argv", "stdin"), [(["-p", "x"], ""), ([], "x\n")])
+def test_what_the_model_said_when_it_refused_is_shown(world, argv, stdin):
+    world.script = [{"text": "I can't do that.", "stop": "refusal"}]
+    world.run(*argv, stdin=stdin)
+    assert (world.out + world.err).count("I can't do that.") == 1
+
+
+def test_who_asks_for_a_debug_log_is_told_where_it_is(world):
+    world.run("-p", "x", "--debug")
+    assert f"{world.home}/.local/share/bradawl/debug" in world.err
+
+
 def test_a_session_is_continued_by_id_and_as_the_latest(world):
     assert world.run("-p", "one") == 0
     first = world.store.latest()

@@ -241,4 +241,13 @@ def test_words_of_the_wire_formats_are_shown_only_where_they_are_words_of_the_wi
 def test_long_lists_show_their_end():
     shown = shape([{"text": "x" * size} for size in range(100)])
     assert isinstance(shown, list)
-    assert (shown[0], shown[-1]) == ("... 88 shapes before", {"text": "str(99)"})
+    assert (shown[0], shown[-1]) == ("... 88 items before", {"text": "str(99)"})
+
+
+def test_what_lies_far_back_in_a_long_conversation_is_not_looked_at():
+    class Untouchable(str):
+        def __len__(self):
+            raise AssertionError("the log of a step costs more with every step")
+
+    shown = shape([{"text": Untouchable("x")}] * 2_000 + [{"text": "x"}] * 100)
+    assert shown == ["... 2040 items before", {"text": "str(1)"}, "x60"]

@@ -99,6 +99,11 @@ def test_a_model_that_answers_and_has_room_is_healthy(examine):
     )
 
 
+def test_one_model_is_one_model(examine):
+    found = examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(32_768, "server"))
+    assert "with 1 model |" in texts(found)
+
+
 def test_a_context_too_short_for_prompt_and_tools_is_a_problem_with_its_remedy(examine):
     found = examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(2_048, "server"))
     assert (found.healthy, states(found)["context"]) == (False, "problem")
@@ -114,6 +119,12 @@ def test_a_context_nobody_tells_is_worth_a_note_on_this_machine_only(examine):
 def test_an_endpoint_that_refuses_is_a_problem(examine):
     found = examine({"model": "ollama/qwen3:8b"}, window=Window(32_768, "settings"))
     assert (found.healthy, states(found)["endpoint"]) == (False, "problem")
+
+
+def test_a_server_that_lists_no_models_is_noted_and_no_problem(examine):
+    found = examine({"model": "groq/x"}, lambda _: Reply(404, (b"nothing here",)), GROQ_API_KEY=SECRET)
+    assert (found.healthy, states(found)["endpoint"]) == (True, "warning")
+    assert "''" not in texts(found)
 
 
 def test_a_model_the_server_does_not_list_is_noted(examine):

@@ -94,7 +94,7 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is_left_at_once():
 def test_failures_behind_shown_text_are_counted_over_several_tries():
     house = House([CUT] * 5)
     for _ in range(2):
-        assert failure_in(house.ask()).hint == ""
+        assert "takes over" not in failure_in(house.ask()).hint
         assert house.name == "one"
     assert "takes over" in failure_in(house.ask()).hint
     assert (house.name, house.counts) == ("two", [3, 0])
@@ -102,7 +102,7 @@ def test_failures_behind_shown_text_are_counted_over_several_tries():
 
 def test_shown_and_hidden_failures_are_counted_together():
     house = House([bad(529), CUT, bad(529)])
-    assert failure_in(house.ask()).hint == ""
+    assert "takes over" not in failure_in(house.ask()).hint
     house.ask()
     assert (house.name, house.counts) == ("two", [3, 0])
 

@@ -24,7 +24,7 @@ from bradawl.core.events import (
     RequestSent,
     ToolFinished,
 )
-from bradawl.core.messages import Assistant, Note, Origin, Text, ToolCall
+from bradawl.core.messages import Assistant, Note, Origin, Refusal, Text, ToolCall
 from bradawl.core.permissions import Request
 from bradawl.core.ports import Question
 
@@ -144,6 +144,13 @@ def test_retries_and_withdrawn_replies_are_told():
     assert "trying again now (attempt 2)" in progress(live(RetryScheduled(2, 0.04, failure)))
 
 
+def test_what_can_be_done_about_a_failure_is_said_the_first_time_only():
+    failure = Failure("overloaded", "Busy", retryable=True, hint="Name another model.")
+    told = [progress(live(RetryScheduled(attempt, 1.0, failure))) for attempt in (0, 1, 2)]
+    assert ["Busy" in line for line in told] == [True, True, True]
+    assert ["Name another" in line for line in told] == [True, True, False]
+
+
 class Heard(io.StringIO):
     """Knows when something was written."""
 
@@ -215,6 +222,12 @@ def painted(*items):
 
 def replied(text):
     return envelope(AssistantReplied(1, Assistant((Text(text),), ORIGIN), "end_turn"))
+
+
+def test_a_refusal_that_was_not_streamed_is_painted_and_one_that_was_is_not_repeated():
+    refused = envelope(AssistantReplied(1, Assistant((Refusal("I won't."),), ORIGIN), "refusal"))
+    assert painted(refused) == "I won't.\n"
+    assert painted(live(TextDelta(0, "I won't.")), refused) == "I won't.\n"
 
 
 def test_text_is_painted_once_as_it_comes():

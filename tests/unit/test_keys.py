@@ -263,6 +263,29 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_command(load):
     assert (model.api_key, model.key_command) == (f"acme-{SECRET}", "")
 
 
+def test_a_server_that_wants_no_key_is_asked_without_one_wherever_it_is(load):
+    table = "[providers.lab]\nbase_url = 'http://192.168.7.5:8000/v1'\n"
+    with pytest.raises(SettingsError, match=r'LAB_API_KEY.* `api_key_env = ""` in \[providers\.lab\]'):
+        load({"model": "lab/x"}, table)
+    model = load({"model": "lab/x"}, table + "api_key_env = ''\n").model
+    assert (model.api_key, model.base_url) == ("", "http://192.168.7.5:8000/v1")
+
+
+def test_a_stored_key_under_a_name_that_is_no_provider_is_told_when_a_key_is_missing(load):
+    with pytest.raises(SettingsError, match=r"has a key for \[acne\], which is no provider") as caught:
+        load({"model": "acme/x"}, ACME, STORED.replace("acme]", "acne]"))
+    assert SECRET not in str(caught.value)
+
+
+def test_the_only_provider_of_the_users_own_is_meant_when_none_is_named(load):
+    own = "[providers.lab]\nbase_url = 'http://127.0.0.1:8000/v1'\n"
+    assert load({"model": "m"}, own).model.provider == "lab"
+    with pytest.raises(SettingsError, match="lab/MODEL, den/MODEL"):
+        load({"model": "m"}, own + own.replace("lab", "den"))
+    with pytest.raises(SettingsError, match=r"`ollma` is not a provider.*no .providers.ollma.*Did you mean `ollama`"):
+        load({"model": "ollma/m"}, own)
+
+
 def test_a_stored_key_or_a_command_makes_its_provider_the_default(load):
     assert load({}, keys=f'[deepseek]\napi_key = "{SECRET}"').model.provider == "deepseek"
     assert load({"model": "x"}, f"{ACME}api_key_command = 'true'", keys="[acme]\napi_key='k'").model.provider == "acme"

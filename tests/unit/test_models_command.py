@@ -8,7 +8,7 @@ import pytest
 
 from bradawl.app.cli import parse, run
 from bradawl.app.console import Console
-from bradawl.app.models import look
+from bradawl.app.models import _shown, look
 from bradawl.app.settings import read_settings
 from bradawl.core.usage import Price
 from bradawl.providers.catalog import Catalog
@@ -133,6 +133,14 @@ def test_a_provider_that_does_not_answer_as_it_should_is_one_line(ask, reply, to
     assert statuses["groq"].reachable
 
 
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_an_endpoint_without_a_list_of_models_still_answers(ask, status):
+    found = ask(of_host(openai=Reply(status, (b"not found",))), OPENAI_API_KEY=SECRET)["openai"]
+    assert (found.reachable, found.models) == (True, ())
+    assert f"HTTP {status}" in found.problem and "base URL" in found.problem
+    assert "no list of models" in _shown((found,), everything=False)[0]
+
+
 def test_a_key_is_not_sent_where_it_does_not_belong(ask, home):
     credentials = home / ".config" / "bradawl" / "credentials.toml"
     credentials.write_text(f'[openai]\napi_key = "{SECRET}"')
@@ -184,7 +192,7 @@ def test_the_overview_over_a_real_server_is_readable_and_has_no_key(home, wire_s
     environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
     code, shown, _ = command(["models", "openai"], environ)
     assert code == 0
-    assert "openai: ok, 1 models, key from OPENAI_API_KEY" in shown
+    assert "openai: ok, 1 model, key from OPENAI_API_KEY" in shown
     assert wire_server.base_url in shown
     assert SECRET not in shown
     assert max(map(len, shown.splitlines())) <= 100

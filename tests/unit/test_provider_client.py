@@ -11,6 +11,7 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import HttpError, ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
+from bradawl.providers.anthropic_messages import AnthropicMessages
 from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.failures import ConnectionRefused
@@ -332,6 +333,31 @@ def test_a_refused_field_is_left_out_and_the_request_sent_again():
     http = FakeHttp((400, {}, [refusal]), (200, EVENTS, GOOD))
     assert isinstance(run(http)[-1], ReplyEnded)
     assert ["stream_options" in json.loads(b"".join(r.body)) for r in http.requests] == [True, False]
+
+
+def test_a_refused_header_is_left_out_without_using_up_a_try():
+    refusal = {"error": {"type": "invalid_request_error", "message": "anthropic-beta is not supported"}}
+    reply = (
+        {"type": "message_start", "message": {"id": "m", "model": "x", "usage": {}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}},
+        {"type": "message_stop"},
+    )
+    told = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in reply]
+    http = FakeHttp((400, {}, [json.dumps(refusal).encode()]), (200, EVENTS, told))
+    url, name = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
+    line = Line(AnthropicMessages(url), Endpoint("anthropic", url, name, "k"))
+    info = ModelInfo(Origin("anthropic_messages", "anthropic", name))
+    model = HttpModel(line, http, FakeClock(), FakeIds(), info)
+
+    async def go():
+        session = model.open(Prefix("", ()))
+        session.append(User((Text("Hi"),)))
+        return [delta async for delta in session.stream(RequestParams(effort="high"), RetryBudget(attempts=1))]
+
+    assert isinstance(asyncio.run(go())[-1], ReplyEnded)
+    assert ["anthropic-beta" in dict(request.headers) for request in http.requests] == [True, False]
 
 
 def test_two_sessions_of_one_model_do_not_meet():

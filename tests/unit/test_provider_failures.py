@@ -250,6 +250,12 @@ def test_a_budget_that_refills_is_retried():
     ("headers", "text", "seconds"),
     [
         ({"retry_after_ms": "1500", "retry_after": "9"}, "", 1.5),
+        ({"retry_after": "1m30s"}, "", 90.0),
+        ({"retry_after": "1790000030"}, "", 30.0),
+        ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "1790000030000"}, "", 30.0),
+        ({"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "1790000030"}, "", 30.0),
+        ({}, "Please try again in 20 minutes.", 1200.0),
+        ({}, "Please try again in 1h2m3.5s.", 3723.5),
         ({"retry_after": "7"}, "", 7.0),
         ({"retry_after": "0.5"}, "", 0.5),
         ({"retry_after": "Mon, 21 Sep 2026 14:13:40 GMT", "date": "Mon, 21 Sep 2026 14:13:20 GMT"}, "", 20.0),
@@ -379,3 +385,12 @@ def test_any_event_at_all_gives_a_failure(value):
 def test_any_headers_at_all_give_a_wish_that_makes_sense(headers):
     wish = failure_of_response(429, headers, b"", NOW).retry_after_s
     assert wish is None or 0 <= wish < float("inf")
+
+
+def test_an_error_in_a_stream_may_bring_headers_and_words_of_its_own():
+    limits = {"x-ratelimit-remaining-tokens": "0", "X-RateLimit-Reset-Tokens": "6.57s", "other": 5}
+    seen = failure_of_event({"error": {"code": "rate_limit_exceeded", "message": "slow down", "headers": limits}})
+    assert (seen.kind, seen.retry_after_s) == ("rate_limit", 6.57)
+    assert failure_of_event({"error": {"message": "Service is too busy."}}).kind == "overloaded"
+    assert failure_of_event({"error": {"message": "x", "code": "string_above_max_length"}}).kind == "invalid_request"
+    assert failure_of_event({"error": {"message": "x", "headers": [1]}}).retry_after_s is None

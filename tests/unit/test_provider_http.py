@@ -327,7 +327,8 @@ def test_origins_never_share_a_connection():
     assert asyncio.run(go()) == (2, 1)
 
 
-def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces():
+@ADAPTERS
+def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces(make):
     async def answer(exchange):
         await exchange.answer(gzip.compress(bytes(20_000_000)), "200 OK", "content-encoding: gzip")
 
@@ -336,7 +337,7 @@ def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces():
             sizes = [len(chunk) async for chunk in response.chunks()]
         return sum(sizes), max(sizes)
 
-    total, largest = drive(answer, use)
+    total, largest = drive(answer, use, make)
     assert total == 20_000_000
     assert largest <= 64 * 1024
 
@@ -365,6 +366,25 @@ def test_a_reader_that_pauses_does_not_make_the_adapter_hoard():
     held, total = drive(answer, use)
     assert total == 40_000_000
     assert held < 20_000_000  # what the system's own buffers take, and a little more
+
+
+def test_a_connection_whose_long_answer_nobody_read_still_hears_the_next_one():
+    long = bytes(500_000)
+
+    async def answer(exchange):
+        await exchange.body()
+        await exchange.answer(long if exchange.path == "/long" else b"ok")
+        has_gone.set()
+
+    has_gone = asyncio.Event()
+
+    async def use(http, server):
+        async with http.stream(post(f"{server.url}/long")):
+            await asyncio.wait_for(has_gone.wait(), 5)
+            await asyncio.sleep(0.05)  # the rest lies in the system's buffers
+        return [(await fetch(http, post(server.url, idle_timeout_s=1.0)))[2] for _ in range(2)]
+
+    assert drive(answer, use) == [b"ok", b"ok"]
 
 
 def test_a_slow_upload_is_not_silence():

@@ -183,9 +183,15 @@ BASE = "[providers.acme]\nbase_url = 'https://acme.example/v1'\napi_key_env = 'A
         ("[providers.x]\napi_key_command = ['a']", r"api_key_command must be a text"),
         ("[providers.x.compat]\nstream_option = true", "stream_options"),
         ("[providers.x.compat]\nstream_options = 'yes'", "compat"),
-        ("[providers.x.compat]\ncall_id = 'eleven'", "compat"),
+        ("[providers.x.compat]\ncall_id = 'eleven'", r"`call_id` must be one of any, short, nine, not 'eleven'\.$"),
         ("[providers.x]\ncompat = 3", r"compat must be a table"),
-        ("[providers.anthropic.compat]\nkeys = 'cookie'", r"compat is not as expected"),
+        ("[providers.anthropic.compat]\nkeys = 'cookie'", r"`keys` must be one of x-api-key, bearer, both, not"),
+        ("[providers.anthropic.compat]\nfirst_bite_s = 3", r"did you mean `first_byte_s`\?$"),
+        ("[providers.anthropic.compat]\nidle_s = -1", r"`idle_s` must be a number above 0, not -1\.$"),
+        ("[providers.x.compat]\nidle_s = 0", r"`idle_s` must be a number above 0, not 0\.$"),
+        ("[providers.x.compat]\nidle_s = inf", r"`idle_s` must be a number above 0, not inf\.$"),
+        ("[providers.x.compat]\nidle_s = '3'", r"`idle_s` must be another kind of value: Expected `float`"),
+        ("[providers.x.compat]\nextra = {top_k = 'many'}", r"`extra\.top_k` must be JSON in a string"),
         ("[providers.anthropic.compat]\nhas_cloude = true", "has_claude"),
         ("[providers.scripted]\n", "scripted model is a file"),
         ("models = 3", "models must be a table"),
@@ -217,6 +223,8 @@ def test_a_wrong_table_is_refused_by_its_place(load, text, told):
         f"[providers.x]\napi_key = '{SECRET}'",
         f"[providers.x]\napi_key_env = '{SECRET} '\nbase_url='x'",
         f"[providers.x]\napi_key_env = 'A={SECRET}'",
+        f"[providers.x]\napi_key_env = '{SECRET}'",
+        f"[providers.x]\napi_key_env = '{SECRET.replace('-', '_')}'",
         f"[providers.x.headers]\nauthorization = '{SECRET}'",
         f'[providers.x.headers]\nx-a = "{SECRET}\\u00e9"',
     ],
@@ -250,6 +258,15 @@ def test_patience_is_the_longer_of_place_and_family_unless_the_user_says(load):
 
     assert seconds() == (600.0, 600.0)
     assert seconds("[providers.vllm.compat]\nidle_s = 5.0\n") == (600.0, 5.0)
+
+
+def test_patience_with_a_messages_server_is_set_in_the_same_place(load):
+    text = "[providers.anthropic.compat]\nfirst_byte_s = 7\nidle_s = 900\nkeys = 'bearer'\n"
+    line = build_line(load({"model": "anthropic/x"}, text).model, {})
+    usual = build_line(load({"model": "anthropic/x"}).model, {}).deadlines
+    assert (line.deadlines.first_byte_s, line.deadlines.idle_s) == (7, 900)
+    assert (line.deadlines.content_s, line.deadlines.connect_s) == (usual.content_s, usual.connect_s)
+    assert "x-api-key" not in dict(line.codec.target(line.endpoint)[1])
 
 
 def test_what_the_user_says_of_a_model_is_known_of_it(load):

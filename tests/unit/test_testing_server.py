@@ -463,7 +463,7 @@ def test_the_program_serves_until_it_is_told_to_end(tmp_path, way):
     with program(*arguments, stdin=subprocess.PIPE) as process:
         base_url = process.stdout.readline().decode().strip()
         server = WireServer([])
-        server.base_url = base_url
+        server.url = base_url.removesuffix("/v1")
         assert b"hello" in ask(server, body_of())[1]
         if way == "stdin":
             process.stdin.close()

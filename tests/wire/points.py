@@ -11,7 +11,7 @@ from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.codec import Codec
 from wire.cases import PREFIX
 from wire.codecs import BY_API, BY_SAMPLE_API, Format
-from wire.replay import SAMPLES, decode, outcome
+from wire.replay import SAMPLES, compared, decode, outcome
 
 CHAT = BY_API["openai_chat"]
 APIS = ("openai_chat", "openai_responses", "anthropic_messages")
@@ -37,15 +37,9 @@ def check_sample(number: int, cut_every: int = 0) -> dict:
     """Decode a recorded stream, whole or in pieces of a size, and compare with what it says; gives what was seen."""
     data, told, format_ = sample(number)
     pieces = [data[at : at + cut_every] for at in range(0, len(data), cut_every)] if cut_every else [data]
-    seen, expect = outcome(decode(format_.new(), pieces)), told["expect"]
-    expect = {**expect, "id": None if expect["id"] is None else str(expect["id"])}
-    ids = [part["id"] for part in seen["parts"] if part["type"] == "tool_call"]
-    assert len(set(ids)) == len(ids)
-    wanted = [
-        {**part, "id": got["id"]} if part.get("id") == "@generated" else part
-        for part, got in zip(expect["parts"], seen["parts"], strict=True)
-    ]
-    assert seen == {**expect, "parts": wanted}
+    seen = outcome(decode(format_.new(), pieces))
+    ours, theirs = compared(seen, told["expect"])
+    assert ours == theirs
     return seen
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.assembler import Assembler
-from bradawl.core.deltas import Delta, ReplyEnded, StreamFailed
+from bradawl.core.deltas import CallDelta, Delta, PartClosed, ReplyEnded, StreamFailed
 from bradawl.core.messages import Origin, Part, Refusal, Text, Thinking, ToolCall
 from bradawl.providers.codec import Codec
 from bradawl.providers.openai_chat import OpenAIChat
@@ -72,6 +72,8 @@ def outcome(deltas: list[Delta]) -> dict[str, object]:
     ends = [delta for delta in deltas if isinstance(delta, ReplyEnded | StreamFailed)]
     assert len(ends) == 1
     assert ends[0] is deltas[-1]
+    for index in sorted(assembler.open_calls):
+        assembler.feed(PartClosed(index, _unclosed(index, deltas)))
     usage, failure = assembler.usage, assembler.failure
     shown: dict[str, object] = {
         "parts": [_part(part) for part in assembler.reply().parts],
@@ -98,23 +100,55 @@ def outcome(deltas: list[Delta]) -> dict[str, object]:
     return shown
 
 
+def _unclosed(index: int, deltas: list[Delta]) -> ToolCall:
+    """A call the stream broke off in, as far as it came. It is no part of the reply, but the samples show it."""
+    pieces = [delta for delta in deltas if isinstance(delta, CallDelta) and delta.index == index]
+    raw = "".join(piece.arguments for piece in pieces)
+    _, status = parse_arguments(raw, cut=True)
+    return ToolCall(pieces[-1].call_id, pieces[-1].name, raw, status if raw else "truncated")
+
+
+def compared(seen: dict[str, object], told: dict[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """An outcome and what a sample's `expect` tells, to be equal but for what the samples leave to each client.
+
+    That is the id of a call that came without one, the type of a reply's id, the names of warnings, and
+    whether a text shows what its provider wants back.
+    """
+    seen, told = (
+        {**one, "warnings": None, "id": None if one["id"] is None else str(one["id"])} for one in (seen, told)
+    )
+    parts = [dict(part) for part in seen["parts"]]
+    ids = [part["id"] for part in parts if part["type"] == "tool_call"]
+    assert len(set(ids)) == len(ids)
+    wanted = []
+    for part, want in itertools.zip_longest(parts, told["parts"], fillvalue={}):
+        if want.get("id") == "@generated":
+            assert part.get("id")
+            want = {**want, "id": part["id"]}
+        if want.get("type") == "text" and "provider_data" not in want:
+            part.pop("provider_data", None)
+        wanted.append(want)
+    return {**seen, "parts": parts}, {**told, "parts": wanted}
+
+
 def _part(part: Part) -> dict[str, object]:
     match part:
-        case Text(text):
-            return {"type": "text", "text": text}
         case Refusal(text):
             return {"type": "refusal", "text": text}
+        case Text(text):
+            shown: dict[str, object] = {"type": "text", "text": text}
         case Thinking(text):
-            shown: dict[str, object] = {"type": "thinking", "text": text}
+            shown = {"type": "thinking", "text": text}
             if part.redacted:
                 shown["redacted"] = True
         case ToolCall(id=call_id, name=name, raw_arguments=raw, status=status):
             args, _ = parse_arguments(raw, cut=status == "truncated")
-            shown = {"type": "tool_call", "id": call_id, "name": name, "raw_args": raw, "args": args}
+            shown = {"type": "tool_call", "id": call_id, "name": name, "raw_args": raw}
+            shown["args"] = args if status == "ok" else None
             shown["args_status"] = status
         case _:
             raise AssertionError(part)
-    if part.signature is not None:
+    if not isinstance(part, Text) and part.signature is not None:
         shown["signature"] = part.signature
     if part.provider_data:
         shown["provider_data"] = msgspec.json.decode(part.provider_data)

@@ -63,7 +63,8 @@ _SUMMED = {"type": "adaptive", "display": "summarized"}
         ("claude-opus-9", "max", _SUMMED, "max"),
         ("claude-unheard-of", None, None, None),
         ("claude-unheard-of", "high", _SUMMED, "high"),
-        ("kimi-k3", "high", None, None),
+        ("kimi-k3", "high", None, "high"),
+        ("kimi-k3", "none", None, None),
     ],
 )
 def test_each_family_is_asked_to_think_in_the_way_it_takes(model, effort, thinking, sent):
@@ -99,11 +100,16 @@ def test_thinking_never_changes_inside_a_tool_loop(model):
     assert sent(effort="none") != first
 
 
-def test_an_answer_schema_goes_to_claude_and_to_nobody_else():
+def test_an_answer_schema_goes_to_claude_and_is_told_to_others_in_words():
     params = RequestParams(answer_schema='{"type":"object","properties":{}}')
     config = request_of([ASK], "", params, origin=CLAUDE)["output_config"]
     assert config["format"] == {"type": "json_schema", "schema": {"type": "object", "properties": {}}}
-    assert "output_config" not in request_of([ASK], ELSEWHERE, params)
+    elsewhere = request_of([ASK], ELSEWHERE, params)
+    assert "output_config" not in elsewhere
+    assert [block["text"][:17] for block in elsewhere["system"]] == [PREFIX.system[:17], "Your final answer"]
+    assert '{"type":"object","properties":{}}' in elsewhere["system"][-1]["text"]
+    alone = request_of([ASK], ELSEWHERE, params, prefix=Prefix("", ()))["system"]
+    assert [block["text"][:17] for block in alone] == ["Your final answer"]
 
 
 @pytest.mark.parametrize(

@@ -250,9 +250,42 @@ def test_a_stream_cut_in_text_keeps_the_text_and_fails():
 
 
 def test_a_stream_cut_in_a_call_closes_nothing_more():
-    seen = read(chunk(tool_calls=[call('{"a":1}', index=0, id="c1", name="ls")]), done=False)
-    assert seen["parts"] == []
-    assert seen["complete"] is False
+    deltas = decode(chat(), [stream_of(chunk(tool_calls=[call('{"a":1}', index=0, id="c1", name="ls")]), done=False)])
+    assert closed_in(deltas) == []
+    assert outcome(deltas)["complete"] is False
+
+
+@pytest.mark.parametrize("reason", ["null", "", "tool_calls", "stop"])
+def test_a_reason_that_comes_with_each_event_ends_no_call_in_its_middle(reason):
+    pieces = [call("{", index=0, id="c1", name="ls"), *(call(text, index=0) for text in ('"path"', ':"a', '"}'))]
+    seen = read(*(chunk(reason, tool_calls=[piece]) for piece in pieces), chunk("tool_calls"))
+    assert calls_in(seen) == [("c1", "ls", '{"path":"a"}')]
+    assert (seen["parts"][0]["args_status"], seen["stop_reason"], seen["warnings"]) == ("ok", "tool_use", [])
+
+
+@pytest.mark.parametrize("reason", ["null", ""])
+def test_a_reason_that_says_nothing_is_none(reason):
+    blank = chunk(reason, tool_calls=[call("", index=0, id="c1", name="ls")])
+    seen = read(chunk(reason, content="a"), blank, chunk(tool_calls=[call('{"a":1}', index=0)]), chunk("tool_calls"))
+    assert calls_in(seen) == [("c1", "ls", '{"a":1}')]
+    assert (seen["raw_stop"], seen["warnings"]) == ("tool_calls", [])
+
+
+def test_a_call_that_stands_where_the_list_of_calls_should_is_a_call():
+    seen = read(chunk(tool_calls=call('{"a":1}', index=0, id="c1", name="ls")), chunk("tool_calls"))
+    assert calls_in(seen) == [("c1", "ls", '{"a":1}')]
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [('{"path":"a.py","content":"de', "truncated"), ("{", "truncated"), ("", "truncated"), ("{'a", "malformed")],
+)
+def test_of_a_call_the_stream_broke_off_in_as_much_is_shown_as_came(raw, status):
+    cut = chunk(tool_calls=[call("", index=0, id="c1", name="ls")]), chunk(tool_calls=[call(raw, index=0)])
+    seen = read(chunk(content="Now."), *cut, done=False)
+    begun = {"type": "tool_call", "id": "c1", "name": "ls", "raw_args": raw, "args": None, "args_status": status}
+    assert seen["parts"][1] == begun
+    assert (seen["stop_reason"], seen["error"]["code"]) == ("error", "stream_truncated")
 
 
 def test_an_event_cut_in_the_middle_is_not_dispatched():

@@ -60,7 +60,11 @@ def test_what_a_call_depends_on_is_closed_with_it_when_the_stream_breaks():
         chunk(tool_calls=[call("", index=1, id="c2", name="ls")]),
         done=False,
     )
-    assert [part["type"] for part in seen["parts"]] == ["thinking", "tool_call"]
+    assert [(part["type"], part.get("args_status")) for part in seen["parts"]] == [
+        ("thinking", None),
+        ("tool_call", "ok"),
+        ("tool_call", "truncated"),
+    ]
     assert seen["parts"][0]["provider_data"] == {"field": "reasoning", "reasoning_details": details}
     assert seen["complete"] is False
 
@@ -118,6 +122,35 @@ def test_groqs_own_place_for_errors_is_looked_at():
     seen = read(chunk(content="x"), {**chunk(), "x_groq": {"id": "g", "error": "over capacity"}})
     assert (seen["error"]["kind"], seen["error"]["retryable"]) == ("overloaded", True)
     assert seen["parts"] == [{"type": "text", "text": "x"}]
+
+
+@pytest.mark.parametrize("error", ["out of memory", {"message": "out of memory", "code": 502}])
+@pytest.mark.parametrize("place", ["top", "choice", "x_groq"])
+def test_an_error_is_told_in_the_servers_words_wherever_it_stands(place, error):
+    event = chunk("error")
+    match place:
+        case "top":
+            event["error"] = error
+        case "choice":
+            event["choices"][0]["error"] = error
+        case _:
+            event["x_groq"] = {"id": "g", "error": error}
+    seen = read(chunk(content="x"), event)
+    assert (seen["error"]["message"], seen["error"]["kind"], seen["raw_stop"]) == ("out of memory", "server", "error")
+    assert seen["error"]["status"] == (None if isinstance(error, str) else 502)
+
+
+def test_a_bare_error_object_that_has_an_id_is_an_error():
+    bare = {
+        "object": "error",
+        "id": "r1",
+        "model": "m",
+        "message": "out of memory",
+        "type": "server_error",
+        "code": 500,
+    }
+    assert read(bare)["error"]["message"] == "out of memory"
+    assert read(chunk(content="x"), bare)["error"]["message"] == "out of memory"
 
 
 def test_a_call_that_groq_could_not_read_is_asked_for_once_more():
@@ -230,3 +263,29 @@ def test_fragments_are_shown_as_they_come():
 def test_a_failure_is_the_last_delta():
     *_, last = decode(chat(), [stream_of(chunk(content="x"), {"error": {"message": "m"}}, chunk(content="y"))])
     assert isinstance(last, StreamFailed)
+
+
+PIECES = st.tuples(st.sampled_from((None, 0, 1, 2)), st.text('ab"\\\n{}\u20ac', min_size=1, max_size=3))
+
+
+@given(st.lists(PIECES, max_size=40))
+def test_pieces_that_come_in_any_order_each_reach_what_they_are_a_piece_of(pieces):
+    heads = [chunk(tool_calls=[call("x", index=index, id=f"c{index}", name="ls")]) for index in range(3)]
+    fragments = [
+        chunk(content=piece) if index is None else chunk(tool_calls=[call(piece, index=index)])
+        for index, piece in pieces
+    ]
+    seen = read(*heads, *fragments, chunk("tool_calls"))
+    raw = [part["raw_args"] for part in seen["parts"] if part["type"] == "tool_call"]
+    assert raw == ["x" + "".join(piece for at, piece in pieces if at == index) for index in range(3)]
+    text = "".join(part["text"] for part in seen["parts"] if part["type"] == "text")
+    assert text == "".join(piece for index, piece in pieces if index is None)
+
+
+def test_a_new_call_at_an_index_gets_the_pieces_that_follow_it():
+    def in_pieces(call_id, *pieces):
+        yield chunk(tool_calls=[call("", index=0, id=call_id, name="ls")])
+        yield from (chunk(tool_calls=[call(piece, index=0)]) for piece in pieces)
+
+    seen = read(*in_pieces("a", "{", " ", "}"), *in_pieces("b", "{", "  ", "}"), chunk("tool_calls"))
+    assert [(part["id"], part["raw_args"]) for part in seen["parts"]] == [("a", "{ }"), ("b", "{  }")]

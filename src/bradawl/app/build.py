@@ -16,7 +16,7 @@ from bradawl.app.headless import NobodyApprover
 from bradawl.app.json_schema import check_for
 from bradawl.app.model_settings import ModelSettings
 from bradawl.app.providers import PROVIDERS, SCRIPTED
-from bradawl.app.settings import Settings
+from bradawl.app.settings import Settings, debug_folder
 from bradawl.app.system import SystemClock, SystemIds
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin
@@ -117,7 +117,7 @@ def build_model(settings: Settings, clock: Clock, ids: Ids, tell: Callable[[str]
     if settings.debug_log:
         from bradawl.providers.debug_log import DebugLog
 
-        log = DebugLog(Path(settings.home, "debug"), on_problem=tell)
+        log = DebugLog(debug_folder(settings), on_problem=tell)
     if settings.fallback is None:
         return _one_model(settings.model, settings, clock, ids, None, log)
     from bradawl.providers.cooldown import CoolDowns
@@ -176,11 +176,15 @@ def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
 def _codec(chosen: ModelSettings) -> "tuple[Codec, Deadlines]":
     if chosen.api == "anthropic_messages":
         from bradawl.providers.anthropic_messages import AnthropicMessages
+        from bradawl.providers.compat import WAITS
         from bradawl.providers.deadlines import deadlines_for
         from bradawl.providers.messages.profile import messages_profile_for
 
-        messages = msgspec.structs.replace(messages_profile_for(chosen.base_url), **chosen.compat)
-        return AnthropicMessages(chosen.base_url, profile=messages), deadlines_for(chosen.base_url)
+        own = {name: value for name, value in chosen.compat.items() if name not in WAITS}
+        waits = {name: value for name, value in chosen.compat.items() if name in WAITS}
+        messages = msgspec.structs.replace(messages_profile_for(chosen.base_url), **own)
+        deadlines = msgspec.structs.replace(deadlines_for(chosen.base_url), **waits)
+        return AnthropicMessages(chosen.base_url, profile=messages), deadlines
     from bradawl.providers.compat import profile_for
 
     profile = profile_for(chosen.base_url, chosen.name, chosen.compat)

@@ -13,7 +13,7 @@ import msgspec
 from bradawl import __version__
 from bradawl.app.console import Console
 from bradawl.app.local_models import find_local, name_of, suggestions
-from bradawl.app.models import Connect, Status, look
+from bradawl.app.models import Connect, Status, look, models_text
 from bradawl.app.providers import PROVIDERS, SCRIPTED, is_loopback
 from bradawl.app.settings import Settings, load_settings, read_settings
 from bradawl.app.sources import homes
@@ -164,12 +164,14 @@ def _endpoint(status: Status, model: str) -> Check:
     if not status.reachable:
         hint = "Check the base URL, the network, and that the server runs."
         return Check("endpoint", "problem", status.problem, hint)
+    if status.problem:
+        return Check("endpoint", "warning", status.problem)
     models = [one.name for one in status.models]
     names = {name for one in models for name in (one, one.removesuffix(":latest"))}
     if models and model not in names:
         near = ", ".join(sorted(models)[:5])
         return Check("endpoint", "warning", f"answers, but does not list {model}; it has {near}", "Check `-m`.")
-    return Check("endpoint", "ok", f"answers, with {len(models)} models" if models else "answers")
+    return Check("endpoint", "ok", f"answers, with {models_text(len(models))}" if models else "answers")
 
 
 async def _context(settings: Settings, build: BuildAgent) -> list[Check]:

@@ -9,7 +9,7 @@ from bradawl.app.interrupts import Interrupts
 from bradawl.app.progress import Progress
 from bradawl.app.result import NOT_SAVED, Meter, exit_code, result_of
 from bradawl.app.tui.clean import clean
-from bradawl.app.tui.render import failure_text, one_line, usage_text
+from bradawl.app.tui.render import failure_text, one_line, refusal_text, usage_text
 from bradawl.app.window import WindowWatch
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.events import Envelope, Live, RequestSent
@@ -95,7 +95,7 @@ async def run_headless(
         if watch is not None and (warning := await watch.look(session.state)) is not None:
             _tell(progress, (warning,))
     code = exit_code(turn.reason, turn.failure, saved=turn.saved, signal_code=interrupts.exit_code)
-    errors = _errors(turn, code)
+    errors = _errors(turn, code, refusal_text(session.state.last_reply))
     if as_json:
         console.answer(result_of(turn, code, errors, meter).to_json())
     else:
@@ -115,8 +115,8 @@ def _tell(progress: Progress, notices: tuple[str, ...]) -> None:
         progress.line(f"note: {one_line(notice)}")
 
 
-def _errors(turn: "TurnResult", code: int) -> tuple[str, ...]:
-    """What went wrong, for people; empty when nothing did."""
+def _errors(turn: "TurnResult", code: int, refusal: str) -> tuple[str, ...]:
+    """What went wrong, for people; empty when nothing did. `refusal` is what the model said to that."""
     match turn.reason:
         case "completed":
             return ("The session could not be saved; the answer itself is whole.",) if code == NOT_SAVED else ()
@@ -126,6 +126,8 @@ def _errors(turn: "TurnResult", code: int) -> tuple[str, ...]:
             return (f"The limit of {turn.reason} is reached.",)
         case "refused" if turn.denials:
             return (denials_text(turn.denials),)
+        case "refused" if refusal.strip():
+            return (f"The model refused: {one_line(refusal)}",)
         case "refused":
             return (failure_text(turn.failure) if turn.failure else "The model refused.",)
         case "cancelled" | "interrupted":

@@ -11,7 +11,7 @@ from bradawl.app.console import Console, OutputError
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.providers import PROVIDERS, NoProvider
 from bradawl.app.result import CANCELLED, ERROR, NOT_SAVED, TRY_AGAIN, USAGE, exit_code, result_of_failure
-from bradawl.app.settings import Settings, load_settings
+from bradawl.app.settings import Settings, debug_folder, load_settings
 from bradawl.app.sources import homes
 from bradawl.app.tui.render import one_line
 from bradawl.app.window import LONG_TOKENS, WindowWatch
@@ -81,6 +81,8 @@ def _run(options: Mapping[str, object], environ: Mapping[str, str], console: Con
         raise
     for warning in settings.warnings:
         console.say(f"note: {one_line(warning)}")
+    if settings.debug_log:
+        console.say(f"note: requests and replies are logged, in shapes, below {one_line(str(debug_folder(settings)))}")
     prompt = str(options.get("prompt") or "")
     if is_one_shot:
         prompt = _whole_prompt(prompt, console)

@@ -118,7 +118,7 @@ def _model(given: Given) -> tuple[Provider, str]:
         sources.warnings.append(f"{found.place} is ignored: {why}. Choose it yourself with `-m`.")
         found = sources.without_project().find("model")
     if found is None:
-        chosen = providers[_default_provider(given)]
+        chosen = providers[_own_provider(given)]
         if not chosen.default_model:
             raise SettingsError(_no_model(chosen))
         return chosen, chosen.default_model
@@ -146,14 +146,28 @@ def _default_provider(given: Given) -> str:
     return default_provider(given.providers, has_key, is_openai_moved=is_moved)
 
 
+def _own_provider(given: Given) -> str:
+    """The provider with a key, else the one the user's file has a table for. Raises `SettingsError`."""
+    try:
+        return _default_provider(given)
+    except NoProvider:
+        own = [one.name for one in given.providers.values() if one.is_users]
+        if not own:
+            raise
+        if len(own) > 1:
+            choices = ", ".join(f"{name}/MODEL" for name in own)
+            raise SettingsError(f"Several providers are set up: say with `-m` which one is meant, {choices}.") from None
+        return own[0]
+
+
 def _unnamed_provider(model: str, given: Given) -> str:
     """The provider of a model whose name begins with none that is known. Raises `SettingsError`."""
+    head, slash, _ = model.partition("/")
+    if not slash or not head:
+        return _own_provider(given)
     try:
         return _default_provider(given)
     except NoProvider as error:
-        head, slash, _ = model.partition("/")
-        if not slash or not head:
-            raise
         raise SettingsError(unknown_provider(head, given.providers)) from error
 
 
@@ -238,7 +252,7 @@ def _key_for(given: Given, chosen: Provider, place: _Place) -> Key:
         key = Key()
     if key.kind == "none":
         if chosen.needs_key and not is_here:
-            raise SettingsError(_no_key(chosen))
+            raise SettingsError(_no_key(given, chosen))
         return key
     if not is_here and place.url.startswith("http://"):
         given.sources.warnings.append(
@@ -254,9 +268,14 @@ def _check_characters(key: Key) -> None:
         checked_key(key.value, key.name)
 
 
-def _no_key(chosen: Provider) -> str:
+def _no_key(given: Given, chosen: Provider) -> str:
     name = chosen.key_names[0] if chosen.key_names else "its api_key_env"
-    return f"No key for {chosen.name}: set {name}, or choose another provider with `-m PROVIDER/MODEL`."
+    told = f"No key for {chosen.name}: set {name}, or choose another provider with `-m PROVIDER/MODEL`."
+    if misnamed := [f"[{other}]" for other in _credentials(given) if other not in given.providers]:
+        told += f" {given.credentials} has a key for {', '.join(misnamed)}, which is no provider."
+    if chosen.is_users:
+        told += f' If the server wants no key, say so with `api_key_env = ""` in [providers.{chosen.name}].'
+    return told
 
 
 def _not_sent(chosen: Provider, key: Key, place: _Place) -> str:

@@ -54,6 +54,13 @@ class Status(msgspec.Struct, frozen=True):
     """`found`: a server that runs on this machine without having been set up."""
 
 
+class _NoList(Exception):
+    """The endpoint answers, but not to this question."""
+
+
+_NO_LIST: Final = (404, 405, 501)
+
+
 class Report(msgspec.Struct, frozen=True):
     """What `--json` prints."""
 
@@ -142,6 +149,8 @@ async def _ask(given: Given, catalog: Catalog, connect: Connect, one: Provider, 
     try:
         async with asyncio.timeout(TIMEOUT_S):
             entries = await _list(settings, given.environ, connect)
+    except _NoList as error:
+        return msgspec.structs.replace(status, problem=str(error))
     except TimeoutError:
         return _unreachable(status, f"no answer within {TIMEOUT_S:g} s")
     except (HttpError, SettingsError) as error:
@@ -156,7 +165,9 @@ def _unreachable(status: Status, problem: str) -> Status:
 
 
 async def _list(settings: ModelSettings, environ: Mapping[str, str], connect: Connect) -> list[dict[str, object]]:
-    """The entries of the endpoint's own list. Raises `HttpError` or `SettingsError`, with a text for the user."""
+    """The entries of the endpoint's own list. Raises `HttpError`, `SettingsError` or `_NoList`, with a text for the
+    user.
+    """
     from bradawl.app.build import build_line
     from bradawl.providers.advice import advise
     from bradawl.providers.keys import misdirected
@@ -178,6 +189,9 @@ async def _list(settings: ModelSettings, environ: Mapping[str, str], connect: Co
                 body += chunk
                 if len(body) > _BODY_LIMIT:
                     break
+            if response.status in _NO_LIST:
+                told = f"it answers, but has no list of models there (HTTP {response.status})"
+                raise _NoList(f"{told}; if requests fail too, check the base URL.")
             if response.status != 200:
                 raise SettingsError(
                     str(advise(line.codec.error_of(response.status, response.headers, bytes(body)), endpoint))
@@ -288,11 +302,18 @@ def _head(status: Status) -> list[str]:
     key = f"key from {status.key}" if status.key else "no key"
     if status.source == "found":
         key = f"found on this machine: `{_command(status)}`"
-    count = f"ok, {len(status.models)} models" if status.reachable else "not usable"
+    count = "not usable"
+    if status.reachable:
+        count = "no list of models" if status.problem else f"ok, {models_text(len(status.models))}"
     place = f"{status.base_url or 'no URL'} ({status.api.replace('_', ' ')})"
     problem = one_line(status.problem)
     cut = problem if len(problem) <= _WIDTH - 2 else f"{problem[: _WIDTH - 5]}..."
     return [f"{status.name}: {count}, {key}", f"  {place}", *([f"  {cut}"] if problem else [])]
+
+
+def models_text(count: int) -> str:
+    """How many models, in words."""
+    return "1 model" if count == 1 else f"{count} models"
 
 
 def _command(status: Status) -> str:

@@ -88,7 +88,7 @@ class Progress:
             case ToolFinished():
                 self._finish(event)
             case ReplyWithdrawn(_, failure):
-                self.dim(f"  the reply broke off and is asked for again: {one_line(str(failure))}")
+                self.dim(f"  the reply broke off and is asked for again: {one_line(failure.message)}")
             case Compacted():
                 self.dim("  the conversation was shortened to fit the model's context window")
             case LimitReached(limit, _, maximum):

@@ -154,7 +154,8 @@ def unknown_provider(name: str, providers: Mapping[str, Provider]) -> str:
     near = get_close_matches(name.lower(), providers, 1)
     guess = f" Did you mean `{near[0]}`?" if near else ""
     known = ", ".join(one for one in providers if one != SCRIPTED)
-    return f"`{name}` is not a provider bradawl knows, and no other is set up.{guess} Known are {known}. {SET_UP}"
+    own = f"config.toml has no [providers.{name}]" if name.replace("-", "").isalnum() else "no other is set up"
+    return f"`{name}` is not a provider bradawl knows, and {own}.{guess} Known are {known}. {SET_UP}"
 
 
 SET_UP: Final = (

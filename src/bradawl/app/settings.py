@@ -57,6 +57,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return f"Settings({', '.join(shown)})"
 
 
+def debug_folder(settings: Settings) -> Path:
+    """Where the debug logs are, one file for each session."""
+    return Path(settings.home, "debug")
+
+
 _FLAGS: Final = {"cwd": "-C/--cd", "model": "-m/--model", "debug_log": "--debug"}
 _SETTINGS: Final = (
     "model",

@@ -24,6 +24,7 @@ from bradawl.core.usage import Price
 _PROVIDER_KEYS: Final = frozenset({"api", "base_url", "api_key_env", "api_key_command", "headers", "compat"})
 _MODEL_KEYS: Final = frozenset({"context_window", "max_output", "price", "effort"})
 _PRICE_KEYS: Final = ("input", "output", "cache_read", "cache_write")
+_VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _KEY_HEADERS: Final = frozenset({"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"})
 _OUR_HEADERS: Final = frozenset(
@@ -66,13 +67,14 @@ def _provider(name: str, entry: Mapping[str, object], place: str) -> Provider:
     if base_url:
         check_http_url(base_url, f"{place}.base_url")
     names = known.key_names
-    if "api_key_env" in entry:
+    if entry.get("api_key_env", "") != "":
         names = (_variable(entry["api_key_env"], f"{place}.api_key_env"),)
     api = _api(entry.get("api"), f"{place}.api")
     return msgspec.structs.replace(
         known,
         base_url=base_url,
         key_names=names,
+        needs_key=known.needs_key and entry.get("api_key_env") != "",
         api=api,
         key_command=text_in(entry.get("api_key_command", ""), f"{place}.api_key_command", may_be_empty=True),
         headers=_headers(entry.get("headers"), f"{place}.headers"),
@@ -83,7 +85,8 @@ def _provider(name: str, entry: Mapping[str, object], place: str) -> Provider:
 
 def _variable(value: object, place: str) -> str:
     name = text_in(value, place)
-    if "=" in name or " " in name:
+    has_key_shape = len(name) >= 20 and re.search("[a-z]", name) and re.search("[0-9]", name)
+    if not _VARIABLE_NAME.fullmatch(name) or has_key_shape:
         # It may be a key put in the wrong place, so it is not repeated.
         raise SettingsError(f"{place} must be the name of an environment variable, such as EXAMPLE_API_KEY.")
     return name
@@ -124,21 +127,18 @@ def _compat(value: object, api: Api, place: str) -> Mapping[str, object]:
     if value is None:
         return {}
     table = table_in(value, place)
-    if api == "anthropic_messages":
-        from bradawl.providers.messages.profile import MessagesProfile
-
-        refuse_unknown(table, frozenset(MessagesProfile.__struct_fields__), place)
-        try:
-            msgspec.convert(table, MessagesProfile)
-        except msgspec.ValidationError as error:
-            raise SettingsError(f"{place} is not as expected: {error}.") from error
-        return table
-    from bradawl.providers.compat import CompatProfile, with_changes
+    from bradawl.providers.compat import WAITS, CompatProfile, checked_fields, with_changes
 
     try:
-        with_changes(CompatProfile(), table)
+        if api == "anthropic_messages":
+            from bradawl.providers.messages.profile import MessagesProfile
+
+            checked_fields(MessagesProfile, {name: table[name] for name in table if name not in WAITS}, WAITS)
+            with_changes(CompatProfile(), {name: table[name] for name in table if name in WAITS})
+        else:
+            with_changes(CompatProfile(), table)
     except ValueError as error:
-        raise SettingsError(f"{place}: {str(error).rstrip('.')}.") from error
+        raise SettingsError(f"{place}: {error}") from error
     return table
 
 

@@ -11,6 +11,8 @@ from bradawl.providers.compat import host_of, is_loopback
 from bradawl.providers.failures import ConnectionRefused, plain_text, scrub
 
 _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key"})
+KEY_COMMAND = "api_key_command"
+"""Stands for the variable of a key that a command of the user's prints."""
 
 
 def key_variable(provider: str) -> str:
@@ -38,22 +40,53 @@ def advise(failure: Failure, endpoint: Endpoint, *old_keys: str) -> Failure:
 
 
 def _hint(failure: Failure, endpoint: Endpoint) -> str:
-    if failure.kind == "connection":
-        if is_loopback(endpoint.base_url) and not failure.retryable:
-            return f"Is the server at {shown_url(endpoint.base_url)} running?"
-        return "Check the network, the proxy settings and the base URL."
-    if failure.kind == "auth":
-        variable = endpoint.key_name or key_variable(endpoint.provider)
-        return f"Check the key in {variable}." if endpoint.api_key else f"Set {variable} to your key."
+    place = endpoint.provider
+    match failure.kind:
+        case "connection":
+            if is_loopback(endpoint.base_url) and not failure.retryable:
+                return f"Is the server at {shown_url(endpoint.base_url)} running?"
+            return "Check the network, the proxy settings and the base URL."
+        case "auth":
+            return _hint_about_key(failure, endpoint)
+        case "quota":
+            return f"Check your account at {place}, or choose another model with -m."
+        case "context_overflow":
+            return "Start a new session, or choose a model with a larger context window."
+        case "content_filter":
+            return f"The filter of {place} stopped it: say it in other words, or choose another model with -m."
+        case "invalid_request":
+            return _hint_about_request(failure, endpoint)
+        case _:
+            return _hint_about_trouble(failure, place)
+
+
+def _hint_about_key(failure: Failure, endpoint: Endpoint) -> str:
+    if endpoint.key_name == KEY_COMMAND:
+        # Without a status nothing was sent: what the command did wrong has been said.
+        return f"Check what the {KEY_COMMAND} of {endpoint.provider} prints." if failure.status else ""
+    variable = endpoint.key_name or key_variable(endpoint.provider)
+    return f"Check the key in {variable}." if endpoint.api_key else f"Set {variable} to your key."
+
+
+def _hint_about_request(failure: Failure, endpoint: Endpoint) -> str:
+    url = shown_url(endpoint.base_url)
     if failure.status == 404:
-        return f"Check the model name {endpoint.model!r} (-m) and the base URL {shown_url(endpoint.base_url)}."
-    if failure.kind == "quota":
-        return f"Check your account at {endpoint.provider}, or choose another model with -m."
-    if failure.kind == "context_overflow":
-        return "Start a new session, or choose a model with a larger context window."
+        return f"Check the model name {endpoint.model!r} (-m) and the base URL {url}."
+    if failure.status == 405:
+        return f"Check the base URL {url}."
+    told = f"{endpoint.provider} refused the request"
+    where = f" with HTTP {failure.status}" if failure.status else ""
+    return f"{told}{where}: check the base URL {url} and the model; --debug logs what is sent, in shapes."
+
+
+def _hint_about_trouble(failure: Failure, place: str) -> str:
+    """What helps when the server is at fault. It also stands beside the news that the request is made again."""
     if failure.retry_after_s:
         return f"The server asks to wait {duration_text(failure.retry_after_s)}."
-    return ""
+    if failure.kind == "timeout" and failure.status is None:
+        return f"If {place} is only slow, raise first_byte_s, idle_s or content_s in [providers.{place}.compat]."
+    told = f"{place} answered with HTTP {failure.status}" if failure.status else f"{place} said so in its reply"
+    return f"{told}; another model can stand in when that stays so, with --fallback-model."
 
 
 def duration_text(seconds: float) -> str:
@@ -66,9 +99,41 @@ def duration_text(seconds: float) -> str:
 
 
 def failure_of_exchange(error: HttpError, url: str) -> Failure:
-    """An exchange that broke. A local server that isn't there won't be there a second later."""
+    """An exchange that broke. A local server that isn't there won't be there a second later, and two ends that
+    can't agree on TLS won't agree then either.
+    """
     is_gone = isinstance(error, ConnectionRefused) and is_loopback(url)
-    return Failure(error.kind, scrub(str(error)), retryable=not is_gone)
+    hint = _hint_about_tls(error)
+    return Failure(error.kind, scrub(str(error)), retryable=not is_gone and not hint, hint=hint)
+
+
+def _hint_about_tls(error: BaseException) -> str:
+    """What to do about an error that came from TLS and will come again; empty for any other."""
+    import ssl
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return (
+                "Check the base URL and the clock; certificates of your own authority go into a file that "
+                "SSL_CERT_FILE or `ca_file` names."
+            )
+        if isinstance(cause, ssl.SSLError):
+            return _TLS_HINTS.get(cause.reason or "", "")
+        cause = cause.__cause__ or cause.__context__
+    return ""
+
+
+_PLAIN_HTTP = "The server, or the proxy, seems to speak plain http there: begin its URL with http://."
+_NO_CERTIFICATES = "Name a file of certificates in PEM in SSL_CERT_FILE or `ca_file`."
+_TLS_HINTS = {
+    "WRONG_VERSION_NUMBER": _PLAIN_HTTP,
+    "HTTP_REQUEST": _PLAIN_HTTP,
+    "NO_CERTIFICATE_OR_CRL_FOUND": _NO_CERTIFICATES,
+    "PEM_LIB": _NO_CERTIFICATES,
+    "NO_START_LINE": _NO_CERTIFICATES,
+}
+"""By OpenSSL's word for the reason."""
 
 
 def unsendable(endpoint: Endpoint, url: str, headers: tuple[tuple[str, str], ...]) -> Failure | None:

@@ -5,9 +5,10 @@ checked 2026-11-20. A profile says what a server needs; a host nobody knows gets
 one. The table of servers is in `compat_table`.
 """
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -24,6 +25,9 @@ earlier reasoning stays in the model's sight. `enable_thinking`: a flag of that 
 """
 
 AnswerFormat = Literal["json_schema", "json_object", "none"]
+WAITS = ("first_byte_s", "idle_s", "content_s")
+"""The fields that say how long a server may take; servers of every wire format have them."""
+T = TypeVar("T", bound=msgspec.Struct)
 _SAME: Mapping[str, str] = MappingProxyType({})
 
 
@@ -111,20 +115,31 @@ def with_changes(profile: CompatProfile, changes: Mapping[str, object]) -> Compa
     """The profile with some fields replaced. Raises `ValueError`, in words for the user."""
     if not changes:
         return profile
-    fields = CompatProfile.__struct_fields__
-    for name in changes:
-        if name not in fields:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, fields, 1)
-            guess = f"; did you mean `{near[0]}`?" if near else f"; known are {', '.join(fields)}."
-            raise ValueError(f"`{name}` is not a field of compat{guess}")
-    try:
-        checked = msgspec.convert(dict(changes), CompatProfile)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"compat is not as expected: {error}") from error
+    checked = checked_fields(CompatProfile, changes)
     _check_json(checked)
     return msgspec.structs.replace(profile, **{name: getattr(checked, name) for name in changes})
+
+
+def checked_fields(kind: type[T], changes: Mapping[str, object], also: tuple[str, ...] = ()) -> T:
+    """A profile with these fields. Raises `ValueError`, in words for the user; `also` are names they may mean."""
+    known = (*kind.__struct_fields__, *also)
+    for name, value in changes.items():
+        if name not in kind.__struct_fields__:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, known, 1)
+            guess = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}."
+            raise ValueError(f"`{name}` is not a field of compat; {guess}")
+        if isinstance(value, int | float) and not isinstance(value, bool) and not 0 < value < math.inf:
+            raise ValueError(f"`{name}` must be a number above 0, not {value!r}.")
+        try:
+            msgspec.convert({name: value}, kind)
+        except msgspec.ValidationError as error:
+            hint: object = get_type_hints(kind)[name]
+            words = ", ".join(map(str, get_args(hint))) if get_origin(hint) is Literal else ""
+            wanted = f"must be one of {words}, not {value!r}" if words else f"must be another kind of value: {error}"
+            raise ValueError(f"`{name}` {wanted}.") from error
+    return msgspec.convert(dict(changes), kind)
 
 
 def _check_json(profile: CompatProfile) -> None:
@@ -133,13 +148,13 @@ def _check_json(profile: CompatProfile) -> None:
         try:
             msgspec.json.decode(text)
         except msgspec.DecodeError as error:
-            raise ValueError(f'`{name}` must be JSON in a string, for example "true", not {text!r}') from error
+            raise ValueError(f'`{name}` must be JSON in a string, for example "true", not {text!r}.') from error
     if profile.unsigned_calls:
         try:
             msgspec.json.decode(profile.unsigned_calls, type=dict[str, msgspec.Raw])
         except msgspec.DecodeError as error:
             raise ValueError(
-                f"`unsigned_calls` must be a JSON object in a string, not {profile.unsigned_calls!r}"
+                f"`unsigned_calls` must be a JSON object in a string, not {profile.unsigned_calls!r}."
             ) from error
 
 

@@ -84,6 +84,14 @@ def note_text(note: Note) -> str:
     return f'<note source="{note.source}">\n{note.text}\n</note>'
 
 
+def schema_in_words(schema: str) -> str:
+    """What the model is told about its answer where the server isn't told."""
+    return (
+        "Your final answer must be one JSON value and nothing else: no words around it and no code fence. "
+        f"It must satisfy this JSON Schema:\n{schema}"
+    )
+
+
 def digest_of(call_id: str) -> int:
     """A number that stands for an id a server would not take, the same each time."""
     return int.from_bytes(hashlib.sha256(call_id.encode("utf-8", "replace")).digest()[:12], "big")

@@ -48,13 +48,13 @@ _AUTH = (
 )
 _OVERLOADED = (
     r"overloaded|unavailable_error|insufficient_system_resource|over capacity|serviceunavailable|service_unavailable"
-    r"|loading model|modelnotready"
+    r"|(?:is|are) (?:too )?busy|loading model|modelnotready"
 )
 _RATE_LIMITED = r"rate[_ ]?limit|too[_ ]?many_?requests|throttl|resource_exhausted|ramp_limit"
 _INVALID = (
     r"invalid_request|badrequest|bad_request|invalid_argument|not_found|unprocessable|invalid_prompt|request_too_large"
     r"|data_residency|validationexception|conflict_error|invalid_\w*image|image_too|unsupported_image|empty_image"
-    r"|failed_to_download_image|image_\w*(?:failed|not_found|error)"
+    r"|string_above_max_length|failed_to_download_image|image_\w*(?:failed|not_found|error)"
 )
 _TIMEOUT = r"timeout|deadline_exceeded|timed_out"
 _KEY_SHAPE = r"\b(?:sk|pk|rk|gsk|xai|nvapi|csk|fw|hf|AIza)[-_]?[A-Za-z0-9_\-*.]{12,}"
@@ -129,9 +129,18 @@ def failure_of_event(value: object) -> Failure:
         retryable=kind in _RETRYABLE_KINDS or status in _RETRYABLE_STATUS,
         status=status,
         code=facts.code,
-        retry_after_s=retry_after_s({}, f"{facts.message} {facts.detail}", 0.0),
+        retry_after_s=retry_after_s(_headers_in(value), f"{facts.message} {facts.detail}", 0.0),
         request_id=facts.request_id,
     )
+
+
+def _headers_in(value: object) -> dict[str, str]:
+    """The headers an error would have had, had it come before the stream: OpenAI puts them into it."""
+    error = cast("Json", value).get("error") if isinstance(value, dict) else None
+    headers = cast("Json", error).get("headers") if isinstance(error, dict) else None
+    if not isinstance(headers, dict):
+        return {}
+    return {name.lower(): _text(text) for name, text in cast("Json", headers).items()}
 
 
 def refusal_text(body: bytes) -> str:

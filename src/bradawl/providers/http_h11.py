@@ -3,57 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import functools
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import h11
 
 from bradawl.core.ports import HttpError, HttpRequest, HttpResponse
+from bradawl.providers import http_rules
 from bradawl.providers.compat import is_loopback_host
 from bradawl.providers.failures import ConnectionRefused
-from bradawl.providers.http_connection import BrokenPacking, Connection, Unpack, codings
-from bradawl.providers.http_rules import MOST_REDIRECTS, Target, redirected, sentence, target_of
+from bradawl.providers.http_rules import Target, system_trust
+from bradawl.providers.unpacking import BrokenPacking, Unpacking
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-_KEEP_ALIVE_S = 60.0
-_NEXT_ADDRESS_AFTER_S = 0.25
-"""How long one address of a host may take before the next is tried beside it (RFC 8305)."""
+_NEXT_ADDRESS_AFTER_S = 0.25  # RFC 8305: then another address of a host is tried beside the first
+_HEAD_LIMIT_BYTES = 100 * 1024
+_UNREAD_LIMIT_BYTES = 256 * 1024
 
 
 class DirectHttp:
     """Sends requests without a proxy, trusting whom the system trusts. Lives in one event loop.
 
-    `ssl_context` makes another context for https, when it is first needed. A connection that has
-    served nothing for `keep_alive_s` is closed.
+    `ssl_context` makes another context, when https is first needed. A connection idle for `keep_alive_s` is closed.
     """
 
-    def __init__(
-        self, ssl_context: Callable[[], ssl.SSLContext] | None = None, keep_alive_s: float = _KEEP_ALIVE_S
-    ) -> None:
-        self._make_context = ssl_context or _system_trust
-        self._context: ssl.SSLContext | None = None
+    def __init__(self, ssl_context: Callable[[], ssl.SSLContext] = system_trust, keep_alive_s: float = 60.0) -> None:
+        self._context = functools.cache(ssl_context)
         self._keep_alive_s = keep_alive_s
-        self._kept: dict[tuple[bool, str, int], list[Connection]] = {}
+        self._kept: dict[tuple[bool, str, int], list[_Connection]] = {}
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
         """Open one exchange; leaving the context ends it at once. Raises `HttpError`."""
-        response = await self._response(request)
-        for _ in range(MOST_REDIRECTS):
-            onward = redirected(request, response.status, response.headers.get("location"))
-            if onward is None:
-                break
-            self._give_back(response)
-            request = onward
-            response = await self._response(request)
+        response = await http_rules.follow(request, self._response, self._give_back)
         try:
             yield response
         finally:
-            self._give_back(response)
+            await self._give_back(response)
 
     async def aclose(self) -> None:
         """Close kept connections; safe to call twice."""
@@ -63,66 +53,54 @@ class DirectHttp:
         # A transport closes its socket in the loop's next round.
         await asyncio.sleep(0)
 
-    async def _response(self, request: HttpRequest) -> DirectResponse:
-        target = target_of(request.url)
-        if kept := self._take_kept(target):
-            try:
-                return await _asked(kept, request, target)
-            except HttpError:
-                if not kept.was_stale:
-                    raise
-        return await _asked(await self._connect(target, request.connect_timeout_s), request, target)
-
-    def _take_kept(self, target: Target) -> Connection | None:
+    async def _response(self, request: HttpRequest) -> _Response:
+        target = http_rules.target_of(request.url)
         of_origin = self._kept.get(target.origin, [])
         while of_origin:
-            connection = of_origin.pop()
-            if connection.wake_up():
-                return connection
-        return None
+            if (kept := of_origin.pop()).wake_up():
+                try:
+                    return await _asked(kept, request, target)
+                except HttpError:
+                    if not kept.was_stale:
+                        raise
+                    break
+        return await _asked(await self._connect(target, request.connect_timeout_s), request, target)
 
-    def _give_back(self, response: DirectResponse) -> None:
+    async def _give_back(self, response: _Response) -> None:
         if response.connection.finish(self._keep_alive_s):
             self._kept.setdefault(response.target.origin, []).append(response.connection)
 
-    async def _connect(self, target: Target, timeout_s: float) -> Connection:
-        if target.is_tls and self._context is None:
-            self._context = self._make_context()
+    async def _connect(self, target: Target, timeout_s: float) -> _Connection:
         has_one_address = ":" in target.host or target.host.replace(".", "").isdecimal()
+        delay_s = None if has_one_address else _NEXT_ADDRESS_AFTER_S
+        tls = self._context() if target.is_tls else None
+        open_to = asyncio.get_running_loop().create_connection
         try:
             async with asyncio.timeout(timeout_s):
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    Connection,
-                    target.host,
-                    target.port,
-                    ssl=self._context if target.is_tls else None,
-                    happy_eyeballs_delay=None if has_one_address else _NEXT_ADDRESS_AFTER_S,
-                )
+                _, made = await open_to(_Connection, target.host, target.port, ssl=tls, happy_eyeballs_delay=delay_s)
         except TimeoutError as error:
             raise HttpError("timeout", f"{target.host} could not be reached in time.") from error
         except (OSError, UnicodeError) as error:
             raise _unreachable(error, target.host) from error
-        return connection
+        return made
 
 
-class DirectResponse:
-    """A response whose body is still arriving."""
+class _Response:
+    """A response whose body is still arriving; it is the iterator over it, too."""
 
-    def __init__(self, head: h11.Response, connection: Connection, request: HttpRequest, target: Target) -> None:
+    def __init__(self, head: h11.Response, connection: _Connection, target: Target, idle_timeout_s: float) -> None:
         self.status: int = head.status_code
-        self.headers: Mapping[str, str] = _as_text(head)
+        self.headers = http_rules.decoded_headers(head.headers)
         self.connection = connection
         self.target = target
-        self._idle_timeout_s = request.idle_timeout_s
-        self._unpack = [Unpack(name) for name in codings(self.headers.get("content-encoding", ""))]
+        self._idle_timeout_s = idle_timeout_s
+        self._unpacking = Unpacking(self.headers.get("content-encoding", ""))
         self._ready: Iterator[bytes] = iter(())
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes, decompressed. Raises `HttpError`."""
         return self
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
+    __aiter__ = chunks
 
     async def __anext__(self) -> bytes:
         # No async generator: one that is left half-way is closed by the loop, some time later.
@@ -131,26 +109,117 @@ class DirectResponse:
                 data = await self.connection.body(self._idle_timeout_s)
                 if not data:
                     raise StopAsyncIteration
-                self._ready = iter((data,))
-                for unpack in self._unpack:
-                    self._ready = unpack.feed(self._ready)
+                self._ready = self._unpacking.feed(data)
             return piece
 
 
-def _as_text(head: h11.Response) -> dict[str, str]:
-    """Headers by name, in UTF-8 where they are; values of one name are joined, as RFC 9110 has it."""
-    headers: dict[str, str] = {}
-    for raw_name, raw in head.headers:
-        name, value = raw_name.decode("latin-1"), raw.decode("utf-8", "surrogateescape")
-        value = value if value.isascii() or value.isprintable() else raw.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
+class _Connection(asyncio.Protocol):
+    """One connection. It keeps what came, so that an early answer outlives a failure to send the rest."""
+
+    def __init__(self) -> None:
+        self._rules = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_LIMIT_BYTES)
+        self._unread = 0
+        self._has_news = asyncio.Event()
+        self._was_heard = self._is_reused = False
+        self._end: Exception | None = None
+        """Why nothing more will come."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._was_heard = True
+        self._rules.receive_data(data)
+        self._unread += len(data)
+        if self._unread > _UNREAD_LIMIT_BYTES:
+            self._transport.pause_reading()
+        self._has_news.set()
+
+    def eof_received(self) -> None:
+        self.connection_lost(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if exc is None and self._was_heard:  # only an orderly end may be the end of a body
+            self._rules.receive_data(b"")
+        self._end = self._end or exc or ConnectionResetError("the server closed it without an answer")
+        self._has_news.set()
+
+    @property
+    def was_stale(self) -> bool:
+        """The server had closed it while nothing was asked: it has not answered, and won't."""
+        return self._is_reused and self._end is not None and not self._was_heard
+
+    async def ask(self, request: HttpRequest, target: Target) -> h11.Response:
+        """Send the request and wait for the head of its answer. The body goes out while that comes in."""
+        headers = http_rules.request_headers(request, target)
+        sent = [self._rules.send(h11.Request(method=request.method, target=target.path, headers=headers))]
+        sent += [self._rules.send(h11.Data(data=piece)) for piece in request.body]
+        self._rules.send(h11.EndOfMessage())
+        self._was_heard = False
+        self._transport.writelines(cast("list[bytes]", sent))
+        while not isinstance(event := await self._event(request.idle_timeout_s), h11.Response):
+            pass  # 1xx: the answer is still to come
+        return event
+
+    async def body(self, idle_timeout_s: float) -> bytes:
+        """The next piece; empty at the end."""
+        is_there_more = self._rules.their_state is h11.SEND_BODY
+        event = await self._event(idle_timeout_s) if is_there_more else None
+        return bytes(event.data) if isinstance(event, h11.Data) else b""
+
+    async def _event(self, idle_timeout_s: float) -> object:
+        while (event := self._rules.next_event()) is h11.NEED_DATA:
+            if self._end is not None:
+                raise self._end
+            self._unread = 0
+            self._transport.resume_reading()
+            self._has_news.clear()
+            await self._news(idle_timeout_s)
+        return event
+
+    async def _news(self, idle_timeout_s: float) -> None:
+        while not self._has_news.is_set():
+            unsent = self._transport.get_write_buffer_size()
+            try:
+                async with asyncio.timeout(idle_timeout_s):
+                    await self._has_news.wait()
+            except TimeoutError:
+                # Bytes that went out are life too: a long request on a slow line is answered late.
+                if self._transport.get_write_buffer_size() >= unsent:
+                    raise
+
+    def finish(self, keep_alive_s: float) -> bool:
+        """End the exchange. True if the connection is kept for another; else it is closed."""
+        rules = self._rules
+        try:
+            while isinstance(rules.next_event(), h11.Data):
+                pass
+        except h11.ProtocolError:
+            return self.close()
+        is_whole = rules.our_state is rules.their_state is h11.DONE and not rules.trailing_data[0]
+        if not is_whole or self._end is not None or self._transport.get_write_buffer_size():
+            return self.close()
+        rules.start_next_cycle()
+        self._is_reused, self._unread = True, 0
+        self._transport.resume_reading()
+        self._expiry = asyncio.get_running_loop().call_later(keep_alive_s, self.close)
+        return True
+
+    def wake_up(self) -> bool:
+        """Take it up again after `finish`. False, and it is closed, if its server had enough of it."""
+        self._expiry.cancel()
+        return not (self._rules.trailing_data[0] or self._end or self._transport.is_closing()) or self.close()
+
+    def close(self) -> bool:
+        """Close it at once, whatever is still on its way; gives back False."""
+        self._transport.abort()
+        return False
 
 
-async def _asked(connection: Connection, request: HttpRequest, target: Target) -> DirectResponse:
+async def _asked(connection: _Connection, request: HttpRequest, target: Target) -> _Response:
     try:
         with _translated(target.host):
-            return DirectResponse(await connection.ask(request, target), connection, request, target)
+            return _Response(await connection.ask(request, target), connection, target, request.idle_timeout_s)
     except BaseException:
         connection.close()
         raise
@@ -168,7 +237,9 @@ def _translated(place: str) -> Iterator[None]:
     except BrokenPacking as error:
         raise HttpError("connection", f"The answer of {place} is compressed in a broken way.") from error
     except (h11.RemoteProtocolError, OSError) as error:
-        raise HttpError("connection", sentence(f"The connection to {place} broke: {_reason(error)}")) from error
+        raise HttpError(
+            "connection", http_rules.sentence(f"The connection to {place} broke: {http_rules.reason_of(error)}")
+        ) from error
 
 
 def _unreachable(error: Exception, place: str) -> HttpError:
@@ -176,21 +247,4 @@ def _unreachable(error: Exception, place: str) -> HttpError:
     is_crowd = type(error) is OSError and error.errno is None and is_loopback_host(place)
     if is_crowd or isinstance(error, ConnectionRefusedError):
         return ConnectionRefused(f"{place} refused the connection.")
-    return HttpError("connection", sentence(f"{place} can't be reached: {_reason(error)}"))
-
-
-def _reason(error: Exception) -> str:
-    is_systems_own = isinstance(error, ConnectionError) or type(error) is OSError
-    if is_systems_own and isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)  # asyncio's text says only which call failed
-    return str(error) or type(error).__name__
-
-
-def _system_trust() -> ssl.SSLContext:
-    import ssl
-
-    import truststore
-
-    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+    return HttpError("connection", http_rules.sentence(f"{place} can't be reached: {http_rules.reason_of(error)}"))

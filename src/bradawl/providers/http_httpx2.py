@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Protocol, cast
 from bradawl.core.ports import HttpError, HttpRequest, HttpResponse
 from bradawl.providers.compat import is_loopback
 from bradawl.providers.failures import ConnectionRefused
-from bradawl.providers.http_rules import MOST_REDIRECTS, encoded_headers, redirected, sentence, target_of
+from bradawl.providers.http_rules import (
+    decoded_headers,
+    follow,
+    reason_of,
+    request_headers,
+    sentence,
+    system_trust,
+    target_of,
+)
+from bradawl.providers.unpacking import BrokenPacking, Unpacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +36,7 @@ class Httpx2Response:
     def __init__(self, response: httpx2.Response, place: str) -> None:
         self._response = response
         self._place = place
-        self._headers = dict(response.headers)
+        self._headers = decoded_headers(response.headers.raw)
 
     @property
     def status(self) -> int:
@@ -41,9 +50,16 @@ class Httpx2Response:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes, decompressed. Raises `HttpError`."""
+        # Not the library's own unpacking: it takes the first packet for the first two bytes, and knows no bound.
+        unpacking = Unpacking(self._headers.get("content-encoding", ""))
         with _translated(self._place):
-            async for chunk in self._response.aiter_bytes():
-                yield chunk
+            async for packed in self._response.aiter_raw():
+                for chunk in unpacking.feed(packed):
+                    yield chunk
+
+    async def aclose(self) -> None:
+        """End the exchange."""
+        await self._response.aclose()
 
 
 class _Closable(Protocol):
@@ -85,16 +101,9 @@ class Httpx2Http:
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
         """Open one exchange; leaving the context ends it at once. Raises `HttpError`."""
-        response = await self._response(request)
-        for _ in range(MOST_REDIRECTS):
-            onward = redirected(request, response.status_code, response.headers.get("location"))
-            if onward is None:
-                break
-            await response.aclose()
-            request = onward
-            response = await self._response(request)
+        response = await follow(request, self._response, Httpx2Response.aclose)
         try:
-            yield Httpx2Response(response, target_of(request.url).host)
+            yield response
         finally:
             await response.aclose()
 
@@ -104,23 +113,24 @@ class Httpx2Http:
         for client in clients.values():
             await client.aclose()
 
-    async def _response(self, request: HttpRequest) -> httpx2.Response:
+    async def _response(self, request: HttpRequest) -> Httpx2Response:
         import httpx2
 
-        place = target_of(request.url).host
+        target = target_of(request.url)
+        place = target.host
         timeout = httpx2.Timeout(request.idle_timeout_s, connect=request.connect_timeout_s, pool=None)
         with _translated(place):
             client = self._client_for(request.url)
             sent = client.build_request(
                 request.method,
                 request.url,
-                headers=encoded_headers(request),
+                headers=request_headers(request, target),
                 content=b"".join(request.body) if request.body else None,
                 timeout=timeout,
                 extensions={"trace": (handshake := _Handshake()).note},
             )
             try:
-                return await client.send(sent, stream=True)
+                return Httpx2Response(await client.send(sent, stream=True), place)
             except asyncio.CancelledError:
                 await handshake.aclose()
                 raise
@@ -147,7 +157,7 @@ def _new_client(ca_file: str | None, proxy: str | None, *, needs_tls: bool) -> h
         except OSError as error:
             raise HttpError("connection", sentence(f"The CA file {ca_file} can't be used: {error}")) from error
     else:
-        verify = True
+        verify = system_trust()
     limits = httpx2.Limits(
         max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S
     )
@@ -161,6 +171,8 @@ def _translated(place: str) -> Iterator[None]:
 
     try:
         yield
+    except BrokenPacking as error:
+        raise HttpError("connection", f"The answer of {place} is compressed in a broken way.") from error
     except httpx2.TimeoutException as error:
         raise HttpError("timeout", _timeout_text(error, place)) from error
     except httpx2.HTTPError as error:
@@ -186,11 +198,9 @@ def _connection_text(error: httpx2.HTTPError, place: str) -> str:
 
     if isinstance(error, httpx2.LocalProtocolError):
         return f"The request to {place} breaks the rules of HTTP."
-    if isinstance(error, httpx2.DecodingError):
-        return f"The answer of {place} is compressed in a broken way."
     if isinstance(error, httpx2.ConnectError):
         return sentence(f"{place} can't be reached: {error}")
-    return sentence(f"The connection to {place} broke: {str(error) or type(error).__name__}")
+    return sentence(f"The connection to {place} broke: {reason_of(error)}")
 
 
 def _was_refused(error: BaseException | None) -> bool:

@@ -1,12 +1,20 @@
-"""What every adapter of the `Http` port does alike: which requests it refuses, which redirects it follows."""
+"""What every adapter of the `Http` port does alike: what it sends and refuses, whom it trusts, where it follows."""
 
+from __future__ import annotations
+
+import os
 import re
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
 from bradawl.core.ports import HttpError, HttpRequest
 
-MOST_REDIRECTS = 3
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+_MOST_REDIRECTS = 3
 _NOT_IN_HOSTS = frozenset(' \\"<>^`{|}@%')
 _NOT_FOR_USERS = r"\[(?:Errno -?\d+|SSL(?:: \w+)?)\] ?| ?\(_ssl\.c:\d+\)"
 
@@ -72,8 +80,8 @@ def _sendable_path(path: str) -> str:
     return quote(path, safe="%/:=&?~+!$,;'@()*[]", errors="replace")
 
 
-def encoded_headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:
-    """A request's own headers as they are sent, names in lower case.
+def request_headers(request: HttpRequest, target: Target) -> list[tuple[bytes, bytes]]:
+    """All headers of a request as they are sent, names in lower case.
 
     Raises `HttpError`, which never shows a value, for one that could end its line or is no latin-1 text.
     """
@@ -81,10 +89,14 @@ def encoded_headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:
     for name, value in request.headers:
         if not (name and name.isascii() and name.isprintable() and _is_latin_1_line(value)):
             shown = repr(name) if name.isascii() and name.isprintable() else "with a broken name"
-            text = f"The header {shown} of the request to {target_of(request.url).host} has characters"
+            text = f"The header {shown} of the request to {target.host} has characters"
             raise HttpError("connection", f"{text} that can't be sent, for example a line break.")
         pairs.append((name.lower().encode(), value.strip(" \t").encode("latin-1")))
-    return pairs
+    own = [(b"host", target.authority.encode()), (b"accept", b"*/*"), (b"accept-encoding", b"gzip, deflate")]
+    if request.body or request.method == "POST":
+        own.append((b"content-length", b"%d" % sum(map(len, request.body))))
+    given = {name for name, _ in pairs}
+    return [pair for pair in own if pair[0] not in given] + pairs
 
 
 def _is_latin_1_line(value: str) -> bool:
@@ -93,7 +105,48 @@ def _is_latin_1_line(value: str) -> bool:
     return all(sign == "\t" or (" " <= sign <= "\xff" and sign != "\x7f") for sign in value)
 
 
-def redirected(request: HttpRequest, status: int, location: str | None) -> HttpRequest | None:
+def decoded_headers(raw_headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """A response's headers by name in lower case, in UTF-8 where they are; values of one name are joined.
+
+    That is as RFC 9110 has it.
+    """
+    headers: dict[str, str] = {}
+    for raw_name, raw in raw_headers:
+        name, value = raw_name.decode("latin-1").lower(), raw.decode("utf-8", "surrogateescape")
+        value = value if value.isascii() or value.isprintable() else raw.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+class _Answer(Protocol):
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+
+R = TypeVar("R", bound=_Answer)
+
+
+async def follow(
+    request: HttpRequest, send: Callable[[HttpRequest], Awaitable[R]], end: Callable[[R], Awaitable[None]]
+) -> R:
+    """The response to a request, or to where three redirects at most lead within its origin.
+
+    Responses that are not given back are ended.
+    """
+    response = await send(request)
+    for _ in range(_MOST_REDIRECTS):
+        onward = _redirected(request, response.status, response.headers.get("location"))
+        if onward is None:
+            break
+        await end(response)
+        request = onward
+        response = await send(request)
+    return response
+
+
+def _redirected(request: HttpRequest, status: int, location: str | None) -> HttpRequest | None:
     """The same request to where a 307 or 308 points within its origin; None for all other responses.
 
     Other redirects would turn a POST into a GET, and another origin must not see the credentials.
@@ -110,6 +163,25 @@ def redirected(request: HttpRequest, status: int, location: str | None) -> HttpR
     return msgspec.structs.replace(request, url=url) if is_same_origin else None
 
 
+def system_trust() -> ssl.SSLContext:
+    """A context for TLS that trusts whom the system trusts."""
+    import ssl
+
+    import truststore
+
+    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
 def sentence(text: str) -> str:
     """A system's or library's words as a user reads them: without its numbers, with a full stop."""
     return re.sub(_NOT_FOR_USERS, "", text).rstrip(" :.") + "."
+
+
+def reason_of(error: Exception) -> str:
+    """Why an exchange broke, in the system's or a library's words."""
+    is_systems_own = isinstance(error, ConnectionError) or type(error) is OSError
+    if is_systems_own and isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)  # asyncio's text says only which call failed
+    return str(error) or type(error).__name__

@@ -8,8 +8,14 @@ from collections.abc import Mapping
 _GO_DURATION = r"(\d+(?:\.\d+)?)(ms|us|µs|ns|h|m|s)"
 _GO_UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _RETRY_INFO = r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"'
-_IN_TEXT = r"(?i)(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?(?:ms|h|m|s))+|\d+(?:\.\d+)? seconds?)"
+_IN_TEXT = (
+    r"(?i)(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?(?:ms|h|m|s))+|\d+(?:\.\d+)? (?:second|minute|hour)s?)"
+)
+_UNIT_WORD = r" (second|minute|hour)s?"
+_MOMENTS_S = (1e9, 1e10)
+"""A number between these is no length of time but a moment, in seconds since 1970; so are milliseconds."""
 _LIMITS = (
+    "x-ratelimit-{}",
     "x-ratelimit-{}-requests",
     "x-ratelimit-{}-tokens",
     "anthropic-ratelimit-requests-{}",
@@ -40,7 +46,8 @@ def retry_after_s(headers: Mapping[str, str], text: str, now_s: float) -> float 
 def _asked(wish: str | None, server_date: str | None, now_s: float) -> float | None:
     if wish is None:
         return None
-    return _number(wish) if _is_number(wish) else _seconds_until(wish, server_date, now_s)
+    seconds = _until_number(_duration(wish), now_s)
+    return _seconds_until(wish, server_date, now_s) if seconds is None and not _is_number(wish) else seconds
 
 
 def _is_number(text: str) -> bool:
@@ -78,8 +85,17 @@ def _reset(headers: Mapping[str, str], limit: str, now_s: float) -> float | None
     if headers.get(limit.format("remaining"), "").strip() != "0":
         return None
     reset = headers.get(limit.format("reset"), "")
-    seconds = _duration(reset)
+    seconds = _until_number(_duration(reset), now_s)
     return _until_moment(reset, now_s) if seconds is None else seconds
+
+
+def _until_number(value: float | None, now_s: float) -> float | None:
+    """Seconds to a moment that is told as a number; anything else is a length of time already."""
+    earliest, latest = _MOMENTS_S
+    for moment_s in () if value is None else (value, value / 1000):
+        if earliest <= moment_s < latest:
+            return max(0.0, moment_s - now_s)
+    return value
 
 
 def _until_moment(moment: str, now_s: float) -> float | None:
@@ -109,5 +125,5 @@ def _from_text(text: str) -> float | None:
     if (found := re.search(_RETRY_INFO, text)) is not None:
         return float(found[1])
     if (found := re.search(_IN_TEXT, text)) is not None:
-        return _duration(found[1].removesuffix("seconds").removesuffix("second").strip())
+        return _duration(re.sub(_UNIT_WORD, lambda word: word[1][0].lower(), found[1], flags=re.IGNORECASE))
     return None

@@ -11,6 +11,8 @@ import msgspec
 _DEPTH = 8
 _FIELDS = 40
 _ITEMS = 12
+_LOOKED_AT = 60
+"""Items of a list whose shape is worked out at all: the log of a long conversation must not slow it down."""
 
 _FIELD_NAMES = """
     annotations arguments cache_control cache_creation_input_tokens cache_read_input_tokens call_id choices code
@@ -75,14 +77,15 @@ def _object(fields: dict[str, object], depth: int) -> dict[str, object]:
 def _list(items: list[object], depth: int) -> list[object]:
     """Equal neighbours are counted; of a long list the end is shown, where a conversation grows."""
     runs: list[tuple[object, int]] = []
-    for item in items:
+    for item in items[-_LOOKED_AT:]:
         form = shape(item, depth=depth + 1)
         if runs and runs[-1][0] == form:
             runs[-1] = (form, runs[-1][1] + 1)
         else:
             runs.append((form, 1))
-    left_out = len(runs) - _ITEMS
-    shown: list[object] = [f"... {left_out} shapes before"] if left_out > 0 else []
-    for form, count in runs[max(0, left_out) :]:
+    runs = runs[-_ITEMS:]
+    left_out = len(items) - sum(count for _, count in runs)
+    shown: list[object] = [f"... {left_out} items before"] if left_out > 0 else []
+    for form, count in runs:
         shown += [form] if count == 1 else [form, f"x{count}"]
     return shown

@@ -2,7 +2,7 @@
 
 import asyncio
 import http
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -22,7 +22,7 @@ class RequestHead(msgspec.Struct):
     method: str
     path: str
     headers: dict[str, str]
-    """Names in lower case."""
+    """Names in lower case; values of one name are joined."""
 
     @property
     def keeps_alive(self) -> bool:
@@ -44,8 +44,12 @@ async def read_head(reader: asyncio.StreamReader) -> RequestHead | None:
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
         raise BadRequest("this server speaks HTTP/1.1")
-    pairs = (line.partition(":") for line in lines)
-    return RequestHead(words[0], words[1], {name.strip().lower(): value.strip() for name, _, value in pairs})
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        name, value = name.strip().lower(), value.strip()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return RequestHead(words[0], words[1], headers)
 
 
 async def read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
@@ -84,6 +88,16 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         raise BadRequest("a line of the request is too long") from error
 
 
+def response_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
+    """The first line and the headers of a response, with the blank line behind them."""
+    try:
+        phrase = http.HTTPStatus(status).phrase
+    except ValueError:
+        phrase = "Scripted"
+    lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in headers)]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
+
+
 class Answer:
     """One response on its way out, with its faults. Its methods say whether the connection can go on."""
 
@@ -111,14 +125,9 @@ class Answer:
         return await self._end(b"0\r\n\r\n")
 
     def _head(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
-        try:
-            phrase = http.HTTPStatus(status).phrase
-        except ValueError:
-            phrase = "Scripted"
         chosen = {name.lower(): value for name, value in (*headers, *self._faults.headers.items())}
         self._keeps_alive = chosen.get("connection", "").lower() != "close"
-        lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in chosen.items())]
-        self._writer.write("\r\n".join([*lines, "", ""]).encode("latin-1", "replace"))
+        self._writer.write(response_head(status, chosen.items()))
 
     async def _send(self, data: bytes, *, is_chunked: bool) -> bool:
         size = self._faults.chunk_bytes or len(data) or 1

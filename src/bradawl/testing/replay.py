@@ -5,16 +5,14 @@ async with ReplayServer([Recording(path.read_bytes(), then="reset")]) as server:
 """
 
 import asyncio
-import http
 import itertools
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Literal
 
 import msgspec
 
-from bradawl.testing.http1 import Answer, RequestHead
-from bradawl.testing.loopback import LoopbackServer, reset
+from bradawl.testing.http1 import Answer, RequestHead, response_head
+from bradawl.testing.loopback import LoopbackServer, answering, reset
 from bradawl.testing.script import Faults
 
 EVENT_STREAM = (("content-type", "text/event-stream"),)
@@ -55,34 +53,20 @@ Recordings = Iterable[Recording] | Callable[[Received], Recording]
 """Answers in order, or one that depends on the request."""
 
 
-class ReplayServer:
+class ReplayServer(LoopbackServer):
     """Answers every request with the next recording; use as `async with`. Past the last one the answer is a 500."""
 
     def __init__(self, recordings: Recordings) -> None:
         self._answer = recordings if callable(recordings) else None
         self._left = iter(() if callable(recordings) else recordings)
-        self._server = LoopbackServer(self._handle, self._refuse)
+        super().__init__(answering(self._handle, self._refuse))
         self.requests: list[Received] = []
         """In the order they came."""
-
-    async def __aenter__(self) -> "ReplayServer":
-        await self._server.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._server.__aexit__(kind, error, trace)
 
     @property
     def base_url(self) -> str:
         """`http://127.0.0.1:<port>`, once entered."""
-        return f"http://127.0.0.1:{self._server.port}"
-
-    @property
-    def connections(self) -> int:
-        """Connections accepted so far."""
-        return self._server.connections
+        return self.url
 
     async def _handle(self, head: RequestHead, body: bytes, writer: asyncio.StreamWriter) -> bool:
         received = Received(head.method, head.path, head.headers, body)
@@ -97,7 +81,8 @@ class ReplayServer:
 
     async def _play(self, recording: Recording, writer: asyncio.StreamWriter) -> bool:
         is_chunked = recording.is_framed and recording.status not in (204, 304)
-        _write_head(recording, writer, is_chunked=is_chunked)
+        framing = (("transfer-encoding", "chunked"),) if is_chunked else ()
+        writer.write(response_head(recording.status, (*recording.headers, *framing)))
         for piece in recording.pieces():
             writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if is_chunked else piece)
             await writer.drain()
@@ -105,7 +90,7 @@ class ReplayServer:
                 await asyncio.sleep(0)  # a client in the same loop reads the piece before the next one comes
         if recording.then == "silence":
             await writer.drain()
-            await self._server.closing.wait()
+            await self.closing.wait()
             return False
         if recording.then == "reset":
             await writer.drain()
@@ -114,13 +99,3 @@ class ReplayServer:
         writer.write(b"0\r\n\r\n" if is_chunked else b"")
         await writer.drain()
         return is_chunked or recording.status in (204, 304)
-
-
-def _write_head(recording: Recording, writer: asyncio.StreamWriter, *, is_chunked: bool) -> None:
-    try:
-        phrase = http.HTTPStatus(recording.status).phrase
-    except ValueError:
-        phrase = "Recorded"
-    headers = [*recording.headers, *([("transfer-encoding", "chunked")] if is_chunked else [])]
-    lines = [f"HTTP/1.1 {recording.status} {phrase}", *(f"{name}: {value}" for name, value in headers)]
-    writer.write("\r\n".join([*lines, "", ""]).encode("latin-1", "replace"))

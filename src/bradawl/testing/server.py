@@ -6,18 +6,17 @@ python -m bradawl.testing.server SCRIPT [--port N] [--with-parent]
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
-from types import TracebackType
 
 import msgspec
 
 from bradawl.testing.http1 import Answer, RequestHead
-from bradawl.testing.loopback import LoopbackServer
+from bradawl.testing.loopback import LoopbackServer, answering
 from bradawl.testing.script import Cursor, Entry, Faults, Script, ScriptSource, script_from
 from bradawl.testing.wire import error_body, models_body
 from bradawl.testing.wire_format import WireFormat, WireRequest, format_at
 
 
-class WireServer:
+class WireServer(LoopbackServer):
     """Answers `POST` on `.../chat/completions`, `.../responses` and `.../messages` from a script; use as `async with`.
 
     `GET .../models` names one model.
@@ -29,12 +28,10 @@ class WireServer:
     """
 
     def __init__(self, script: ScriptSource, *, port: int = 0, on_failure: Callable[[str], None] | None = None) -> None:
+        super().__init__(answering(self._answer, _refuse), port=port)
         self.script: Script = script_from(script)
         self._cursor = Cursor(self.script)
         self._on_failure = on_failure
-        self._server = LoopbackServer(self._answer, _refuse, port=port)
-        self.base_url = ""
-        """`http://127.0.0.1:<port>/v1`, once entered."""
         self.requests: list[dict[str, object]] = []
         """The decoded body of each request for a reply, in the order they came."""
         self.headers: list[dict[str, str]] = []
@@ -42,20 +39,10 @@ class WireServer:
         self.failures: list[str] = []
         """Why requests were refused with a 400."""
 
-    async def __aenter__(self) -> "WireServer":
-        await self._server.__aenter__()
-        self.base_url = f"http://127.0.0.1:{self._server.port}/v1"
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._server.__aexit__(kind, error, trace)
-
     @property
-    def connections(self) -> int:
-        """Connections accepted so far."""
-        return self._server.connections
+    def base_url(self) -> str:
+        """`http://127.0.0.1:<port>/v1`, once entered."""
+        return self.url and f"{self.url}/v1"
 
     async def _answer(self, head: RequestHead, body: bytes, writer: asyncio.StreamWriter) -> bool:
         plain = Answer(writer, Faults())
@@ -90,7 +77,7 @@ class WireServer:
         answer = Answer(writer, entry.faults)
         if entry.faults.delay_ms:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._server.closing.wait(), entry.faults.delay_ms / 1000)
+                await asyncio.wait_for(self.closing.wait(), entry.faults.delay_ms / 1000)
                 return False
         if entry.faults.is_refusal:
             status = entry.faults.status or 500

@@ -7,7 +7,7 @@ from typing import Final
 from bradawl.app.console import Console, OutputError
 from bradawl.app.progress import Progress
 from bradawl.app.tui.clean import StreamCleaner, clean
-from bradawl.app.tui.render import command_output, cut
+from bradawl.app.tui.render import command_output, cut, refusal_text
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.events import (
     AssistantReplied,
@@ -132,7 +132,7 @@ class Painter:
 
     def _replied(self, replied: AssistantReplied) -> None:
         self._end_text()
-        text = clean(text_of(replied.message.parts)).strip("\n")
+        text = clean(text_of(replied.message.parts) or refusal_text(replied.message)).strip("\n")
         if text and not self._has_text:
             self._print(f"{text}\n")
 

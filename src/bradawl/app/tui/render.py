@@ -7,7 +7,7 @@ from bradawl.app.tui.clean import clean
 from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.errors import Failure
-from bradawl.core.messages import Document, Image, Text, text_of
+from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, text_of
 from bradawl.core.usage import Usage
 
 DEFAULT_WIDTH: Final = 100
@@ -83,16 +83,22 @@ def _said(text: str) -> list[str]:
 
 
 def retry_line(retry: RetryScheduled) -> str:
-    """That a request is made again, when and why."""
+    """That a request is made again, when and why; what can be done about it is said the first time only."""
     seconds = f"{retry.delay_s:.1f}"
     when = "now" if seconds == "0.0" else f"in {seconds} s"
     attempt = f" (attempt {retry.attempt})" if retry.attempt else ""
-    return f"trying again {when}{attempt}: {one_line(str(retry.failure))}"
+    why = str(retry.failure) if retry.attempt <= 1 else retry.failure.message
+    return f"trying again {when}{attempt}: {one_line(why)}"
 
 
 def failure_text(failure: Failure | None) -> str:
     """What happened and what to do, on one line."""
     return one_line(str(failure)) if failure else "The turn ended with an error."
+
+
+def refusal_text(reply: Assistant | None) -> str:
+    """The words in which the model refused, where they are no part of its answer; empty if there are none."""
+    return "" if reply is None else "".join(part.text for part in reply.parts if isinstance(part, Refusal))
 
 
 def usage_text(steps: int, usage: Usage, cost: float | None) -> str:

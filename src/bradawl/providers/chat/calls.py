@@ -98,6 +98,12 @@ class CallSlot:
         return self._scan.progress == "blank"
 
     @property
+    def is_unfinished(self) -> bool:
+        """True when the arguments so far are the beginning of a JSON object."""
+        self._catch_up()
+        return self._scan.progress == "inside"
+
+    @property
     def is_whole(self) -> bool:
         """True when the arguments so far are one complete JSON object."""
         self._catch_up()

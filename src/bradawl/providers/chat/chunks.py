@@ -30,6 +30,7 @@ class Choice(msgspec.Struct):
     finish_reason: Any = None
     index: Any = None
     usage: Any = None
+    error: Any = None
 
 
 class Chunk(msgspec.Struct):
@@ -55,9 +56,22 @@ def decode_leniently(data: str, pairs: SurrogatePairs) -> Chunk | None:
         return None
 
 
-def is_groq_error(chunk: Chunk) -> bool:
-    """True when Groq says so in its own place."""
-    return is_object(chunk.x_groq) and bool(chunk.x_groq.get("error"))
+def stop_of(choice: Choice) -> str | None:
+    """Why the server stopped; None as long as it has not, which some servers write as the word `null`."""
+    reason = choice.finish_reason
+    return reason if isinstance(reason, str) and reason not in ("", "null") else None
+
+
+def error_in(chunk: Chunk, data: str) -> object:
+    """The error a chunk reports, as an error body; None if it reports none. `data` is the chunk's text.
+
+    Most servers put it at the top, OpenRouter also into the choice, Groq into a place of its own.
+    """
+    if chunk.error:
+        return untyped(data)
+    places = [chunk.x_groq.get("error") if is_object(chunk.x_groq) else None]
+    places += [choice.error for choice in chunk.choices or ()]
+    return next(({"error": place} for place in places if place), None)
 
 
 def untyped(data: str) -> object:
@@ -66,6 +80,11 @@ def untyped(data: str) -> object:
         return without_surrogates(json.loads(data, strict=False))
     except (ValueError, RecursionError):
         return data
+
+
+def as_list(value: object) -> list[object]:
+    """The items of a list; a value that should have been in one is its only item."""
+    return cast("list[object]", value) if isinstance(value, list) else [value]
 
 
 def joined_text(value: object) -> str:

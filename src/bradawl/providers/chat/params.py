@@ -7,7 +7,7 @@ import msgspec
 from bradawl.core.events import RequestParams
 from bradawl.core.ports import ToolSchema
 from bradawl.providers.compat import CompatProfile
-from bradawl.providers.encoding import Json, encode_json
+from bradawl.providers.encoding import Json, encode_json, schema_in_words
 
 _IN_THE_HEAD = frozenset({"model", "messages"})
 
@@ -147,10 +147,7 @@ def answer_instructions(profile: CompatProfile, params: RequestParams, *, has_to
     asked = answer_format(profile, params, has_tools=has_tools)
     if not params.answer_schema or (asked is not None and asked["type"] == "json_schema"):
         return ""
-    return (
-        "Your final answer must be one JSON value and nothing else: no words around it and no code fence. "
-        f"It must satisfy this JSON Schema:\n{params.answer_schema}"
-    )
+    return schema_in_words(params.answer_schema)
 
 
 def _decoded(text: str) -> object:

@@ -6,7 +6,7 @@ from typing import cast
 from bradawl.core.deltas import CallDelta, Delta, PartClosed, TextDelta, ThinkingDelta
 from bradawl.core.messages import Refusal, Text
 from bradawl.providers.chat.calls import CallAssembly, CallSlot, is_object
-from bradawl.providers.chat.chunks import ChunkDelta, joined_text
+from bradawl.providers.chat.chunks import ChunkDelta, as_list, joined_text
 from bradawl.providers.chat.inline_thinking import Piece
 from bradawl.providers.chat.reasoning import Reasoning
 from bradawl.providers.chat.text import ReplyText
@@ -29,9 +29,9 @@ class ReplyParts:
         """The call that the last entry of `tool_calls` brought nothing to but arguments."""
 
     @property
-    def has_calls(self) -> bool:
-        """True when there is a call, closed or not."""
-        return bool(self._calls.slots)
+    def call_count(self) -> int:
+        """How many calls there are, closed or not."""
+        return len(self._calls.slots)
 
     @property
     def has_refusal(self) -> bool:
@@ -52,8 +52,8 @@ class ReplyParts:
             self._close_previous(None, deltas)
             self._refusals.append(delta.refusal)
             deltas.append(TextDelta(self._place("refusal"), delta.refusal))
-        if delta.tool_calls and isinstance(delta.tool_calls, list):
-            for entry in cast("list[object]", delta.tool_calls):
+        if delta.tool_calls:
+            for entry in as_list(delta.tool_calls):
                 if is_object(entry):
                     self._take_call(entry, deltas)
         if is_object(delta.function_call):
@@ -109,7 +109,7 @@ class ReplyParts:
 
     def _take_content_list(self, content: object, deltas: list[Delta]) -> None:
         """Mistral's content once reasoning is on: a list of typed pieces."""
-        for item in cast("list[object]", content) if isinstance(content, list) else [content]:
+        for item in as_list(content):
             if isinstance(item, str):
                 self.add_text(item, deltas)
             elif is_object(item):
@@ -182,10 +182,13 @@ class ReplyParts:
             self._next_place += 1
             deltas.append(CallDelta(slot.place, "", slot.name, call.arguments))
 
-    def close_calls(self, *, cut: bool, deltas: list[Delta]) -> None:
-        """The server has said why it stopped; `cut`: before its time."""
+    def close_calls(self, *, cut: bool, deltas: list[Delta], wait: bool = False) -> None:
+        """The server has said why it stopped; `cut`: before its time.
+
+        `wait` leaves a call open whose arguments are not whole: some servers give the reason with each event.
+        """
         for slot in self._calls.slots:
-            if not slot.is_closed:
+            if not (slot.is_closed or (wait and slot.is_unfinished)):
                 deltas.append(PartClosed(slot.place, self._calls.close(slot, cut=cut)))
 
     def close_texts(self, deltas: list[Delta]) -> None:
@@ -202,6 +205,6 @@ class ReplyParts:
         text, self._text = self._text, None
         if text is not None:
             self._add_pieces(text.break_off(), deltas)
-        if self.has_calls and "thinking" in self._places:
+        if self.call_count and "thinking" in self._places:
             # What a call depends on came to its end before the call began.
             deltas.append(PartClosed(self._places["thinking"], self._reasoning.part()))

@@ -30,15 +30,16 @@ class RepeatedEvent:
                 return None  # another event after all, or half of a character
         return text
 
-    def learn(self, data: str, text: str) -> None:
-        """`data` was read as an event that says nothing new but `text`."""
+    def learn(self, data: str, text: str) -> bool:
+        """`data` was read as an event that says nothing new but `text`; false when it is too odd to learn from."""
         quoted = f'"{text}"'
         # Without escapes the text stands there as it is; where it does so twice, one may be something else.
         if not text or "\\" in data or data.count(quoted) != 1:
-            return
+            return False
         place = data.index(quoted) + 1
         self._head, self._tail = data[:place], data[place + len(text) :]
         self._around = len(self._head) + len(self._tail)
+        return True
 
     def forget(self) -> None:
         """Read the next events whole."""

@@ -24,7 +24,8 @@ from bradawl.providers.chat.chunks import (
     ChunkDelta,
     decode,
     decode_leniently,
-    is_groq_error,
+    error_in,
+    stop_of,
     untyped,
 )
 from bradawl.providers.chat.parts import ReplyParts
@@ -100,8 +101,11 @@ class ChatReply:
             self._repeated.forget()
             chunk = decode_leniently(data, self._pairs)
             return self._take_unreadable(data) if chunk is None else self._take(chunk, data)
+        calls = self._parts.call_count
         taken = self._take(chunk, data)
-        if len(taken) == 1:
+        if self._parts.call_count != calls:
+            self._repeated.forget()  # the new call may have the index of the one that was learnt
+        elif len(taken) == 1:
             self._learn(chunk, data, taken[0])
         return taken
 
@@ -113,13 +117,17 @@ class ChatReply:
         said = choices[0].delta
         if said is None or choices[0].finish_reason or choices[0].usage is not None or choices[0].message is not None:
             return
-        call = self._parts.continued
-        if isinstance(delta, TextDelta) and said == ChunkDelta(content=delta.text):
-            self._repeated_call = None
-            self._repeated.learn(data, delta.text)
-        elif isinstance(delta, CallDelta) and call is not None and said == ChunkDelta(tool_calls=said.tool_calls):
+        call = None
+        match delta:
+            case TextDelta(text=text) if said == ChunkDelta(content=text):
+                pass
+            case CallDelta(arguments=text) if said == ChunkDelta(tool_calls=said.tool_calls):
+                if (call := self._parts.continued) is None:
+                    return
+            case _:
+                return
+        if self._repeated.learn(data, text):
             self._repeated_call = call
-            self._repeated.learn(data, delta.arguments)
 
     def finish(self) -> Iterable[Delta]:
         """The stream is over; whole only if the server had said why it stopped."""
@@ -147,13 +155,13 @@ class ChatReply:
         deltas: list[Delta] = []
         if self._started.model is None or self._started.response_id is None:
             self._start(chunk, deltas)
-        if chunk.error or is_groq_error(chunk):
-            self._raw_stop = next((c.finish_reason for c in chunk.choices or () if c.finish_reason), self._raw_stop)
-            return [*deltas, *self._fail_with(data)]
+        if (error := error_in(chunk, data)) is not None:
+            self._raw_stop = next(filter(None, map(stop_of, chunk.choices or ())), self._raw_stop)
+            return [*deltas, *self._fail(failure_of_event(error))]
         if chunk.usage is not None or chunk.x_groq is not None:
             self._take_usage(chunk)
         if chunk.choices is None:
-            return deltas or self._take_unknown(chunk, data)
+            return [*deltas, *self._take_unknown(chunk, data)]
         for choice in chunk.choices:
             if not choice.index:  # further choices were not asked for
                 self._take_choice(choice, deltas)
@@ -195,19 +203,22 @@ class ChatReply:
             self._usage = choice.usage
         if delta is not None:
             self._parts.take(delta, deltas)
-        if choice.finish_reason and isinstance(choice.finish_reason, str):
-            self._take_finish(choice.finish_reason, deltas)
+        if (raw_stop := stop_of(choice)) is not None:
+            self._take_finish(raw_stop, deltas)
 
     def _take_finish(self, raw_stop: str, deltas: list[Delta]) -> None:
         if self._raw_stop is None or self._raw_stop == "stop":
             self._raw_stop = raw_stop
         if _STOPS.get(raw_stop) not in _NOT_TO_BE_STARTED:
             self._finish_text(deltas)
+            self._parts.close_calls(cut=self._is_cut, deltas=deltas, wait=True)
+
+    @property
+    def _is_cut(self) -> bool:
+        return _STOPS.get(self._raw_stop or "") in _CUT_STOPS
 
     def _finish_text(self, deltas: list[Delta]) -> None:
-        cut = _STOPS.get(self._raw_stop or "") in _CUT_STOPS
-        self._parts.finish_text(self._pairs.rest("content"), cut=cut, deltas=deltas)
-        self._parts.close_calls(cut=cut, deltas=deltas)
+        self._parts.finish_text(self._pairs.rest("content"), cut=self._is_cut, deltas=deltas)
 
     # -------------------------------------------------------------- the end
 
@@ -217,6 +228,7 @@ class ChatReply:
             return self._fail(Failure("server", message, retryable=True, code=self._raw_stop))
         deltas: list[Delta] = []
         self._finish_text(deltas)
+        self._parts.close_calls(cut=self._is_cut, deltas=deltas)
         stop = self._stop()
         self._ended = True
         self._parts.close_texts(deltas)
@@ -233,7 +245,7 @@ class ChatReply:
         elif raw not in _STOPS:
             self._warnings.add("unknown_finish_reason")
         stop: StopReason = _STOPS.get(raw, "unknown") if raw is not None else "unknown"
-        has_calls = self._parts.has_calls
+        has_calls = self._parts.call_count > 0
         if has_calls and stop in ("end_turn", "unknown"):
             self._warnings.add("stop_overridden_to_tool_use")
             return "tool_use"

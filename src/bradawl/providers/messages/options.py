@@ -81,10 +81,19 @@ def _output_config(
     params: RequestParams, family: ClaudeFamily | None, profile: MessagesProfile, effort: str | None
 ) -> Json:
     config: Json = {}
-    if family is not None and effort and profile.takes_effort:
-        word = "low" if effort == "none" and family.thinking == "always" else effort_word(effort, family.efforts)
-        if word is not None:
-            config["effort"] = word
-    if params.answer_schema and profile.takes_format and (family is not None or profile.has_claude):
+    if effort and profile.takes_effort and (word := _effort(effort, family)) is not None:
+        config["effort"] = word
+    if params.answer_schema and takes_schema(family, profile):
         config["format"] = {"type": "json_schema", "schema": msgspec.Raw(params.answer_schema.encode())}
     return config
+
+
+def _effort(effort: str, family: ClaudeFamily | None) -> str | None:
+    if family is None:
+        return None if effort == "none" else effort  # asked for; a server that refuses it is asked without
+    return "low" if effort == "none" and family.thinking == "always" else effort_word(effort, family.efforts)
+
+
+def takes_schema(family: ClaudeFamily | None, profile: MessagesProfile) -> bool:
+    """True when the server is told the schema of the answer; else the model is, in words."""
+    return profile.takes_format and (family is not None or profile.has_claude)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Message, Note, Text, Thinking, ToolCall, ToolResult, ToolResults, User
 from bradawl.core.ports import ModelInfo, Prefix
-from bradawl.providers.encoding import UNANSWERED, Json, digest_of, encode_json, note_text
+from bradawl.providers.encoding import UNANSWERED, Json, digest_of, encode_json, note_text, schema_in_words
 from bradawl.providers.messages.blocks import Block, block, narrated, reply_block, result_block, shown, text_block
 from bradawl.providers.messages.cache import breakpoints
-from bradawl.providers.messages.options import Options, options
+from bradawl.providers.messages.options import Options, options, takes_schema
 from bradawl.providers.messages.profile import MessagesProfile, family_of
 from bradawl.providers.messages.tools import encode_tools
 
@@ -65,14 +65,21 @@ class MessagesRequests:
         tools = self._eager_tools if profile.has_eager_input else self._tools
         marks, marks_tools = self._marks(profile)
         pieces = [self._head]
-        if self._system:
-            pieces += [b',"system":', *_marked_list(self._system, is_marked=bool(marks))]
+        if system := self._system_with(params, profile):
+            pieces += [b',"system":', *_marked_list(system, is_marked=bool(marks))]
         if tools:
             pieces += [b',"tools":', *_marked_list(tools, is_marked=marks_tools)]
         pieces.append(b',"messages":[')
         pieces += self._turns.pieces(marks)
         pieces += [b"]}],", self._settled.encoded, b',"stream":true}']
         return tuple(pieces)
+
+    def _system_with(self, params: RequestParams, profile: MessagesProfile) -> bytes:
+        """The system prompt, and what the server isn't told about the form of the answer."""
+        if not params.answer_schema or takes_schema(self._family, profile):
+            return self._system
+        told = encode_json(text_block(schema_in_words(params.answer_schema)))
+        return self._system[:-1] + b"," + told + b"]" if self._system else b"[" + told + b"]"
 
     def prefix_hash(self) -> str:
         """sha256 in hex of tools, system and messages as encoded."""

@@ -1,0 +1,188 @@
+"""The requests of one step: sent, judged, and sent again when that is safe and of use."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bradawl.core.deltas import Delta, ReplyEnded, RetryScheduled, StreamFailed
+from bradawl.core.errors import Failure, SettingsError
+from bradawl.core.events import RequestParams
+from bradawl.core.ports import HttpRequest
+from bradawl.core.retry import RetryBudget, next_delay
+from bradawl.providers.advice import advise, empty_reply, unsendable
+from bradawl.providers.compat import host_of
+from bradawl.providers.cooldown import pause_s
+from bradawl.providers.exchange import Exchange
+from bradawl.providers.exchange_log import ExchangeLog
+from bradawl.providers.failures import scrub
+from bradawl.providers.keys import misdirected, origin_of
+from bradawl.providers.reading import CONTENT
+
+if TYPE_CHECKING:
+    from bradawl.providers.client import HttpModel, HttpModelSession
+
+_EMPTY_RETRIES = 2
+_EMPTY_ON_PURPOSE = frozenset({"content_filter", "refusal", "max_tokens", "context_overflow", "pause"})
+_CORRECTIONS = 8
+"""How often one step may be asked again with a request the server's refusal has changed; codecs end it much earlier."""
+
+
+class Step:
+    """Asks until one request is answered or there is no use in asking again."""
+
+    def __init__(self, model: "HttpModel", session: "HttpModelSession", log: ExchangeLog) -> None:
+        self._model = model
+        self._session = session
+        self._log = log
+        self._codec = model.line.codec
+        self._endpoint = model.line.endpoint
+        """With the key of the last request."""
+        self._target: tuple[str, tuple[tuple[str, str], ...]] = ("", ())
+        """URL and headers of the last request."""
+        self._origin = origin_of(model.line.endpoint.base_url)
+        self._started_s = model.clock.monotonic()
+        self._counted = 0
+        """Requests the budget has to pay for."""
+        self._sent = 0
+        self._empty = 0
+        self._corrections = 0
+        self._new_key: str | None = None
+        self._refused_key = ""
+
+    async def run(self, params: RequestParams, budget: RetryBudget) -> AsyncGenerator[Delta, None]:
+        """Send the request and yield the reply, retrying while nothing of it was shown."""
+        while True:
+            if (pause := self._pause(budget)) is not None:
+                yield pause
+                await self._model.clock.sleep(pause.delay_s)
+                continue
+            self._counted += 1
+            was_shown = False
+            failed: StreamFailed | None = None
+            async with aclosing(self._attempt(params)) as deltas:
+                async for delta in deltas:
+                    was_shown = was_shown or isinstance(delta, CONTENT)
+                    failed = self._failure_in(delta, was_shown=was_shown)
+                    if failed is None:
+                        yield delta
+            if failed is None:
+                return
+            if not was_shown and await self._may_correct(failed.failure, params):
+                continue
+            failure = advise(failed.failure, self._endpoint, self._refused_key)
+            delay_s = self._delay(failure, budget, was_shown=was_shown)
+            if delay_s is None:
+                yield msgspec.structs.replace(failed, failure=failure)
+                return
+            yield RetryScheduled(self._counted, delay_s, failure)
+            await self._model.clock.sleep(delay_s)
+
+    # -------------------------------------------------------------- one request
+
+    async def _attempt(self, params: RequestParams) -> AsyncGenerator[Delta, None]:
+        request = await self._prepare(params)
+        if isinstance(request, Failure):
+            yield StreamFailed(request)
+            return
+        self._sent += 1
+        self._log.began(self._sent, request, self._endpoint)
+        exchange = Exchange(self._model.http, self._codec, self._model.deadlines, self._log)
+        async with aclosing(exchange.run(request)) as deltas:
+            async for delta in deltas:
+                yield self._emptied(delta) if exchange.was_blank and isinstance(delta, StreamFailed) else delta
+
+    async def _prepare(self, params: RequestParams) -> HttpRequest | Failure:
+        model = self._model
+        try:
+            key = await model.keys.key() if self._new_key is None else self._new_key
+        except SettingsError as error:
+            return Failure("auth", scrub(str(error), self._endpoint.api_key))
+        self._endpoint = msgspec.structs.replace(model.line.endpoint, api_key=key)
+        url, headers = self._target = self._codec.target(self._endpoint)
+        problem = unsendable(self._endpoint, url, headers) or misdirected(self._endpoint, url, headers)
+        if problem is not None:
+            return problem
+        return HttpRequest(
+            "POST",
+            url,
+            headers,
+            self._session.body(params),
+            connect_timeout_s=model.deadlines.connect_s,
+            # The adapter's clock starts anew with each byte: the shorter waits are measured in `Patience`.
+            idle_timeout_s=max(model.deadlines.first_byte_s, model.deadlines.idle_s),
+        )
+
+    def _failure_in(self, delta: Delta, *, was_shown: bool) -> StreamFailed | None:
+        """How the request failed, if this delta says so: a reply with nothing in it is a failure too."""
+        if isinstance(delta, ReplyEnded) and not was_shown and delta.stop not in _EMPTY_ON_PURPOSE:
+            return self._emptied(StreamFailed(empty_reply(), delta.raw_stop, delta.warnings))
+        return delta if isinstance(delta, StreamFailed) else None
+
+    def _emptied(self, failed: StreamFailed) -> StreamFailed:
+        """A reply without content is asked for again, but not often: the next may well be as empty."""
+        self._empty += 1
+        failure = msgspec.structs.replace(failed.failure, retryable=self._empty <= _EMPTY_RETRIES)
+        return msgspec.structs.replace(failed, failure=failure)
+
+    # -------------------------------------------------------------- when to ask
+
+    def _pause(self, budget: RetryBudget) -> RetryScheduled | None:
+        """A wait for the whole host's sake. One that the budget has no room for is not made: the server shall say."""
+        now_s = self._model.clock.monotonic()
+        cool_down = self._model.cool_downs.now(self._origin, now_s)
+        if cool_down is None:
+            return None
+        elapsed_s, draw = now_s - self._started_s, self._model.ids.draw()
+        delay_s = pause_s(cool_down, budget, elapsed_s=elapsed_s, draw=draw)
+        if delay_s is None:
+            return None
+        hint = f"All requests to {host_of(self._endpoint.base_url)} wait for this."
+        failure = msgspec.structs.replace(cool_down.failure, hint=hint)
+        self._log.decided("cool_down", failure, delay_s)
+        return RetryScheduled(self._counted, delay_s, failure)
+
+    def _delay(self, failure: Failure, budget: RetryBudget, *, was_shown: bool) -> float | None:
+        now_s = self._model.clock.monotonic()
+        delay_s = None
+        if not was_shown:
+            elapsed_s, draw = now_s - self._started_s, self._model.ids.draw()
+            delay_s = next_delay(failure, self._counted, budget, elapsed_s=elapsed_s, draw=draw)
+        self._model.cool_downs.begin(self._origin, failure, now_s, delay_s)
+        self._log.decided("give_up" if delay_s is None else "retry", failure, delay_s)
+        return delay_s
+
+    async def _may_correct(self, failure: Failure, params: RequestParams) -> bool:
+        """True when what was refused can be mended here, once: a key that has changed, a field to leave out.
+
+        Such a request is not counted, because nothing was wrong with the server.
+        """
+        if failure.status is None or self._corrections >= _CORRECTIONS:
+            return False
+        mended = ""
+        if failure.kind == "auth" and await self._renew_key():
+            mended = "new_key"
+        elif failure.kind == "invalid_request" and self._is_changed(params):
+            mended = "new_body"
+        if not mended:
+            return False
+        self._corrections += 1
+        self._counted -= 1
+        self._log.decided(mended, failure)
+        return True
+
+    def _is_changed(self, params: RequestParams) -> bool:
+        """True when the request would now be another one: codecs remember what a server has refused."""
+        is_new_body = self._session.renew_body(params)
+        return is_new_body or self._codec.target(self._endpoint) != self._target
+
+    async def _renew_key(self) -> bool:
+        if self._new_key is not None:
+            return False
+        self._refused_key = self._endpoint.api_key
+        try:
+            self._new_key = await self._model.keys.key(refused=self._refused_key)
+        except SettingsError:
+            return False  # the server's own refusal says more
+        return self._new_key not in ("", self._refused_key)

@@ -1,0 +1,53 @@
+"""Undoes the content codings gzip and deflate, as the bytes come. Pure."""
+
+from collections.abc import Iterable, Iterator
+
+_LIMIT_BYTES = 64 * 1024
+
+
+class BrokenPacking(Exception):
+    """A body is not compressed as its headers say."""
+
+
+class Unpacking:
+    """One body. What its `content-encoding` names and nobody asked for is left as it is."""
+
+    def __init__(self, content_encoding: str) -> None:
+        names = [name.strip().lower() for name in content_encoding.split(",")]
+        self._codings = [_Coding(name) for name in reversed(names) if name in ("gzip", "deflate")]
+
+    def feed(self, packed: bytes) -> Iterator[bytes]:
+        """What these bytes hold, in pieces; a small body never becomes one large piece. Raises `BrokenPacking`."""
+        pieces: Iterator[bytes] = iter((packed,))
+        for coding in self._codings:
+            pieces = coding.feed(pieces)
+        return pieces
+
+
+class _Coding:
+    """One content coding, undone bit by bit."""
+
+    def __init__(self, name: str) -> None:
+        import zlib
+
+        self._zlib = zlib
+        self._engine = zlib.decompressobj(31) if name == "gzip" else None
+        self._begun = b""
+
+    def feed(self, packed: Iterable[bytes]) -> Iterator[bytes]:
+        for piece in packed:
+            if self._engine is None:
+                self._begun += piece
+                if len(self._begun) < 2:
+                    continue
+                piece, self._begun = self._begun, b""
+                # `deflate` means zlib, but some servers leave its two bytes of header out.
+                has_header = piece[0] & 15 == 8 and int.from_bytes(piece[:2], "big") % 31 == 0
+                self._engine = self._zlib.decompressobj(15 if has_header else -15)
+            engine = self._engine
+            try:
+                while not engine.eof and (data := engine.decompress(piece, _LIMIT_BYTES)):
+                    yield data
+                    piece = engine.unconsumed_tail
+            except self._zlib.error as error:
+                raise BrokenPacking from error

@@ -1,0 +1,88 @@
+"""What docs/providers.md says is true."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bradawl.app.build import build_line
+from bradawl.app.cli import _parser
+from bradawl.app.keys import read_credentials
+from bradawl.app.providers import PROVIDERS, SCRIPTED
+from bradawl.app.settings import load_settings
+from bradawl.app.tables import _MODEL_KEYS, _PROVIDER_KEYS
+from bradawl.providers.compat import WAITS, CompatProfile
+from bradawl.providers.messages.profile import MessagesProfile
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "providers.md").read_text()
+ROWS = re.findall(r"^\| [\w. ()]+ \| (.*?) \| (.*?) ?\| `bradawl -m (\S+)` \|$", PAGE, re.MULTILINE)
+
+
+def example(name):
+    found = re.search(rf"<!-- example: {name}.*? -->\n```toml\n(.*?)```", PAGE, re.DOTALL)
+    assert found, name
+    return found[1]
+
+
+def fields_after(heading):
+    """The names in the first column of the table behind these words."""
+    table = PAGE[PAGE.index(heading) :].partition("|---|---|\n")[2].partition("\n\n")[0]
+    return {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(options, text="", **environ):
+        (tmp_path / "config.toml").write_text(text)
+        return load_settings(options, {"BRADAWL_HOME": str(tmp_path), **environ}, str(tmp_path)).model
+
+    return load
+
+
+def test_every_known_provider_is_there():
+    assert {command.partition("/")[0] for _, _, command in ROWS} == set(PROVIDERS) - {SCRIPTED}
+
+
+@pytest.mark.parametrize(("address", "key", "command"), ROWS)
+def test_a_key_in_the_variable_and_the_command_are_enough(load, address, key, command):
+    environ = {key.strip("`"): "k"} if key else {}
+    if address.startswith("`AZURE"):
+        environ["AZURE_OPENAI_ENDPOINT"] = "https://name.openai.azure.com"
+        address = "`https://name.openai.azure.com/openai/v1`"
+    model = load({"model": command}, **environ)
+    assert f"`{model.base_url}`" == address
+    assert model.api_key == ("k" if key else "")
+    assert model.name == command.partition("/")[2]
+    assert build_line(model, {}).endpoint.model == model.name
+
+
+def test_the_examples_load_and_mean_what_stands_beside_them(load, tmp_path):
+    own = example("a gateway")
+    assert load({"model": "work/x"}, own).api == "anthropic_messages"
+    assert load({"model": "kimi-cn/x"}, own, KIMI_CN_KEY="k").api_key == "k"
+    deadlines = build_line(load({"model": "lab/x"}, own), {}).deadlines
+    assert deadlines is not None and deadlines.first_byte_s == 1200
+    model = load({"model": "lab/qwen3-coder"}, own + example("a model"))
+    assert (model.context_window, model.max_output, model.price.output) == (131_072, 32_768, 0.4)
+    keys = tmp_path / "credentials.toml"
+    keys.write_text(example("keys"))
+    keys.chmod(0o600)
+    assert set(read_credentials(keys)) == {"openai", "work"}
+
+
+def test_every_setting_is_named():
+    assert fields_after("## Your own") == _PROVIDER_KEYS
+    assert {name for name in _MODEL_KEYS if name in example("a model")} == _MODEL_KEYS
+    assert fields_after("With `openai_chat`") == set(CompatProfile.__struct_fields__)
+    assert fields_after("With `anthropic_messages`:") == {*MessagesProfile.__struct_fields__, *WAITS}
+
+
+def test_every_flag_it_names_exists():
+    known = {name for action in _parser()._actions for name in action.option_strings}
+    of_servers = {"--jinja", "--enable-auto-tool-choice", "--tool-call-parser"}
+    assert set(re.findall(r"`(?:bradawl )?(--?[a-z][\w-]*)", PAGE)) - of_servers <= known
+
+
+def test_the_readme_leads_there():
+    assert "(docs/providers.md)" in (ROOT / "README.md").read_text()
