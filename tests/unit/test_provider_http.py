@@ -219,6 +219,13 @@ def test_the_tls_context_is_made_once_and_only_when_it_is_needed(authority):
     assert made == [1]
 
 
+def test_a_proxy_that_does_not_answer_is_named_without_its_password():
+    proxy = "http://someone:hush@127.0.0.1:9"
+    http = Httpx2Http(proxy=proxy)
+    error = asyncio.run(failing(http, HttpRequest("POST", "https://models.example/v1", (), (b"{}",))))
+    assert str(error) == "models.example (by way of the proxy 127.0.0.1) refused the connection."
+
+
 def test_a_missing_ca_file_is_named():
     async def go():
         http = Httpx2Http(ca_file="/nowhere/ca.pem")

@@ -314,3 +314,21 @@ def test_a_cut_reply_with_unsigned_thinking_before_its_call_is_told_in_words():
     assert [block["type"] for block in told["content"]] == ["text", "text", "text", "image", "text"]
     words = "".join(block.get("text", "") for block in told["content"])
     assert 'ls {"p":1}' in words and "a.py" in words and "Hi." in words and "Hm." not in words
+
+
+def test_a_word_put_into_the_users_mouth_is_no_part_of_the_conversation_until_it_is_answered():
+    encoder = AnthropicMessages().encoder(PREFIX, ModelInfo(ORIGIN))
+    again = AnthropicMessages().encoder(PREFIX, ModelInfo(ORIGIN))
+    paused, more = (Assistant((Text(text),), ORIGIN) for text in ("I pause. ", "I am done."))
+    for message in (ASK, paused):
+        encoder.append(message)
+    before = encoder.prefix_hash()
+    sent = b"".join(encoder.body(RequestParams()))
+    assert sent.count(b"Go on.") == 1
+    assert encoder.prefix_hash() == before
+    encoder.append(more)
+    for message in (ASK, paused, more):
+        again.append(message)
+    assert again.prefix_hash() == encoder.prefix_hash()
+    body = without_marks(b"".join(again.body(RequestParams())))
+    assert body.startswith(without_marks(sent)[: without_marks(sent).rindex(b']}],"max_tokens"')])

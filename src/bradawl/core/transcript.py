@@ -67,11 +67,6 @@ class Transcript:
         self.replied_at = 0
         """Number of messages when the last reply had come, itself included."""
 
-    @property
-    def is_answerable(self) -> bool:
-        """True when the next request would be well-formed."""
-        return bool(self.messages) and not self.open_calls and not isinstance(self.messages[-1], Assistant)
-
 
 def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
     """Take one event into account; gives back the same transcript."""

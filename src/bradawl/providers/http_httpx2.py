@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Protocol, cast
 
 from bradawl.core.ports import HttpError, HttpRequest, HttpResponse
-from bradawl.providers.compat import is_loopback
+from bradawl.providers.compat import host_of, is_loopback
 from bradawl.providers.failures import ConnectionRefused
 from bradawl.providers.http_rules import (
     decoded_headers,
@@ -117,7 +117,7 @@ class Httpx2Http:
         import httpx2
 
         target = target_of(request.url)
-        place = target.host
+        place = self._place(request.url, target.host)
         timeout = httpx2.Timeout(request.idle_timeout_s, connect=request.connect_timeout_s, pool=None)
         with _translated(place):
             client = self._client_for(request.url)
@@ -135,8 +135,16 @@ class Httpx2Http:
                 await handshake.aclose()
                 raise
 
+    def _proxy_for(self, url: str) -> str | None:
+        return None if is_loopback(url) else self._proxy
+
+    def _place(self, url: str, host: str) -> str:
+        """What to call the other end: behind a proxy, nobody knows which of the two it was."""
+        proxy = self._proxy_for(url)
+        return host if proxy is None else f"{host} (by way of the proxy {host_of(proxy)})"
+
     def _client_for(self, url: str) -> httpx2.AsyncClient:
-        proxy = None if is_loopback(url) else self._proxy
+        proxy = self._proxy_for(url)
         key = (proxy is not None or not url.startswith("http://"), proxy is not None)
         client = self._clients.get(key)
         if client is None:

@@ -17,6 +17,7 @@ from bradawl.providers.compat_table import for_model
 from bradawl.providers.downgrade import Downgrade
 from bradawl.providers.encoding import base36
 from bradawl.providers.failures import failure_of_response, refusal_text
+from bradawl.providers.targets import openai_target
 
 if TYPE_CHECKING:
     from bradawl.providers.chat.reply import ChatReply
@@ -115,20 +116,7 @@ class OpenAIChat:
 
     def target(self, endpoint: Endpoint) -> tuple[str, tuple[tuple[str, str], ...]]:
         """URL and headers of a request, credentials included."""
-        base, has_query, query = endpoint.base_url.partition("?")
-        url = base.rstrip("/") + "/chat/completions" + (f"?{query}" if has_query else "")
-        headers = {
-            "content-type": "application/json",
-            "accept": "text/event-stream",
-            "user-agent": "bradawl",
-        }
-        if endpoint.api_key:
-            if self._profile.key_header == "authorization":
-                headers["authorization"] = f"Bearer {endpoint.api_key}"
-            else:
-                headers[self._profile.key_header] = endpoint.api_key
-        headers.update((name.lower(), value) for name, value in endpoint.headers)
-        return url, tuple(headers.items())
+        return openai_target(endpoint, "/chat/completions", self._profile.key_header)
 
     def error_of(self, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
         """What a response that is not a reply means. Header names are in lower case.

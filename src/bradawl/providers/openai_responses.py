@@ -16,6 +16,7 @@ from bradawl.providers.compat_table import for_model
 from bradawl.providers.downgrade import Downgrade
 from bradawl.providers.failures import failure_of_response
 from bradawl.providers.responses.requests import ResponsesRequests
+from bradawl.providers.targets import openai_target
 
 if TYPE_CHECKING:
     from bradawl.providers.responses.reply import ResponsesReply
@@ -95,20 +96,7 @@ class OpenAIResponses:
 
     def target(self, endpoint: Endpoint) -> tuple[str, tuple[tuple[str, str], ...]]:
         """URL and headers of a request, credentials included."""
-        base, has_query, query = endpoint.base_url.partition("?")
-        url = base.rstrip("/") + "/responses" + (f"?{query}" if has_query else "")
-        headers = {
-            "content-type": "application/json",
-            "accept": "text/event-stream",
-            "user-agent": "bradawl",
-        }
-        if endpoint.api_key:
-            if self._profile.key_header == "authorization":
-                headers["authorization"] = f"Bearer {endpoint.api_key}"
-            else:
-                headers[self._profile.key_header] = endpoint.api_key
-        headers.update((name.lower(), value) for name, value in endpoint.headers)
-        return url, tuple(headers.items())
+        return openai_target(endpoint, "/responses", self._profile.key_header)
 
     def error_of(self, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
         """What a response that is not a reply means. Header names are in lower case.

@@ -16,7 +16,7 @@ from bradawl.providers.messages.tools import encode_tools
 
 _MARK = b',"cache_control":{"type":"ephemeral"}'
 _MOST_MARKS = 4
-_GO_ON: Json = {"type": "text", "text": "Go on."}
+_GO_ON = block({"type": "text", "text": "Go on."})
 """Where the API wants the user to speak and nobody did."""
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -58,7 +58,6 @@ class MessagesRequests:
     def body(self, params: RequestParams) -> tuple[bytes, ...]:
         """The request's JSON in pieces; nothing is encoded again."""
         self._answer_open_calls()
-        self._turns.make_answerable()
         profile = self._profile()
         # What a turn began with stays until its end: thinking must not change between a call and its result.
         self._settled = options(params, self._info, self._family, profile, self._settled)
@@ -71,7 +70,7 @@ class MessagesRequests:
             pieces += [b',"tools":', *_marked_list(tools, is_marked=marks_tools)]
         pieces.append(b',"messages":[')
         pieces += self._turns.pieces(marks)
-        pieces += [b"]}],", self._settled.encoded, b',"stream":true}']
+        pieces += [self._turns.end(), b"],", self._settled.encoded, b',"stream":true}']
         return tuple(pieces)
 
     def _system_with(self, params: RequestParams, profile: MessagesProfile) -> bytes:
@@ -170,6 +169,10 @@ def _marked_list(encoded: bytes, *, is_marked: bool) -> tuple[bytes, ...]:
     return (encoded[:-2], _MARK, encoded[-2:]) if is_marked else (encoded,)
 
 
+def _turn_of(role: str) -> bytes:
+    return b'{"role":"' + role.encode() + b'","content":['
+
+
 class _Ids:
     """The ids calls are sent with: legal, never the same twice, the same again on every replay."""
 
@@ -205,9 +208,11 @@ class _Turns:
         """Add blocks to the role's turn, or begin one."""
         if role == "assistant":
             self._answered = len(self._ends) - 1
+        needs_word = role == "assistant" and self._wants_user
         for encoded in blocks:
-            if not self._role and role == "assistant":
-                self._begin("user", block(_GO_ON))  # the API wants the user to speak first
+            if needs_word:
+                needs_word = False
+                self._begin("user", _GO_ON)  # as `end` had it in the request this answers
             if self._role == role:
                 self._bytes += b","
                 self._put(encoded)
@@ -215,7 +220,7 @@ class _Turns:
                 self._begin(role, encoded)
 
     def _begin(self, role: str, first: Block) -> None:
-        self._bytes += (b"]}," if self._role else b"") + b'{"role":"' + role.encode() + b'","content":['
+        self._bytes += (b"]}," if self._role else b"") + _turn_of(role)
         self.hash.update(role.encode() + b"\n")
         self._role = role
         self._put(first)
@@ -226,10 +231,16 @@ class _Turns:
         self._ends_blank = encoded.ends_blank
         self.hash.update(encoded.encoded + b"\n")
 
-    def make_answerable(self) -> None:
+    @property
+    def _wants_user(self) -> bool:
         """The API takes neither a request without a message nor a reply at its end that ends in white space."""
-        if not self._role or (self._role == "assistant" and self._ends_blank):
-            self.add("user", [block(_GO_ON)])
+        return not self._role or (self._role == "assistant" and self._ends_blank)
+
+    def end(self) -> bytes:
+        """What closes the last turn of a request. It is not kept: the next message may be the user's own."""
+        if not self._wants_user:
+            return b"]}"
+        return (b"]}," if self._role else b"") + _turn_of("user") + _GO_ON.encoded + b"]}"
 
     def marks(self, slots: int) -> tuple[int, ...]:
         """The blocks to mark for a request that ends here."""
