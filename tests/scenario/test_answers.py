@@ -10,7 +10,7 @@ from house import build, call
 from bradawl.agent.answer import NotJson, read_answer
 from bradawl.app.json_schema import check_for
 from bradawl.core.errors import SettingsError
-from bradawl.core.events import RequestParams
+from bradawl.core.events import AssistantReplied, Envelope, RequestParams
 from bradawl.testing.fakes import RecordingEmit
 from bradawl.testing.scripted import last_text
 
@@ -46,6 +46,16 @@ def test_a_good_answer_is_given_as_a_value_and_as_json_alone(said: str) -> None:
     assert (result.reason, result.answer) == ("completed", {"name": "a", "count": 3})
     assert json.loads(result.text) == result.answer and len(model.requests) == 1
     assert json.loads(model.params[0].answer_schema) == SCHEMA
+
+
+def test_a_stream_of_events_can_be_held_to_a_schema_too() -> None:
+    async def go() -> list[Any]:
+        agent, _, _ = build([{"text": "no"}, {"text": GOOD}], check_for=check_for)
+        return [item.event async for item in agent.stream("go", answer_schema=SCHEMA) if isinstance(item, Envelope)]
+
+    events = asyncio.run(go())
+    assert events[-1].reason == "completed"
+    assert sum(isinstance(event, AssistantReplied) for event in events) == 2
 
 
 def test_an_answer_that_holds_a_code_fence_is_read_whole() -> None:

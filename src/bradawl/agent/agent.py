@@ -69,7 +69,9 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
 
         return asyncio.run(main())
 
-    async def stream(self, prompt: Prompt, session_id: str | None = None) -> AsyncIterator[Envelope | Live]:
+    async def stream(
+        self, prompt: Prompt, session_id: str | None = None, *, answer_schema: AnswerSchema | None = None
+    ) -> AsyncIterator[Envelope | Live]:
         """Run one prompt and yield every event as it happens; ends after `TurnFinished`.
 
         Closing the iterator early cancels the turn. Raises `SessionError`.
@@ -79,7 +81,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
         async def pump() -> None:
             try:
                 async with self.open(session_id) as session:
-                    await session.run(prompt, queue.put_nowait)
+                    await session.run(prompt, queue.put_nowait, answer_schema=answer_schema)
             finally:
                 queue.put_nowait(None)
 
