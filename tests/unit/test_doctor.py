@@ -91,6 +91,12 @@ def test_with_nothing_set_up_it_says_what_runs_here_and_what_to_type(examine):
     assert [server.kind for server in found.local_servers] == ["ollama"]
 
 
+def test_that_no_server_runs_here_is_said_too(examine):
+    found = examine()
+    assert found.local_servers == ()
+    assert "local server: none of Ollama" in texts(found)
+
+
 def test_a_model_that_answers_and_has_room_is_healthy(examine):
     found = examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(32_768, "server"))
     assert found.healthy, texts(found)

@@ -91,7 +91,7 @@ async def diagnose(
         checks += [Check("settings", "warning", warning) for warning in settings.warnings]
         checks += model.result()
         checks += await _context(settings, build)
-    checks += [_server(server) for server in servers]
+    checks += [_server(server) for server in servers] or [Check("local server", "ok", _NO_SERVER)]
     checks += _programs(environ)
     return Diagnosis(all(check.state != "problem" for check in checks), tuple(checks), servers)
 
@@ -217,6 +217,9 @@ async def _local(
     except SettingsError:
         providers = PROVIDERS
     return await find_local(connect(None, None), providers, environ)
+
+
+_NO_SERVER = "none of Ollama, LM Studio, llama.cpp, vLLM and SGLang answers on this machine"
 
 
 def _server(server: LocalServer) -> Check:
