@@ -6,7 +6,7 @@ import pytest
 
 from bradawl.core.deltas import ReplyEnded
 from bradawl.providers.codec import ServerEvent
-from bradawl.providers.openai_chat import new_call_id
+from bradawl.providers.encoding import new_call_id
 from wire.chat_reading import calls_in, closed_in, feed, read
 from wire.replay import call, chat, chunk, decode, outcome, stream_of
 

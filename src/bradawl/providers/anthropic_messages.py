@@ -11,12 +11,12 @@ from bradawl.core.errors import Failure
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.downgrade import Downgrade
+from bradawl.providers.encoding import new_call_id, untyped
 from bradawl.providers.failures import failure_of_response
 from bradawl.providers.messages.errors import with_code
 from bradawl.providers.messages.options import DEFAULT_LIMIT, UNKNOWN_LIMIT
 from bradawl.providers.messages.profile import MessagesProfile, family_of, messages_profile_for
 from bradawl.providers.messages.requests import MessagesRequests
-from bradawl.providers.messages.stream import untyped
 
 if TYPE_CHECKING:
     from bradawl.providers.messages.reply import MessagesReply
@@ -44,13 +44,6 @@ _ALIASES: Mapping[str, str] = {
     "adaptive thinking is not supported": "thinking",
     "output_format": "output_config.format",
 }
-
-
-def new_call_id() -> str:
-    """A fresh id for a call the server left without one: `call_` and 24 hexadecimal digits."""
-    import os
-
-    return "call_" + os.urandom(12).hex()
 
 
 class AnthropicMessages:

@@ -1,7 +1,8 @@
-"""What the encoders of all wire formats share: JSON any server can read, and words for the model. Pure."""
+"""What the codecs of all wire formats share: JSON any server can read or write, ids, words for the model."""
 
 import hashlib
 import json
+import os
 import re
 from typing import cast
 
@@ -36,6 +37,14 @@ def without_surrogates(value: object) -> object:
     if isinstance(value, list):
         return [without_surrogates(item) for item in cast("list[object]", value)]
     return value
+
+
+def untyped(data: str) -> object:
+    """JSON as forgivingly as it can be read, as plain values; the text itself if it is none."""
+    try:
+        return without_surrogates(json.loads(data, strict=False))
+    except (ValueError, RecursionError):
+        return data
 
 
 def valid_arguments(raw: str) -> str:
@@ -95,6 +104,11 @@ def schema_in_words(schema: str) -> str:
 def digest_of(call_id: str) -> int:
     """A number that stands for an id a server would not take, the same each time."""
     return int.from_bytes(hashlib.sha256(call_id.encode("utf-8", "replace")).digest()[:12], "big")
+
+
+def new_call_id() -> str:
+    """A fresh id for a call the server left without one: `call_` and 12 characters of base 36."""
+    return "call_" + base36(int.from_bytes(os.urandom(10), "big"), 12)
 
 
 def base36(number: int, length: int) -> str:

@@ -162,6 +162,11 @@ def truncated_stream() -> Failure:
     return Failure("connection", "stream ended before a terminal event", True, code="stream_truncated", hint=hint)
 
 
+def no_reply(data: str) -> Failure:
+    """A whole answer that is no reply."""
+    return Failure("server", f"The server's answer is not a reply: {' '.join(data.split())[:200]}", retryable=True)
+
+
 def scrub(text: str, secret: str = "") -> str:
     """The text without `secret` and without anything that looks like a key."""
     if len(secret) >= 4:

@@ -1,6 +1,5 @@
 """OpenAI Chat Completions, the format that compatible servers speak: a pure codec."""
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -15,7 +14,7 @@ from bradawl.providers.codec import Endpoint
 from bradawl.providers.compat import CompatProfile, ThinkingField, profile_for
 from bradawl.providers.compat_table import for_model
 from bradawl.providers.downgrade import Downgrade
-from bradawl.providers.encoding import base36
+from bradawl.providers.encoding import new_call_id
 from bradawl.providers.failures import failure_of_response, refusal_text
 from bradawl.providers.targets import openai_target
 
@@ -62,11 +61,6 @@ _OFF: Mapping[str, Mapping[str, object]] = MappingProxyType(
     }
 )
 """What a profile becomes when a server refuses a field."""
-
-
-def new_call_id() -> str:
-    """A fresh id for a call the server left without one: `call_` and 12 characters of base 36."""
-    return "call_" + base36(int.from_bytes(os.urandom(10), "big"), 12)
 
 
 class OpenAIChat:

@@ -1,6 +1,5 @@
 """OpenAI Responses, the format of OpenAI's own models: a pure codec."""
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -14,6 +13,7 @@ from bradawl.providers.codec import Endpoint
 from bradawl.providers.compat import CompatProfile, profile_for
 from bradawl.providers.compat_table import for_model
 from bradawl.providers.downgrade import Downgrade
+from bradawl.providers.encoding import new_call_id
 from bradawl.providers.failures import failure_of_response
 from bradawl.providers.responses.requests import ResponsesRequests
 from bradawl.providers.targets import openai_target
@@ -36,11 +36,6 @@ _FIELD_ALIASES: Mapping[str, str] = MappingProxyType(
     {"reasoning is not supported": "reasoning", "does not support reasoning": "reasoning"}
 )
 _LEFT_OUT: Mapping[str, str] = MappingProxyType({"reasoning.encrypted_content": "include"})
-
-
-def new_call_id() -> str:
-    """A fresh id for a call the server left without one: `call_` and 16 hexadecimal digits."""
-    return f"call_{os.urandom(8).hex()}"
 
 
 class _Refused(msgspec.Struct):

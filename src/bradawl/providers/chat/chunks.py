@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from bradawl.providers.chat.calls import is_object
-from bradawl.providers.encoding import without_surrogates
+from bradawl.providers.encoding import untyped
 from bradawl.providers.surrogates import SurrogatePairs
 
 
@@ -72,14 +72,6 @@ def error_in(chunk: Chunk, data: str) -> object:
     places = [chunk.x_groq.get("error") if is_object(chunk.x_groq) else None]
     places += [choice.error for choice in chunk.choices or ()]
     return next(({"error": place} for place in places if place), None)
-
-
-def untyped(data: str) -> object:
-    """An event as plain values, or its text when it is no JSON."""
-    try:
-        return without_surrogates(json.loads(data, strict=False))
-    except (ValueError, RecursionError):
-        return data
 
 
 def as_list(value: object) -> list[object]:

@@ -26,14 +26,14 @@ from bradawl.providers.chat.chunks import (
     decode_leniently,
     error_in,
     stop_of,
-    untyped,
 )
 from bradawl.providers.chat.parts import ReplyParts
 from bradawl.providers.chat.repeats import RepeatedEvent
 from bradawl.providers.chat.text import ReplyText
 from bradawl.providers.chat.usage import is_usage, read_usage
 from bradawl.providers.codec import ServerEvent
-from bradawl.providers.failures import failure_of_event, read_error, truncated_stream
+from bradawl.providers.encoding import untyped
+from bradawl.providers.failures import failure_of_event, no_reply, read_error, truncated_stream
 from bradawl.providers.surrogates import SurrogatePairs
 
 _STOPS: Mapping[str, StopReason] = {
@@ -145,8 +145,7 @@ class ChatReply:
         if self._ended:
             return deltas
         if "non_streaming_body" not in self._warnings:
-            text = " ".join(data.split())[:200]
-            return [*deltas, *self._fail(Failure("server", f"The server's answer is not a reply: {text}", True))]
+            return [*deltas, *self._fail(no_reply(data))]
         return [*deltas, *self._end()]
 
     # -------------------------------------------------------------- chunks

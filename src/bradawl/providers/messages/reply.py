@@ -19,7 +19,8 @@ from bradawl.core.deltas import (
 from bradawl.core.errors import Failure
 from bradawl.core.messages import StopReason
 from bradawl.providers.codec import ServerEvent
-from bradawl.providers.failures import failure_of_event, read_error, truncated_stream
+from bradawl.providers.encoding import untyped
+from bradawl.providers.failures import failure_of_event, no_reply, read_error, truncated_stream
 from bradawl.providers.messages.errors import with_code
 from bradawl.providers.messages.stream import (
     Fields,
@@ -29,7 +30,6 @@ from bradawl.providers.messages.stream import (
     decode_event,
     decode_leniently,
     string_in,
-    untyped,
     value_in,
 )
 from bradawl.providers.messages.usage import merge_usage, read_usage
@@ -106,8 +106,7 @@ class MessagesReply:
         deltas = list(self.feed(ServerEvent("", data)))
         if self._ended:
             return deltas
-        text = " ".join(data.split())[:200]
-        return [*deltas, *self._fail(Failure("server", f"The server's answer is not a reply: {text}", retryable=True))]
+        return [*deltas, *self._fail(no_reply(data))]
 
     # -------------------------------------------------------------- events
 

@@ -8,7 +8,7 @@ import msgspec
 
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.messages import Opaque, Part, Text, Thinking, ToolCall
-from bradawl.providers.encoding import without_surrogates
+from bradawl.providers.encoding import untyped
 
 Fields = Mapping[str, msgspec.Raw]
 _NONE = msgspec.Raw(b"null")
@@ -41,14 +41,6 @@ class StreamEvent(msgspec.Struct):
 
 decode_event = msgspec.json.Decoder(StreamEvent).decode
 _decode_loosely = msgspec.json.Decoder(StreamEvent, strict=False).decode
-
-
-def untyped(data: str) -> object:
-    """The JSON of an event as forgivingly as it can be read; the text itself if it is none."""
-    try:
-        return without_surrogates(json.loads(data, strict=False))
-    except (ValueError, RecursionError):
-        return data
 
 
 def decode_leniently(value: object) -> StreamEvent | None:

@@ -21,8 +21,8 @@ from bradawl.core.deltas import (
 from bradawl.core.errors import Failure
 from bradawl.core.messages import StopReason
 from bradawl.providers.codec import ServerEvent
-from bradawl.providers.encoding import encode_json, without_surrogates
-from bradawl.providers.failures import failure_of_event, read_error, truncated_stream
+from bradawl.providers.encoding import encode_json, untyped, without_surrogates
+from bradawl.providers.failures import failure_of_event, no_reply, read_error, truncated_stream
 from bradawl.providers.responses.fields import Fields, as_text, fields_of, text_of, value_of
 from bradawl.providers.responses.items import Items
 from bradawl.providers.responses.slots import Index, Kind, Slot, kind_of
@@ -60,13 +60,6 @@ def _decode_leniently(data: str) -> _Event | None:
         return _decode(encode_json(without_surrogates(json.loads(data, strict=False))))
     except (ValueError, RecursionError):
         return None
-
-
-def _untyped(data: str) -> object:
-    try:
-        return without_surrogates(json.loads(data, strict=False))
-    except (ValueError, RecursionError):
-        return data
 
 
 class ResponsesReply:
@@ -107,25 +100,24 @@ class ResponsesReply:
         deltas = list(self.feed(ServerEvent("", data)))
         if self._ended:
             return deltas
-        text = " ".join(data.split())[:200]
-        return [*deltas, *self._fail(Failure("server", f"The server's answer is not a reply: {text}", retryable=True))]
+        return [*deltas, *self._fail(no_reply(data))]
 
     # -------------------------------------------------------------- events of no kind we know
 
     def _take_other(self, chunk: _Event, event: ServerEvent) -> Iterable[Delta]:
         if chunk.type in _ERRORS or event.event in _ERRORS:
-            return self._fail(failure_of_event(_untyped(event.data)))
+            return self._fail(failure_of_event(untyped(event.data)))
         if chunk.type:
             return ()
         if (take := _TAKES.get(event.event)) is not None:
             return take(self, chunk)
         if chunk.object == "response":
-            return self._take_response(fields_of(msgspec.Raw(encode_json(_untyped(event.data)))), "completed")
-        value = _untyped(event.data)
+            return self._take_response(fields_of(msgspec.Raw(encode_json(untyped(event.data)))), "completed")
+        value = untyped(event.data)
         return self._fail(failure_of_event(value)) if read_error(value) is not None else ()
 
     def _take_unreadable(self, event: ServerEvent) -> Iterable[Delta]:
-        value = _untyped(event.data)
+        value = untyped(event.data)
         if event.event in _ERRORS or read_error(value) is not None:
             return self._fail(failure_of_event(value))
         self._warnings.add("undecodable_event")
