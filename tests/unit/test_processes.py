@@ -191,6 +191,8 @@ def test_a_background_program_ends_with_the_line_and_is_mentioned(processes, tmp
         "setsid sleep 300 >/dev/null 2>&1 200>&- & echo $! > a.pid",
         "setsid -f bash -c 'echo $$ > a.pid; trap : TERM; while :; do sleep 1; done'; until [ -s a.pid ]; do :; done",
         "setsid bash -c 'echo $$ > a.pid; env -i sleep 300 & echo $! > b.pid; wait' & until [ -s b.pid ]; do :; done",
+        'setsid bash -c \'env -i bash -c "trap : TERM; echo \\$\\$ > b.pid; while :; do sleep 1; done" &'
+        " echo $$ > a.pid; wait' & until [ -s a.pid ] && [ -s b.pid ]; do :; done",
         "sleep 1.1; setsid sleep 300 & echo $! > a.pid",
     ],
 )

@@ -29,7 +29,7 @@ _BACKGROUND_GRACE_S = 0.3
 _REAP_S = 0.5
 _POLL_S = 0.01
 _IDS_ARE_NEW_S = 1.0  # nobody starts as many programs as there are ids in that time
-_KILL_ROUNDS = 20
+_KILL_ROUNDS = 200
 _KILL_POLL_S = 0.001
 _REPORT_LIMIT = 64_000
 _LOWEST_REPORT_FD = 200
@@ -290,7 +290,9 @@ class _Child:
         if await self._ends(self._has_left_something, _DRAIN_GRACE_S):
             return False
         left = self._ask_to_end()
-        if not await self._ends(self._has_left_something, _BACKGROUND_GRACE_S):
+        # Those asked are looked for by name: whose parent went first can't be found any more, and a request that
+        # comes while a shell is turning into a program can get lost.
+        if not await self._ends(lambda: self._has_left_something() or bool(living(left)), _BACKGROUND_GRACE_S):
             self._kill(left)
         for pipe in self._pipes:
             pipe.pump()
