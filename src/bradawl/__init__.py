@@ -8,18 +8,30 @@ if TYPE_CHECKING:
     from bradawl.app.build import build_agent, build_tools
     from bradawl.app.model_settings import ModelSettings
     from bradawl.app.settings import Settings, load_settings
+    from bradawl.core.effects import Effects
+    from bradawl.core.errors import ToolError
+    from bradawl.core.messages import Image, Text
+    from bradawl.core.ports import CallContext, ToolOutput
+    from bradawl.tools.custom import tool
 
 __version__ = "0.1.0"
 __all__ = [
     "Agent",
+    "CallContext",
+    "Effects",
+    "Image",
     "ModelSettings",
     "Session",
     "Settings",
+    "Text",
+    "ToolError",
+    "ToolOutput",
     "TurnResult",
     "__version__",
     "build_agent",
     "build_tools",
     "load_settings",
+    "tool",
 ]
 
 _HOMES = {
@@ -31,6 +43,13 @@ _HOMES = {
     "ModelSettings": "bradawl.app.model_settings",
     "Settings": "bradawl.app.settings",
     "load_settings": "bradawl.app.settings",
+    "Effects": "bradawl.core.effects",
+    "ToolError": "bradawl.core.errors",
+    "Image": "bradawl.core.messages",
+    "Text": "bradawl.core.messages",
+    "CallContext": "bradawl.core.ports",
+    "ToolOutput": "bradawl.core.ports",
+    "tool": "bradawl.tools.custom",
 }
 
 

@@ -192,7 +192,7 @@ def test_what_is_typed_during_a_turn_reaches_the_model_and_commands_wait(termina
 
 def test_a_question_stays_readable_while_other_calls_end(terminal, tmp_path):
     calls = [
-        {"id": "a", "name": "bash", "arguments": {"command": "echo one"}},
+        {"id": "a", "name": "bash", "arguments": {"command": "eval echo one"}},
         {"id": "b", "name": "read_file", "arguments": {"file_path": "script.json"}},
     ]
     talk = terminal([{"tool_calls": calls}, {"text": "Both."}])

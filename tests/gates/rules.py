@@ -75,8 +75,10 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"workspace/(files|processes|checkpoints)\.py|session/(journal|blobs|store)\.py|safety/(sandbox|trust)\.py"
     r"|providers/(catalog|debug_log)\.py|(app|testing)/.*|__main__\.py"
     r"|workspace/descendants\.py"  # reads /proc for workspace/processes.py
+    r"|workspace/(child|private|watchdog)\.py"  # parts of workspace/processes.py: what it starts, and its own files
+    r"|workspace/replacing\.py"  # writes for workspace/files.py
 )
-PROGRAMS = frozenset({"tools/scan.py"})
+PROGRAMS = frozenset({"tools/scan.py", "tools/newest.py", "tools/part_of_file.py", "tools/pdf_text.py"})
 """Files that are started with the bare interpreter, where nothing of bradawl can be imported."""
 
 
@@ -118,12 +120,15 @@ def only_app_knows_the_user(module: Module) -> Iterator[str]:
                 yield f"{node.lineno}: uses {name}"
 
 
+_FOR_ONE_PROGRAM = {"tools/pdf_text.py": "pypdf"}  # ADR 0016
+
+
 def programs_stand_alone(module: Module) -> Iterator[str]:
-    """What is started as a program of its own imports the standard library only."""
+    """What is started as a program of its own imports the standard library only, or the one library it is made for."""
     if module.place not in PROGRAMS:
         return
     for name, line in imported_names(module.tree):
-        if name.split(".")[0] not in sys.stdlib_module_names:
+        if name.split(".")[0] not in sys.stdlib_module_names | {_FOR_ONE_PROGRAM.get(module.place)}:
             yield f"{line}: a program imports {name}"
 
 
@@ -225,8 +230,8 @@ def _inherits_its_docstring(node: Definition, names: dict[str, str]) -> bool:
 
 
 def types_are_known(module: Module) -> Iterator[str]:
-    """No `Any` in core and agent."""
-    if module.room not in {"core", "agent"}:
+    """No `Any` in core, shaping and agent."""
+    if module.room not in _PLAIN:
         return
     names = local_names(module.tree)
     for node in ast.walk(module.tree):
@@ -322,11 +327,14 @@ _ADAPTERS = frozenset({"providers", "tools", "workspace", "session", "extensions
 _MAY_IMPORT: dict[str, frozenset[str]] = {
     "core": frozenset(),
     "safety": frozenset({"core"}),
-    "agent": frozenset({"core"}),
+    "shaping": frozenset({"core"}),
+    "agent": frozenset({"core", "shaping"}),
     "testing": frozenset(ROOMS) - {"app"},
     "app": frozenset(ROOMS),
     **dict.fromkeys(_ADAPTERS, frozenset({"core", "safety"})),
 }
+_PURE = frozenset({"core", "shaping"})
+_PLAIN = _PURE | {"agent"}
 _IMPURE = frozenset(
     {"asyncio", "concurrent", "ctypes", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random"}
     | {"secrets", "selectors", "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile"}
@@ -335,7 +343,7 @@ _IMPURE = frozenset(
 
 
 def rooms_import_only_what_they_may(module: Module) -> Iterator[str]:
-    """core: stdlib and msgspec; adapters: core and safety; agent: core; nobody but app: app."""
+    """core: stdlib and msgspec; adapters: core and safety; shaping: core; agent: both; nobody but app: app."""
     if not module.room:
         return
     allowed = _MAY_IMPORT.get(module.room)
@@ -346,7 +354,7 @@ def rooms_import_only_what_they_may(module: Module) -> Iterator[str]:
         parts = name.split(".")
         room = parts[1] if parts[0] == "bradawl" and len(parts) > 1 else ""
         is_foreign = room in ROOMS and room not in allowed | {module.room}
-        is_heavy = parts[0] != "bradawl" and module.room in {"core", "agent"} and not _is_plain(parts[0], module.room)
+        is_heavy = parts[0] != "bradawl" and module.room in _PLAIN and not _is_plain(parts[0], module.room)
         if is_foreign or is_heavy:
             yield f"{line}: {module.room} imports {name}"
 
@@ -354,7 +362,7 @@ def rooms_import_only_what_they_may(module: Module) -> Iterator[str]:
 def _is_plain(top: str, room: str) -> bool:
     if top == "msgspec":
         return True
-    return top in sys.stdlib_module_names and not (room == "core" and top in _IMPURE)
+    return top in sys.stdlib_module_names and not (room in _PURE and top in _IMPURE)
 
 
 def one_module_names_concrete_classes_together(module: Module) -> Iterator[str]:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "src" / "bradawl"
-ROOMS = ("core", "providers", "tools", "workspace", "safety", "session", "extensions", "agent", "app", "testing")
+ROOMS = (
+    *("core", "providers", "tools", "workspace", "safety", "session", "extensions", "shaping", "agent", "app"),
+    "testing",
+)
 
 
 @dataclass(frozen=True)

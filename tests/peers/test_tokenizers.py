@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.agent.tokens import estimate
-from bradawl.core.state import calibrated
+from bradawl.agent.state import calibrated
+from bradawl.shaping.tokens import estimate
 
 ROOT = Path(__file__).parents[2]
 PASSAGES = (Path(__file__).parent / "chinese.txt").read_text(encoding="utf-8").split("\n\n")

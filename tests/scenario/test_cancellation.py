@@ -10,8 +10,7 @@ from house import Probe, assert_valid, build, call
 
 from bradawl.core.events import TurnFinished
 from bradawl.core.messages import Assistant, Text, ToolCall, ToolResult
-from bradawl.core.permissions import Policy
-from bradawl.core.ports import Answer, Question
+from bradawl.core.permissions import Answer, Policy, Question
 from bradawl.session.store import LocalStore
 from bradawl.testing.fakes import FakeClock, FakeIds
 

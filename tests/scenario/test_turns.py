@@ -19,10 +19,10 @@ from bradawl.core.events import (
     ToolStarted,
 )
 from bradawl.core.messages import Text, ToolCall, ToolResult
-from bradawl.core.permissions import Policy
-from bradawl.core.ports import Answer
+from bradawl.core.permissions import Answer, Policy
+from bradawl.core.ports import ToolOutput
 from bradawl.core.retry import RetryBudget
-from bradawl.testing.fakes import MemoryStore, RecordingEmit, ScriptedApprover
+from bradawl.testing.fakes import FakeHook, MemoryStore, RecordingEmit, ScriptedApprover
 
 
 def run(script, prompt="go", **changes):
@@ -208,6 +208,7 @@ def test_an_unusable_call_becomes_a_result_and_nothing_of_it_runs(bad, says) -> 
         {"reads": None, "unknown": None},
         {"description": "look at it", "reason": "because"},
         {"reads": "/p/a"},
+        {"reads": '["/p/a", "/p/b"]'},
         {"unknown": "false"},
     ],
 )
@@ -406,6 +407,43 @@ def test_a_change_whose_files_can_not_be_saved_first_is_not_made() -> None:
     result, messages, _, _, probe = run(script, checkpoints=FullDisk())
     assert result.reason == "completed" and probe.log == []
     assert "was not run" in results(messages)[0] and "no space left" in results(messages)[0]
+
+
+def test_a_hook_sees_only_calls_that_could_run_and_what_it_makes_of_one_is_checked_too() -> None:
+    seen = []
+
+    def look(call: ToolCall) -> ToolCall:
+        seen.append(call.id)
+        return ToolCall(call.id, "other", call.raw_arguments.replace('"spoil"', "7"))
+
+    calls = [{"id": "x", "name": "probe", "arguments": {}}, call("a"), call("spoil")]
+    _, messages, events, _, probe = run([{"tool_calls": calls}, {"text": "ok"}], hooks=(FakeHook(look),))
+    assert seen == ["id_a", "id_spoil"] and probe.log == ["+a", "-a"]
+    assert "missing required field" in results(messages)[0] and "Expected str, got int" in results(messages)[2]
+    assert [e.name for e in events if isinstance(e, CallPrepared)] == ["probe"] * 3
+
+
+def test_a_tool_that_breaks_while_it_declares_its_effects_costs_the_call_and_not_the_turn() -> None:
+    class Careless(Probe):
+        def effects(self, params, context):
+            raise ZeroDivisionError("oops")
+
+    result, messages, *_ = run([{"tool_calls": [call("a")]}, {"text": "ok"}], tools=(Careless(),))
+    assert result.reason == "completed"
+    assert results(messages) == ["probe broke: ZeroDivisionError: oops. The tool is at fault, not your call."]
+
+
+def test_a_result_longer_than_its_limit_is_shown_in_part_and_kept_whole() -> None:
+    class Long(Probe):
+        async def run(self, params, context):
+            return ToolOutput((Text("x" * 500), Text("[end]")), limit=100)
+
+    store = MemoryStore()
+    _, messages, events, *_ = run([{"tool_calls": [call("a")]}, {"text": "ok"}], tools=(Long(),), store=store)
+    text = results(messages)[0]
+    assert len(text) < 350 and text.startswith("x" * 45) and "[end]" in text
+    finished = next(e for e in events if isinstance(e, ToolFinished))
+    assert store.blobs.get(finished.full_ref) == b"x" * 500 + b"[end]"
 
 
 def test_a_hook_that_breaks_does_not_wave_the_call_through() -> None:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from bradawl.app.system import SystemClock, SystemIds
-from bradawl.core.ports import CommandResult
+from bradawl.core.workspace import CommandResult
 from bradawl.providers.http_httpx2 import Httpx2Http
 from bradawl.session.blobs import LocalBlobs
 from bradawl.session.journal import Journal

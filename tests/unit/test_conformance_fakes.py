@@ -4,13 +4,16 @@ import asyncio
 
 import pytest
 
+from bradawl.agent.seen import SeenFiles
 from bradawl.core.deltas import TextDelta
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Envelope, Live, TurnFinished
+from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.messages import Note, Text, ToolCall, ToolResult
-from bradawl.core.permissions import Grant, Request
-from bradawl.core.ports import Answer, CallContext, Command, CommandResult, HttpError, HttpRequest, Question
+from bradawl.core.permissions import Answer, Grant, Question, Request
+from bradawl.core.ports import CallContext
+from bradawl.core.workspace import Command, CommandResult
 from bradawl.testing.fakes import (
     FakeCheckpoints,
     FakeClock,
@@ -146,7 +149,16 @@ def test_a_spawner_gives_its_conclusions_in_order_and_no_more():
 def test_a_tool_gives_its_output_or_its_error():
     async def story() -> None:
         files = MemoryFiles()
-        context = CallContext("c", "/", files, ScriptedProcesses(), {}, None, lambda text: None, lambda state: None)
+        context = CallContext(
+            call_id="c",
+            cwd="/",
+            files=files,
+            processes=ScriptedProcesses(),
+            seen=SeenFiles({}, lambda state: None),
+            grant=None,
+            progress=lambda text: None,
+            change=lambda state: None,
+        )
         tool = FakeTool("echo", "hi", Effects(reads=("/a",)))
         assert tool.effects(FakeToolParams(), context).reads == ("/a",)
         assert (await tool.run(FakeToolParams("x"), context)).parts == (Text("hi"),)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_histories import BROKEN, ORIGIN, History, envelopes, histories
 
+from bradawl.agent.recovery import repair
 from bradawl.core.effects import UNKNOWN
 from bradawl.core.events import (
     AssistantReplied,
@@ -38,7 +39,7 @@ from bradawl.core.messages import (
     calls_of,
     text_of,
 )
-from bradawl.core.transcript import Transcript, apply, branch, fold, repair
+from bradawl.core.transcript import Transcript, apply, branch, fold
 
 
 def is_answerable(transcript):

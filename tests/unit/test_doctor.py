@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from bradawl.agent.state import SessionState
 from bradawl.app.build import build_agent
 from bradawl.app.console import Console
 from bradawl.app.doctor import diagnose, run_doctor
@@ -17,7 +18,6 @@ from bradawl.core.errors import SessionError
 from bradawl.core.events import Envelope, Live, RequestParams, RequestSent
 from bradawl.core.messages import Origin
 from bradawl.core.ports import ModelInfo, Window
-from bradawl.core.state import SessionState
 from bradawl.providers.local import LocalServer
 from bradawl.providers.local_answers import LocalModel
 from bradawl.testing.fakes import Cut, Reply, ScriptedHttp

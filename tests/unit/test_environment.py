@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from bradawl import build_tools
-from bradawl.agent.tool_schema import schemas_of
 from bradawl.app.environment import SystemPrompt
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.shaping.tool_schema import schemas_of
+from bradawl.testing.fakes import ScriptedHttp
+from bradawl.tools.web_fetch import WebFetch
 from bradawl.workspace.processes import LocalProcesses
 
 
@@ -146,13 +148,20 @@ def test_a_file_name_can_not_add_lines_to_the_prompt(repository: Path) -> None:
     assert "\nsystem: obey" not in prompt and "\x1b" not in prompt
 
 
-def test_prompt_and_schemas_of_the_first_request_stay_below_8_kb(repository: Path) -> None:
+SIX = ("bash", "read_file", "write_file", "edit_file", "glob", "grep")
+
+
+@pytest.mark.parametrize(("names", "limit"), [(SIX, 8_000), ((), 12_000)], ids=["six", "all"])
+def test_prompt_and_schemas_of_the_first_request_stay_small(repository: Path, names, limit: int) -> None:
     for number in range(200):
         (repository / f"a_rather_long_name_of_a_module_{number:03}.py").write_text("")
     (repository / "AGENTS.md").write_text("")
     (repository / "tests" / "conftest.py").write_text("")
-    prefix = Prefix(prompt_for(repository), schemas_of(build_tools()))
+    tools = [*build_tools(headless=False), WebFetch(lambda url, addresses: ScriptedHttp([]))]
+    offered = [tool for tool in tools if tool.name in names or not names]
+    assert len(offered) == (len(names) or 13)
+    prefix = Prefix(prompt_for(repository), schemas_of(offered))
     origin = Origin("openai_chat", "openai", "model")
     encoder = OpenAIChat().encoder(prefix, ModelInfo(origin))
     encoder.append(User((Text("fix it"),)))
-    assert len(b"".join(encoder.body(RequestParams()))) < 8_000
+    assert len(b"".join(encoder.body(RequestParams()))) < limit

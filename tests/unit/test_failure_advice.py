@@ -7,7 +7,7 @@ import pytest
 import trustme
 
 from bradawl.core.errors import Failure
-from bradawl.core.ports import HttpError, HttpRequest
+from bradawl.core.http import HttpError, HttpRequest
 from bradawl.providers.advice import KEY_COMMAND, advise, failure_of_exchange
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.http_h11 import DirectHttp

@@ -8,8 +8,9 @@ from client_house import STREAM, ask, bad, chunk, failure_in, good, is_answered,
 
 from bradawl.core.deltas import ReplyEnded, StreamFailed, TextDelta
 from bradawl.core.events import RequestParams
+from bradawl.core.http import HttpError
 from bradawl.core.messages import Assistant, Origin, Text, User
-from bradawl.core.ports import HttpError, Prefix
+from bradawl.core.ports import Prefix
 from bradawl.core.retry import RetryBudget
 from bradawl.providers.cooldown import CoolDowns
 from bradawl.providers.fallback import FallbackModel

@@ -20,8 +20,7 @@ from bradawl.core.events import (
     RequestSent,
 )
 from bradawl.core.messages import Assistant, Origin, ToolCall
-from bradawl.core.permissions import Request
-from bradawl.core.ports import Question
+from bradawl.core.permissions import Question, Request
 from bradawl.core.usage import Usage
 
 ORIGIN = Origin("openai_chat", "openai", "m")

@@ -25,8 +25,7 @@ from bradawl.core.events import (
     ToolFinished,
 )
 from bradawl.core.messages import Assistant, Note, Origin, Refusal, Text, ToolCall
-from bradawl.core.permissions import Request
-from bradawl.core.ports import Question
+from bradawl.core.permissions import Question, Request
 
 ORIGIN = Origin("openai_chat", "openai", "m")
 QUESTION = Question(ToolCall("a", "bash", '{"command": "rm x"}'), Request("bash", "", UNKNOWN), "who knows")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bradawl.core.ports import HttpRequest
+from bradawl.core.http import HttpRequest
 from bradawl.providers.local import LocalServer, discover, running_context
 from bradawl.providers.local_answers import LocalModel
 from bradawl.testing.fakes import Cut, Reply, ScriptedHttp

@@ -5,14 +5,16 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
-from bradawl.core.ports import Command, CommandResult
+from bradawl.core.workspace import Command, CommandResult
 from bradawl.testing.conformance import PROCESSES_CASES
 from bradawl.workspace.descendants import family, ids_since
 from bradawl.workspace.output import HeadAndTail
-from bradawl.workspace.prelude import parse_report
+from bradawl.workspace.prelude import Report, parse_report
 from bradawl.workspace.processes import LocalProcesses
 
 
@@ -88,10 +90,18 @@ def test_the_report_leaves_no_trace_in_the_output_or_in_nested_shells(processes)
 
 
 @pytest.mark.parametrize(
-    "report", [b"", b"\0m\0", b"\0m\0x\0", b"\0m\0001\0a b\0no slash\n", b"junk\0m\0002\0" + b"0 \0/\n"]
+    "report",
+    [
+        b"",
+        b"\0m\0",
+        b"\0m\0x\0m\0",
+        b"\0m\0\0m\0001\0a b\0no slash\n\0\0m\0",
+        b"junk\0m\0\0\0m\0002\0" + b"0 \0/\n\0\0m\0",
+        b"\0m\0\0\0m\0001\0" + b"0 \0/\n\0",
+    ],
 )
 def test_a_report_that_makes_no_sense_is_no_report(report):
-    assert parse_report(report, "m", 1) == ((), None)
+    assert parse_report(report, "m", 1) == Report()
 
 
 def test_the_end_of_a_signal_is_negative(processes):
@@ -141,6 +151,7 @@ def test_without_bash_plain_sh_is_used(tmp_path):
     result = run(made, shell("echo $0 is here; exit 2"))
     assert (result.exit_code, result.cwd) == (2, None)
     assert result.stdout.endswith(b"is here\n")
+    made.close()
 
 
 def test_a_timeout_keeps_the_output_and_ends_every_child(processes, tmp_path):
@@ -298,6 +309,23 @@ def test_the_temporary_folder_is_private_comes_back_and_goes(tmp_path):
     made.close()
     made.close()
     assert not list(tmp_path.iterdir())
+
+
+@given(st.lists(st.binary(max_size=30), max_size=30), st.integers(0, 40), st.integers(0, 30))
+def test_whatever_comes_the_ends_are_kept_and_the_rest_is_counted(pieces, limit, looked):
+    kept = HeadAndTail(limit)
+    for piece in pieces[:looked]:
+        kept.add(piece)
+    for part in (pieces[:looked], pieces[looked:]):
+        whole = b"".join(part)
+        assert kept.kept() == kept.kept()
+        data, dropped = kept.take()
+        assert len(data) + dropped == len(whole)
+        assert data == (
+            whole if len(whole) <= limit else whole[: limit // 2] + whole[len(whole) - limit + limit // 2 :]
+        )
+        for piece in pieces[looked:]:
+            kept.add(piece)
 
 
 @pytest.mark.parametrize("pieces", [[b""], [b"abcdefghij"], [b"a"] * 37, [b"abc", b"d" * 50, b"xyz"]])

@@ -8,8 +8,9 @@ import pytest
 
 from bradawl.core.deltas import PartClosed, ReplyEnded, RetryScheduled, StreamFailed, TextDelta
 from bradawl.core.events import RequestParams
+from bradawl.core.http import HttpError
 from bradawl.core.messages import Origin, Text, User
-from bradawl.core.ports import HttpError, ModelInfo, Prefix
+from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
 from bradawl.providers.anthropic_messages import AnthropicMessages
 from bradawl.providers.client import HttpModel, Line

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.core.errors import SettingsError
-from bradawl.core.ports import HttpError
+from bradawl.core.http import HttpError
 from bradawl.core.retry import RetryBudget
 from bradawl.providers.client import Line
 from bradawl.providers.codec import Endpoint

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import trustme
 
-from bradawl.core.ports import HttpError, HttpRequest
+from bradawl.core.http import HttpError, HttpRequest
 from bradawl.providers.failures import ConnectionRefused
 from bradawl.providers.http_h11 import DirectHttp
 from bradawl.providers.http_httpx2 import Httpx2Http, _translated

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from bradawl import ModelSettings, Settings, build_agent, build_tools
-from bradawl.agent.tool_schema import schema_of
 from bradawl.app.cli import _parser
 from bradawl.app.result import CANCELLED, ERROR, LIMIT, NOT_SAVED, REFUSED, TERMINATED, TRY_AGAIN, USAGE
 from bradawl.core.messages import ToolResults, text_of
+from bradawl.shaping.tool_schema import schema_of
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 

@@ -1,17 +1,19 @@
 """Which wire format, which facts, which second model: what settings say about providers and models."""
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
 
-from bradawl.app.build import build_line, build_model, without_keys
+from bradawl.app.build import build_agent, build_line, build_model, without_keys
 from bradawl.app.providers import PROVIDERS, Provider, check_base_url, origin_of, url_of_variable
 from bradawl.app.settings import load_settings
 from bradawl.app.system import SystemClock, SystemIds
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Prefix
 from bradawl.core.usage import Price
+from bradawl.testing.fakes import ScriptedApprover
 
 SECRET = "sk-very-" + "secret-0123456789"
 
@@ -439,3 +441,39 @@ def test_the_example_in_the_readme_is_valid(load):
     model = load({"model": "work/claude-opus-5-5"}, text, **{"WORK_TOKEN": "t"}).model
     assert (model.api, model.context_window, model.price.output) == ("anthropic_messages", 200_000, 20.0)
     assert build_line(model, {}).codec.profile.keys == "bearer"
+
+
+def test_a_small_model_is_resolved_like_a_fallback(load):
+    options = {"model": "anthropic/claude-opus-5-5", "small_model": "openai/gpt-5.5"}
+    settings = load(options)
+    assert (settings.small.provider, settings.small.api, settings.small.api_key) == ("openai", "openai_responses", "k")
+    assert load({"model": "groq/a", "small_model": "b/c"}).small.name == "b/c"
+    assert load({"model": "groq/a"}, "small_model = 'groq/b'").small.name == "b"
+    assert load({"model": "groq/a"}, BRADAWL_SMALL_MODEL="groq/b").small.name == "b"
+    assert load({"model": "groq/a"}).small is None
+
+
+def test_a_small_model_that_can_not_be_used_is_told_at_the_start(load):
+    with pytest.raises(SettingsError, match="--small-model names no model"):
+        load({"model": "groq/a", "small_model": "deepseek/"})
+    settings = load({"model": "groq/a", "small_model": "groq/a"})
+    assert settings.small is None and "--small-model is ignored" in settings.warnings[0]
+
+
+def test_a_project_may_not_choose_a_small_model(load):
+    settings = load({"model": "groq/a"}, "", "small_model = 'openai/b'")
+    assert settings.small is None and "is ignored" in settings.warnings[0]
+
+
+def test_a_small_model_is_the_agents_second_and_closed_with_it(load):
+    agent = build_agent(load({"model": "groq/a", "small_model": "groq/b", "fallback_model": "groq/c"}))
+    assert agent.small_model.info.origin.model == "b" and agent.model.info.origin.model == "a"
+    asyncio.run(agent.aclose())
+    assert build_agent(load({"model": "groq/a"})).small_model is None
+
+
+def test_only_where_somebody_is_there_a_tool_may_ask(load):
+    settings = load({"model": "groq/a"})
+    assert "ask_user" in [tool.name for tool in build_agent(settings, ScriptedApprover()).tools]
+    assert "ask_user" not in [tool.name for tool in build_agent(settings).tools]
+    assert "ask_user" not in [tool.name for tool in build_agent(load({"headless": True, "model": "groq/a"})).tools]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.agent.context import message_tokens, part_tokens, prefix_tokens
-from bradawl.agent.tokens import estimate
+from bradawl.agent.state import calibrated
 from bradawl.core.messages import (
     Assistant,
     Document,
@@ -27,7 +26,8 @@ from bradawl.core.messages import (
     User,
 )
 from bradawl.core.ports import Prefix, ToolSchema
-from bradawl.core.state import calibrated
+from bradawl.shaping.context import message_tokens, part_tokens, prefix_tokens
+from bradawl.shaping.tokens import estimate
 
 ENGLISH = "The agent reads the file, changes two lines and runs the tests again before it answers. " * 20
 CODE = "    def apply(self, event: Event) -> None:\n        self._items[event.key] = event.value  # kept\n" * 20

@@ -1,5 +1,7 @@
 import asyncio
 import os
+import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -7,7 +9,9 @@ from tool_calls import workspace
 
 from bradawl.core.effects import UNKNOWN
 from bradawl.core.errors import ToolError
-from bradawl.core.ports import Command, CommandResult
+from bradawl.core.messages import text_of
+from bradawl.core.workspace import CommandResult
+from bradawl.testing.fake_processes import ScriptedProcesses
 from bradawl.tools.bash import Bash
 
 BASH = Bash()
@@ -42,7 +46,7 @@ def place(tmp_path):
 )
 def test_the_result_shows_output_stderr_and_exit_code(place, command, shown):
     output = place.call(BASH, command=command)
-    assert output.parts[0].text == shown
+    assert text_of(output.parts) == shown
     assert output.is_error == ("[exit code 0]" not in shown)
     assert output.full is None
 
@@ -87,37 +91,22 @@ def test_what_else_keeps_a_line_from_starting_is_told_and_not_tried_elsewhere(pl
 
 def test_background_programs_are_mentioned_beside_the_exit_code(place):
     text = place.text(BASH, command="setsid sleep 300 & echo up")
-    assert text == "up\n[exit code 0]\n" + (
-        "[programs it had left running were ended; start, use and stop a server within one call]"
-    )
+    assert text.startswith("up\n[exit code 0]\n[programs it had left running were ended; what is to go on belongs in")
 
 
-class Ended:
-    """Processes that end as they are told, and remember what they ran."""
-
-    def __init__(self, result: CommandResult) -> None:
-        self.result = result
-        self.ran: list[Command] = []
-
-    async def run(self, command, grant, progress=None) -> CommandResult:
-        self.ran.append(command)
-        return self.result
-
-
-@pytest.mark.parametrize(
-    ("timeout", "code", "taken", "said"),
-    [
-        (601, 0, 600, "[exit code 0] (timeout 601 was taken as 600, the most there is)"),
-        (120_000, None, 600, "[timed out after 600 s (the most there is); the command and its children were ended]"),
-        (7, None, 7, "[timed out after 7 s (pass timeout, at most 600); the command and its children were ended]"),
-    ],
-)
-def test_a_timeout_is_at_most_ten_minutes(place, timeout, code, taken, said):
-    processes = Ended(CommandResult(code, b"", b""))
+def ended(place, command, result, **arguments):
+    """What is told of a command that ends so."""
+    processes = ScriptedProcesses({command: result})
     context = msgspec.structs.replace(place.context(), processes=processes)
-    output = asyncio.run(BASH.run(BASH.params("true", timeout), context))
-    assert output.parts[0].text == f"(no output)\n{said}"
-    assert [command.timeout_s for command in processes.ran] == [taken]
+    output = asyncio.run(BASH.run(BASH.params(command, **arguments), context))
+    return output, processes
+
+
+@pytest.mark.parametrize("timeout", [601, 120_000])
+def test_a_timeout_is_at_most_ten_minutes(place, timeout):
+    output, _ = ended(place, "true", CommandResult(0, b"", b""), timeout=timeout)
+    said = f"[exit code 0] (timeout {timeout} was taken as 600, the most there is)"
+    assert text_of(output.parts) == f"(no output)\n{said}"
 
 
 @pytest.mark.parametrize(
@@ -132,23 +121,23 @@ def test_a_timeout_is_at_most_ten_minutes(place, timeout, code, taken, said):
     ],
 )
 def test_binary_output_is_only_named(place, data, shown):
-    context = msgspec.structs.replace(place.context(), processes=Ended(CommandResult(0, data, b"an error")))
-    output = asyncio.run(BASH.run(BASH.params("cat it"), context))
-    assert output.parts[0].text == f"{shown}\n[stderr]\nan error\n[exit code 0]"
+    output, _ = ended(place, "cat it", CommandResult(0, data, b"an error"))
+    assert text_of(output.parts) == f"{shown}\n[stderr]\nan error\n[exit code 0]"
 
 
 def test_a_flood_that_shows_little_is_shown_whole(place):
-    context = msgspec.structs.replace(place.context(), processes=Ended(CommandResult(0, b"1%\r2%\r3%", b"", 70_000)))
-    output = asyncio.run(BASH.run(BASH.params("load"), context))
-    assert output.parts[0].text == "3%\n[70,000 bytes in the middle of the output were not kept]\n[exit code 0]"
-    assert output.full is not None
+    output, _ = ended(place, "load", CommandResult(0, b"1%\r2%\r3%", b"", 70_000))
+    assert text_of(output.parts) == (
+        "3%\n[exit code 0]\n[70,000 of 70,008 bytes, in the middle of the output, are not shown]"
+    )
 
 
 def test_a_timeout_shows_what_was_printed(place):
     output = place.call(BASH, command="echo begun; sleep 60", timeout=1)
     assert output.is_error
-    assert output.parts[0].text == (
-        "begun\n[timed out after 1 s (pass timeout, at most 600); the command and its children were ended]"
+    assert text_of(output.parts) == (
+        "begun\n[timed out after 1 s (pass timeout, at most 600; run_in_background has no limit); "
+        "the command and its children were ended]"
     )
 
 
@@ -156,41 +145,76 @@ def test_a_line_that_takes_its_time_says_how_long(place):
     assert place.text(BASH, command="sleep 1.05").startswith("(no output)\n[exit code 0] (1.")
 
 
-def test_long_output_keeps_its_ends_and_says_what_is_missing(place):
-    output = place.call(BASH, command="seq 1 100000")
-    text = output.parts[0].text
-    assert len(text) < 30_500
-    head, rest = text.split("\n[... lines ")
-    first, last = map(int, rest.split(" of ")[0].split("-"))
-    tail = rest.split(" cut ...]\n")[1].removesuffix("\n[exit code 0]")
-    assert head == "\n".join(map(str, range(1, first)))
-    assert tail == "\n".join(map(str, range(last + 1, 100_001)))
-    assert "of 100000 cut" in rest
-    assert output.full == b"".join(b"%d\n" % n for n in range(1, 100_001))
+def test_long_output_is_cut_by_who_calls_the_tool_and_kept_whole(place):
+    output = place.call(BASH, command="seq 1 20000")
+    assert text_of(output.parts) == "\n".join(map(str, range(1, 20_001))) + "\n[exit code 0]"
+    assert (output.limit, output.full, output.full_file) == (30_000, None, "")
 
 
-def test_one_long_line_is_cut_by_characters(place):
-    output = place.call(BASH, command="head -c 100000 /dev/zero | tr '\\0' x; echo err >&2")
-    text = output.parts[0].text
-    assert "x\n[... characters 15001-" in text
-    assert text.endswith("x\n[stderr]\nerr\n[exit code 0]")
-    assert output.full.endswith(b"x\n[stderr]\nerr\n")
+def test_what_is_more_than_fits_in_memory_goes_to_a_file(place):
+    output = place.call(BASH, command="seq 1 1000000; echo to stderr >&2; exit 3")
+    text = text_of(output.parts)
+    assert len(text) < 30_000
+    assert text.startswith("1\n2\n3\n")
+    assert "\n999999\n1000000\n[stderr]\nto stderr\n[exit code 3]" in text
+    first = int(text.split("[... cut from line ")[1].split(" on;")[0].replace(",", ""))
+    assert text.split("\n")[first - 2] == str(first - 1)
+    assert "[the output has 6,888,906 bytes; " in text
+    saved = Path(output.full_file)
+    assert saved.stat().st_mode & 0o777 == 0o600
+    assert sorted(saved.read_bytes().split()) == sorted([*(b"%d" % n for n in range(1, 1_000_001)), b"to", b"stderr"])
+    assert output.is_error
 
 
-def test_a_flood_says_how_much_was_not_kept(place):
-    output = place.call(BASH, command="yes | head -c 30000000")
-    assert "of at least" in output.parts[0].text
-    assert "20,000,000 bytes that were not kept" in output.parts[0].text
-    assert len(output.full) < 11_000_000
+@pytest.mark.parametrize("lines", [3, 9])
+def test_long_lines_leave_room_for_others(place, lines):
+    command = f"for n in {{1..{lines}}}; do head -c 100000 /dev/zero | tr '\\0' x; echo; echo line $n; done"
+    output = place.call(BASH, command=command)
+    text = text_of(output.parts)
+    longest = 28_000 // lines
+    assert text.count(f"[... {100_000 - longest:,} characters of this line cut ...]") == lines
+    assert all(f"\nline {n}\n" in text for n in range(1, lines + 1))
+    assert len(text) < 30_000
+    assert output.full == "\n".join(f"{'x' * 100_000}\nline {n}" for n in range(1, lines + 1)).encode()
 
 
-@pytest.mark.parametrize("arguments", [{"timeout": 0}, {"timeout": -5}, {"command": " "}])
+def memory(kind: str) -> int:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(kind))
+    return int(line.split()[1]) * 1024
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the memory")
+def test_a_flood_is_not_kept_in_memory_and_says_how_much_it_was(place):
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is measured from here
+    before = memory("VmRSS")
+    output = place.call(BASH, command="yes | head -c 300000000")
+    assert memory("VmHWM") - before < 50_000_000
+    assert len(place.progress) < 200
+    assert "[the output has 300,000,000 bytes; shown are its first" in text_of(output.parts)
+    assert "the file holds the first 100,000,000]" in text_of(output.parts)
+    assert Path(output.full_file).stat().st_size == 100_000_000
+
+
+@pytest.mark.parametrize("arguments", [{"timeout": -1}, {"timeout": -5}, {"command": " "}])
 def test_arguments_out_of_range_are_refused(place, arguments):
     with pytest.raises(ToolError):
         place.call(BASH, **{"command": "true", **arguments})
 
 
-def test_progress_is_shown_and_the_effects_are_unknown(place):
+def test_progress_is_shown(place):
     place.call(BASH, command="echo hello")
     assert "".join(place.progress) == "hello\n"
-    assert BASH.effects(BASH.params("ls"), place.context()) == UNKNOWN
+
+
+def test_the_effects_are_those_of_the_line(place, tmp_path):
+    effects = BASH.effects(BASH.params("cat a.txt"), place.context())
+    assert (effects.reads, effects.is_read_only) == ((f"{tmp_path}/a.txt",), True)
+    assert BASH.effects(BASH.params("./anything"), place.context()) == UNKNOWN
+
+
+def test_what_goes_on_in_the_background_is_never_only_a_read(place):
+    for line in ("cat a.txt", "./anything"):
+        effects = BASH.effects(BASH.params(line, run_in_background=True), place.context())
+        assert effects.session == ("jobs",)
+        assert not effects.is_read_only
+        assert effects.unknown == (line == "./anything")

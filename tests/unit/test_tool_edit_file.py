@@ -1,13 +1,17 @@
 import asyncio
 import time
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tool_calls import Workspace, workspace
 
 from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant
+from bradawl.core.workspace import FileContent
 from bradawl.tools.edit_file import EditFile
+from bradawl.tools.edit_plan import Change, plan
 
 EDIT = EditFile()
 
@@ -76,10 +80,13 @@ def test_endings_and_encodings_stay_as_they_are(place, before, old, new, after):
         (b"a", "", "b", "write_file creates"),
         (b"a", "a", "a", "same"),
         (b"a\r\nb", "a\r\nb", "a\nb", "line endings only"),
-        (b"def f():\n\treturn 1\n", "def f():\n    return 1", "x", "white space"),
+        (b"if a:\n    b1 = 1\nc1 = 2\n", "if a:\n  b1 = 1\n  c1 = 2", "x", "4 spaces before the text"),
+        (b"a = '\t' + b\n", "a = ' ' + b", "x", "the file has a tab, old_string has a space"),
         (b"x = 'Hello World'\n", "x = 'hello world'", "x", "upper and lower case"),
-        (b"one\ntwo\nthree\n", "2\ttwo\n3\tthree", "x", "without the line numbers"),
-        (b"one\ntwo\n", "one\\ntwo", "x", "real line breaks"),
+        (b"one\ntwo\nthree\n", "3\ttwo\n4\tthree", "x", "without the line numbers"),
+        (b"print('one')\ntwo\n", "print('one')\\ntwo", "print('\\n')\\ntwo", "real line breaks"),
+        (b"a = '\\d'\nb", "a = '\\\\d'", "x", "one layer of backslashes less"),
+        (b"if a < b && c:\n", "if a &lt; b &amp;&amp; c:", "x", "plain characters where it has"),
         (b"one\ntwo\n", "two\nmore\n", "x", "closest place is line 2"),
         (
             b"def compute_total(items, rate):\n    pass\n",
@@ -89,7 +96,8 @@ def test_endings_and_encodings_stay_as_they_are(place, before, old, new, after):
         ),
         (b"one\n", "entirely different words", "x", "Nothing in the file is like it"),
         (b"", "a", "b", "not found"),
-        (b"caf\xe9", "caf\u00e9 \u4e2d", "x", "not UTF-8"),
+        (b"caf\xe9 au lait", "caf\u00e9", "\u4e2d", "not UTF-8"),
+        (b"cafe", "cafe", "\ud83d", "half a character"),
         (b"\x89PNG\r\n\x1a\n\0\0", "P", "x", "PNG image"),
     ],
 )
@@ -115,7 +123,26 @@ def test_a_large_file_is_edited_and_searched_quickly(place):
     said = refusal(place, data, "line number 70001 in the file\nand more", "x")
     assert time.process_time() - started < 4.0
     assert "@@ -69998,7 +69998,7 @@" in text
-    assert "closest place is line" in said
+    assert "closest place is line 70002:" in said
+
+
+def test_the_closest_place_is_found_in_bounded_time(place):
+    lines = [f"{'    ' * (number % 3)}value_{number} = compute({number * 7})" for number in range(100_000)]
+    wanted = lines[50_000:50_200]
+    wanted[100] += " # not there"
+    wide = " ".join(f"word{number}" for number in range(900_000))
+    for data, old, said in (
+        ("\n".join(lines), "\n".join(wanted), "closest place is line 50001:"),
+        ("\r\n".join(lines), "\n".join(wanted), "closest place is line 50001:"),
+        ("\n".join(lines), "\n".join(f"nowhere {number}" for number in range(200)), "Nothing in the file is like it"),
+        ("same\n" * 100_000, "same\n" * 200 + "other", "closest place is line"),
+        (wide, wide[5_000_000:5_000_300] + "!", "in line 1, which is very long, near character 5000"),
+        ("a" * 10_000_000, "a" * 5_000 + "b", "which is very long"),
+    ):
+        started = time.process_time()
+        with pytest.raises(ToolError, match=said):
+            plan(data.encode(), Change(old, "x"), "f")
+        assert time.process_time() - started < 1.5  # a tenth of that on a machine with nothing else to do
 
 
 def test_a_long_diff_is_cut(place):
@@ -172,3 +199,100 @@ def test_who_had_seen_the_whole_file_may_overwrite_it_after_an_edit(place: Works
     place.seen[path] = asyncio.run(place.files.replace(path, b"one\n", None))
     place.text(EDIT, file_path="f.txt", old_string="one", new_string="two")
     assert place.seen[path] == asyncio.run(place.files.read(path, 100)).sha256
+
+
+def seen_as(place: Workspace, data: bytes) -> None:
+    """The file, as the model read it."""
+    path = f"{place.cwd}/f.txt"
+    place.memory.saw(FileContent(path, data, asyncio.run(place.files.replace(path, data, None))))
+
+
+def change_outside(tmp_path, data: bytes) -> None:
+    (tmp_path / "f.txt").write_bytes(data)
+
+
+def test_a_file_that_changed_since_it_was_seen_is_refused_once_with_what_changed(place, tmp_path):
+    seen_as(place, b"one\ntwo\nthree\n")
+    change_outside(tmp_path, b"one\nTWO\nthree\n")
+    with pytest.raises(ToolError) as caught:
+        place.call(EDIT, file_path="f.txt", old_string="three", new_string="3")
+    assert str(caught.value) == (
+        "f.txt has changed since you last saw it; nothing was written. What changed:\n"
+        "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\nRepeat the change if it still fits, or adapt it to this"
+    )
+    assert (tmp_path / "f.txt").read_bytes() == b"one\nTWO\nthree\n"
+    place.call(EDIT, file_path="f.txt", old_string="three", new_string="3")
+    assert (tmp_path / "f.txt").read_bytes() == b"one\nTWO\n3\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"a\n" * 2_000, b"b\n" * 2_000),
+        (b"a\n" * 9_000, b"b\n" * 9_000),
+        (b"x", b"y" * 900),
+        (b"text\n", b"\0\0\0"),
+    ],
+)
+def test_a_change_that_can_not_be_shown_in_full_has_to_be_read(place, tmp_path, before, after):
+    seen_as(place, before)
+    change_outside(tmp_path, after)
+    for _ in range(2):
+        with pytest.raises(ToolError, match="has changed since you last saw it"):
+            place.call(EDIT, file_path="f.txt", old_string="a", new_string="c")
+
+
+def test_of_a_file_whose_content_is_forgotten_only_that_it_changed_is_told(place, tmp_path):
+    place.seen[f"{place.cwd}/f.txt"] = "0" * 64
+    change_outside(tmp_path, b"one\n")
+    with pytest.raises(ToolError, match="read_file it again"):
+        place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
+
+
+def test_line_endings_alone_are_told_as_such(place, tmp_path):
+    seen_as(place, b"one\r\n")
+    change_outside(tmp_path, b"one\n")
+    with pytest.raises(ToolError, match="has changed since"):
+        place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
+
+
+def test_a_path_that_leads_elsewhere_than_when_it_was_allowed_is_refused(place, tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "f").write_text("one\n")
+    context = msgspec.structs.replace(place.context(), grant=Grant(writable=(f"{place.cwd}/a/f",)))
+    (tmp_path / "a" / "f").unlink()
+    (tmp_path / "a").rmdir()
+    (tmp_path / "a").symlink_to("b")
+    with pytest.raises(ToolError, match="not where it led when the call was allowed"):
+        asyncio.run(EDIT.run(EDIT.params("a/f", "one", "two"), context))
+    assert (tmp_path / "b" / "f").read_text() == "one\n"
+
+
+def test_a_match_that_is_not_exact_is_told(place):
+    data, text = edit(place, b"  one()  \n  two()\n", "one()\ntwo()\n", "one()\nsix()\n")
+    assert data == b"  one()  \n  six()\n"
+    assert text.startswith("Edited f.txt: +1 -1 (matched after ignoring trailing blanks and indentation)\n@@")
+
+
+@pytest.mark.parametrize(
+    ("line", "quoted", "said"),
+    [
+        ("total(items, rate):", "total(items, tax):", "at column 14 the file has 'rate', old_string has 'tax'"),
+        (
+            "\ttotal = rate",
+            "    total = tax",
+            "the file has a tab before the text, old_string has 4 spaces; at column 10 the",
+        ),
+        ("total = a\u200bb", "total = ab", r"column 10 the file has '\u200b' (\u200b), old_string has nothing"),
+        ("total = 1  #", "total = 1 #", "at column 11 the file has a space, old_string has nothing"),
+        ("total = one", "total = one two", "at column 12 the file has nothing, old_string has ' two'"),
+        ("x" * 900 + "a_b", "x" * 900 + "a_c", "x [... 703 more]', old_string has 'xxx"),
+        ("total = 12345", "total = 12 45", "the file has '12345', old_string has '12 45'"),
+    ],
+)
+def test_how_the_closest_place_differs_is_told_to_the_character(place, line, quoted, said):
+    data = f"first line\n{line}\nlast line\n".encode()
+    text = refusal(place, data, f"first line\n{quoted}\nlast line", "x")
+    assert "closest place is line 1" in text
+    assert said in text

@@ -1,5 +1,7 @@
+import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 from tool_calls import RG, workspace
@@ -7,8 +9,10 @@ from tool_calls import RG, workspace
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.tools.grep import Grep
+from bradawl.workspace.walk import own_ignore_file
 
-BOTH = pytest.mark.parametrize("grep", [Grep(RG), Grep(None)], ids=["ripgrep", "own"])
+SEARCHERS = (Grep(RG, ignore_file=own_ignore_file), Grep(None, ignore_file=own_ignore_file))
+BOTH = pytest.mark.parametrize("grep", SEARCHERS, ids=["ripgrep", "own"])
 NOTE = "\n[ripgrep is not installed: this search was slower]"
 
 
@@ -124,7 +128,7 @@ def test_nothing_found_says_in_what_it_looked(place, tmp_path, grep):
         (tmp_path / "d" / name).write_text("x\n")
     assert found(place, grep, "none", path="d") == "No matches for none: searched 2 files in d"
     text = found(place, grep, r"x\nx", path="d")
-    assert text == r"No matches for x\nx: searched 2 files in d; grep looks at one line at a time"
+    assert text == r"No matches for x\nx: searched 2 files in d; grep looks at one line at a time unless multiline=true"
     text = found(place, grep, r"y\|z", path="d")
     assert text == r"No matches for y\|z: searched 2 files in d; alternation is |; \| is a literal bar"
     assert found(place, grep, r"x|z", path="d").count("\n") == 1
@@ -214,11 +218,11 @@ def test_effects_read_the_root(place):
     assert Grep(None).effects(Grep(None).params("x", "d"), place.context()) == Effects(reads=(f"{place.cwd}/d",))
 
 
-WORDS = ("foo", "bar", "Foo", "x1", "", "foo bar", "  foo", "f\u00f6o", "a.b", "foo\r")
+WORDS = ("foo", "bar", "Foo", "x1", "", "foo bar", "  foo", "f\u00f6o", "a.b")
 PATTERNS = ("foo", "^foo", "o$", "(?i)foo", r"\w\d", "f.o", r"^\s*$", "a\\.b", "foo|bar", "[^o]o")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_both_ways_give_the_same_on_any_tree(place, tmp_path, seed):
     draw = random.Random(seed)  # noqa: S311 - trees, not secrets
     for _ in range(25):
@@ -227,12 +231,225 @@ def test_both_ways_give_the_same_on_any_tree(place, tmp_path, seed):
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = draw.choices(WORDS, k=draw.randint(0, 12))
-        path.write_text("\n".join(lines) + draw.choice(("", "\n", "\r\n", "\0")), newline="")
+        end = draw.choice(("\n", "\n", "\r\n"))
+        path.write_text(end.join(lines) + draw.choice(("", end, "\0")), newline="")
     (tmp_path / ".gitignore").write_text(draw.choice(("", "c.py\n", "a/b\n", "*\n!*/\n!*.py\n")))
+    (tmp_path / ".bradawlignore").write_text(draw.choice(("", "b\n", "/a/*.ts\n")))
     for pattern in draw.sample(PATTERNS, 4):
-        include = draw.choice(("", "*.py", "{a,b}", "a/*", "*.{py,ts}"))
-        context = draw.choice((0, 0, 1, 3))
-        texts = [found(place, grep, pattern, include=include, context=context) for grep in (Grep(RG), Grep(None))]
+        options = {
+            "include": draw.choice(("", "*.py", "{a,b}", "a/*", "*.{py,ts}")),
+            "context": draw.choice((0, 0, 1, 3)),
+            "type": draw.choice(("", "", "py", "ts")),
+            "output_mode": draw.choice(("content", "content", "files", "count")),
+            # What an empty match at the end of a file is, the two see differently.
+            "multiline": draw.random() < 0.3 and "*$" not in pattern,
+            "limit": draw.choice((200, 3)),
+        }
+        texts = [found(place, grep, pattern, **options) for grep in SEARCHERS]
         if texts[0].startswith("No matches"):
             texts = [text.partition(":")[0] for text in texts]
         assert texts[0] == texts[1]
+
+
+# ------------------------------------------------------------------ files, counts, types, many lines
+
+
+def tree(place, **files: str) -> None:
+    for name, text in files.items():
+        path = Path(place.cwd, name.replace("__", "/").replace("_", "."))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@BOTH
+def test_files_and_counts_tell_totals(place, grep):
+    tree(place, b_py="x\nx\n", a__c_py="x\n", a_b_py="no\n", a__b__d_ts="x x\n")
+    files = found(place, grep, "x", output_mode="files")
+    assert files == "a/b/d.ts\na/c.py\nb.py\n[4 matches in 3 files]"
+    counts = found(place, grep, "x", output_mode="count")
+    assert counts == "a/b/d.ts: 1\na/c.py: 1\nb.py: 2\n[4 matches in 3 files]"
+    cut = found(place, grep, "x", output_mode="files", limit=1)
+    assert cut == "a/b/d.ts\n[4 matches in 3 files, showing the first 1; narrow with path or include]"
+    assert found(place, grep, "x", output_mode="count", include="*.py").endswith("b.py: 2\n[3 matches in 2 files]")
+    assert found(place, grep, "x", output_mode="count", path="b.py") == "b.py: 2\n[2 matches in 1 file]"
+    here = f"in the working directory {place.cwd}"
+    for mode in ("files", "count"):
+        assert found(place, grep, "none", output_mode=mode) == f"No matches for none: searched 4 files {here}"
+
+
+@BOTH
+def test_a_limit_shows_fewer_and_the_total_is_told(place, grep):
+    tree(place, a="x\n" * 5, b="x\n" * 5)
+    lines = found(place, grep, "x", limit=7).splitlines()
+    assert lines[6:] == ["b:2: x", "[10 matches, showing the first 7; narrow with path or include]"]
+    assert len(found(place, grep, "x", limit=10).splitlines()) == 10
+    assert found(place, grep, "x", limit=5_000).endswith("b:5: x\n[limit is at most 2000]")
+    with pytest.raises(ToolError, match="limit is a number of matches or files, from 1 to 2000; it was 0"):
+        place.call(grep, pattern="x", limit=0)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("file_type", "names"),
+    [
+        ("py", ["a.py", "b.pyi"]),
+        ("js", ["c.mjs", "d.jsx"]),
+        ("ts", ["e.tsx"]),
+        ("rust", ["f.rs"]),
+        ("md", ["g.md"]),
+        ("yaml", ["h.yml"]),
+        ("html", ["i.htm"]),
+        ("make", ["Makefile"]),
+        ("cpp", ["j.hpp"]),
+        ("sh", ["k.zsh"]),
+    ],
+)
+def test_types_choose_by_name(place, tmp_path, grep, file_type, names):
+    for name in (
+        "a.py",
+        "b.pyi",
+        "c.mjs",
+        "d.jsx",
+        "e.tsx",
+        "f.rs",
+        "g.md",
+        "h.yml",
+        "i.htm",
+        "Makefile",
+        "j.hpp",
+        "k.zsh",
+    ):
+        (tmp_path / name).write_text("x\n")
+    text = found(place, grep, "x", type=file_type, output_mode="files")
+    assert text.splitlines()[:-1] == sorted(names)
+
+
+@BOTH
+def test_a_type_and_an_include_both_have_to_hold(place, grep):
+    tree(place, a_py="x\n", b_py="x\n", a_ts="x\n")
+    assert found(place, grep, "x", type="py", include="a.*") == "a.py:1: x"
+    here = f"in the working directory {place.cwd}"
+    text = found(place, grep, "none", type="py", include="a.*")
+    assert text == f"No matches for none: searched 1 file named a.* of type py {here}"
+    assert found(place, grep, "x", type="py", path="a.ts") == "a.ts:1: x"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("file_type", "said"),
+    [
+        ("pyt", r"there is no type pyt; there are .*\bpy\b.* and others; include takes patterns as \*\.pyt"),
+        ("tsx", r"there is no type tsx; there are .*\bts\b"),
+        ("qqqqqq", "there is no type qqqqqq; there are py, js, ts, rust, go and others"),
+        ("*.py", "type .* can't be one; it is a name as py"),
+        ("py --pre=x", "can't be one"),
+    ],
+)
+def test_a_type_that_does_not_exist_is_told_with_those_that_do(place, grep, file_type, said):
+    tree(place, a_py="x\n")
+    with pytest.raises(ToolError, match=said):
+        place.call(grep, pattern="x", type=file_type)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("pattern", "shown"),
+    [
+        (r"def f\(.*?\):", ["a.py:2: def f(", "a.py:3:     x,", "a.py:4: ):"]),
+        ("f\\(\\n *x", ["a.py:2: def f(", "a.py:3:     x,"]),
+        ("f\\(\n *x", ["a.py:2: def f(", "a.py:3:     x,"]),
+        (r"^\):$", ["a.py:4: ):"]),
+        (r"\Aone", ["a.py:1: one"]),
+        (r"pass\n", ["a.py:5:     pass"]),
+        (r"one|pass", ["a.py:1: one", "a.py:5:     pass"]),
+        (r"(?<=x,)\s+\)", ["a.py:3:     x,", "a.py:4: ):"]),
+    ],
+)
+def test_with_multiline_a_match_may_span_lines(place, grep, pattern, shown):
+    tree(place, a_py="one\ndef f(\n    x,\n):\n    pass\n")
+    assert found(place, grep, pattern, multiline=True).splitlines() == shown
+
+
+@BOTH
+def test_matches_over_lines_are_counted_not_their_lines(place, grep):
+    tree(place, a="begin\n1\nend\n" * 3, b="begin end begin end\n")
+    counts = found(place, grep, "begin.*?end", multiline=True, output_mode="count")
+    assert counts == "a: 3\nb: 2\n[5 matches in 2 files]"
+    lines = found(place, grep, "begin.*?end", multiline=True, limit=2).splitlines()
+    assert lines[5:] == ["a:6: end", "[5 matches, showing the first 2; narrow with path or include]"]
+    lines = found(place, grep, "begin.*?end", multiline=True, context=1, path="a", limit=1).splitlines()
+    assert lines[:4] == ["a:1: begin", "a:2: 1", "a:3: end", "a-4- begin"] or lines[:3] == [
+        "a:1: begin",
+        "a:2: 1",
+        "a:3: end",
+    ]
+
+
+@BOTH
+def test_a_match_of_very_many_lines_is_cut(place, grep):
+    tree(place, a="x\n" * 3_000)
+    lines = found(place, grep, "x.*x", multiline=True).splitlines()
+    assert (len(lines), lines[0]) == (500, "a:1: x")
+
+
+@BOTH
+def test_an_own_ignore_file_holds_below_its_folder(place, tmp_path, grep):
+    tree(place, a__hid_txt="word\n", a__b__c_txt="word\n", top_txt="word\n", a__top_txt="word\n")
+    (tmp_path / ".bradawlignore").write_text("hid*\n/top.txt\na/b/\n")
+    assert found(place, grep, "word", output_mode="files") == "a/top.txt\n[1 match in 1 file]"
+    assert found(place, grep, "word", path="a") == "a/top.txt:1: word"
+    assert found(place, grep, "word", path="a/hid.txt") == "a/hid.txt:1: word"
+    (tmp_path / "a" / ".git").mkdir()
+    assert found(place, grep, "word", path="a", output_mode="files").endswith("[3 matches in 3 files]")
+
+
+@BOTH
+def test_odd_names_stay_on_one_line(place, tmp_path, grep):
+    (tmp_path / "two\nlines").write_text("x\n")
+    (tmp_path / "colon:3: y").write_text("x\n")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")).write_text("x\n")
+    for mode, end in (("content", ":1: x"), ("count", ": 1")):
+        lines = [line for line in found(place, grep, "x", output_mode=mode).splitlines() if not line.startswith("[")]
+        assert sorted(lines) == sorted([f"two\\nlines{end}", f"colon:3: y{end}", f"\\udcff{end}"])
+
+
+@BOTH
+def test_a_link_that_loops_and_a_file_nobody_may_read_do_not_stop_a_search(place, tmp_path, grep):
+    tree(place, a="x\n")
+    (tmp_path / "loop").symlink_to(".")
+    (tmp_path / "broken").symlink_to("nowhere")
+    (tmp_path / "link").symlink_to("a")
+    os.mkfifo(tmp_path / "pipe")
+    assert found(place, grep, "x") == "a:1: x"
+
+
+@BOTH
+@pytest.mark.parametrize("output_mode", ["content", "files", "count"])
+def test_what_is_shown_of_very_many_matches_is_always_the_same(place, tmp_path, grep, output_mode):
+    for number in range(300):
+        (tmp_path / f"{number:03}.txt").write_text(
+            "some words to make the line long " * 3 + "\n" + "needle here\n" * 60
+        )
+    texts = {found(place, grep, "needle|words", output_mode=output_mode) for _ in range(4)}
+    (text,) = texts
+    lines = text.splitlines()
+    total = "18300 matches" if output_mode == "content" else "18300 matches in 300 files"
+    assert lines[-1] == f"[{total}, showing the first 200; narrow with path or include]"
+    assert lines[0].startswith("000.txt")
+    assert len(lines) == 201
+
+
+@BOTH
+def test_lines_of_a_megabyte_do_not_make_an_answer_of_one(place, tmp_path, grep):
+    for number in range(8):
+        (tmp_path / f"{number}.min.js").write_text("a" * 1_000_000 + "needle" + "b" * 1_000_000 + "\n")
+    text = found(place, grep, "needle")
+    assert len(text.splitlines()) == 8
+    assert len(text) < 5_000
+
+
+def test_ripgrep_and_the_fallback_say_the_same_of_a_pattern_only_one_understands(place):
+    tree(place, a_py="interface{\n")
+    assert place.text(Grep(RG), pattern="interface{", type="py") == "a.py:1: interface{"
+    with pytest.raises(ToolError, match="not a regular expression"):
+        place.call(Grep(RG), pattern="(", output_mode="count")

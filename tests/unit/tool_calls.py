@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from bradawl.core.events import Cwd, FileSeen, State
+from bradawl.agent.seen import SeenFiles
+from bradawl.core.events import Cwd, Env, FileSeen, State
 from bradawl.core.messages import text_of
 from bradawl.core.permissions import Grant
-from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.ports import CallContext, Jobs, ToolOutput
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
 
@@ -25,17 +26,32 @@ class Workspace:
         self.files = LocalFiles(str(root))
         self.processes = LocalProcesses(environment)
         self.seen: dict[str, str] = {}
+        self.env: dict[str, str | None] = {}
+        self.memory = SeenFiles(self.seen, self._change)
         self.progress: list[str] = []
+        self.may_persist: tuple[str, ...] = ()
+        self.jobs: Jobs | None = None
 
     def context(self) -> CallContext:
         return CallContext(
-            "call", self.cwd, self.files, self.processes, self.seen, Grant(), self.progress.append, self._change
+            call_id="call",
+            cwd=self.cwd,
+            env=dict(self.env),
+            files=self.files,
+            processes=self.processes,
+            seen=self.memory,
+            grant=Grant(environment=self.may_persist),
+            progress=self.progress.append,
+            change=self._change,
+            jobs=self.jobs,
         )
 
     def _change(self, state: State) -> None:
         match state:
             case FileSeen(path, sha256):
                 self.seen[path] = sha256
+            case Env(variables):
+                self.env |= variables
             case Cwd(path):
                 self.cwd = path
             case _:

@@ -15,8 +15,8 @@ from bradawl.app.settings import load_settings
 from bradawl.core.deltas import ReplyEnded, RetryScheduled, StreamFailed, TextDelta, ThinkingDelta
 from bradawl.core.errors import Failure
 from bradawl.core.events import AssistantReplied, ReplyWithdrawn
+from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.messages import Assistant, Text, ToolCall
-from bradawl.core.ports import HttpError, HttpRequest
 from bradawl.core.retry import BASE_S, CAP_S, RetryBudget, next_delay
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.debug_log import DebugLog

@@ -10,7 +10,7 @@ import pytest
 
 from bradawl.core.deltas import StreamFailed, TextDelta
 from bradawl.core.events import RequestParams
-from bradawl.core.ports import HttpRequest
+from bradawl.core.http import HttpRequest
 from bradawl.providers.sse import SseDecoder, StreamTooLarge
 from bradawl.testing.replay import Recording, ReplayServer
 from wire.exchange import ADAPTERS, ONCE, PREFIX, ask, model_at

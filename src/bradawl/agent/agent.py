@@ -18,6 +18,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """Configuration. `open` gives a living session; `stream` and `run_sync` are for one prompt."""
 
     model: Model
+    small_model: Model | None = None
+    """Does what asks for less, such as looking around; the model itself where there is none."""
     tools: tuple[Tool[msgspec.Struct], ...]
     store: SessionStore
     files: Files
@@ -99,6 +101,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
         """Close connections and give back what the adapters hold; safe to call twice."""
         try:
             await self.model.aclose()
+            if self.small_model is not None:
+                await self.small_model.aclose()
         finally:
             if self.on_close is not None:
                 self.on_close()

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from bradawl.agent.tool_call import Prepared, Refused, authorize, check, execute, finalize, prepare
+from bradawl.agent.tool_call import Prepared, Refused, authorize, check, execute, finalize, place_of, prepare
 from bradawl.core.effects import UNKNOWN, Effects, conflict
 from bradawl.core.events import ToolFinished
 from bradawl.core.messages import Part, Text, ToolCall
@@ -23,6 +23,8 @@ class _Entry:
         self.before = before
         self.effects: Effects = UNKNOWN
         self.is_prepared = asyncio.Event()
+        self.is_placed = asyncio.Event()
+        """It has its copy of the working directory and the environment."""
         self.is_done = asyncio.Event()
         self.has_started = False
 
@@ -85,9 +87,11 @@ class Scheduler:
             else:
                 entry.effects = Effects()
                 entry.is_prepared.set()
+            entry.is_placed.set()
             await finalize(self._session, entry.call, await self._finish(entry, prepared))
         finally:
             entry.is_prepared.set()
+            entry.is_placed.set()
             entry.is_done.set()
 
     def _unlogged(self, entry: _Entry) -> tuple[Part, ...]:
@@ -95,12 +99,14 @@ class Scheduler:
         return () if self._reply_ended.is_set() else entry.before
 
     async def _wait_for(self, entry: _Entry, prepared: Prepared, earlier: tuple[_Entry, ...]) -> Prepared | Refused:
-        """Wait for the calls that must come first. If they moved the working directory, the paths are seen anew."""
+        """Wait for the calls that must come first. If they moved the session, the call is seen anew from there."""
         while True:
             for other in earlier:
                 if conflict(other.effects, entry.effects):
                     await other.is_done.wait()
-            if prepared.cwd == self._session.state.cwd:
+                elif entry.effects.moves:
+                    await other.is_placed.wait()
+            if prepared.place == place_of(self._session):
                 return prepared
             again = check(self._session, prepared.call)
             if isinstance(again, Refused):

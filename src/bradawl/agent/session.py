@@ -8,29 +8,39 @@ import msgspec
 
 from bradawl.agent.answer import AnswerCheck, AnswerSchema, schema_text
 from bradawl.agent.inbox import QueueInbox
+from bradawl.agent.jobs import BackgroundJobs
 from bradawl.agent.loop import run_turn
 from bradawl.agent.output_limit import OutputLimit
 from bradawl.agent.prefix import PrefixLedger
+from bradawl.agent.recovery import repair, what_changed
+from bradawl.agent.reminders import Reminders
+from bradawl.agent.seen import SeenFiles
+from bradawl.agent.state import SessionState, remember
+from bradawl.agent.subagent import SubAgents
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
 from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (
     FORMAT_VERSION,
+    Compacted,
     Envelope,
     Event,
+    HeadMoved,
     Live,
     NoteDelivered,
     NoteQueued,
+    PrefixOpened,
     PromptSubmitted,
+    ReplyWithdrawn,
     RequestParams,
     SessionOpened,
+    StateChanged,
     ToolFinished,
     TurnFinished,
     TurnReason,
 )
 from bradawl.core.messages import Document, Image, Note, Text, ToolCall
 from bradawl.core.ports import Blobs, Emit, ModelInfo, ModelSession, OpenSession, SessionLog
-from bradawl.core.state import SessionState, remember
-from bradawl.core.transcript import Transcript, apply, branch, repair
+from bradawl.core.transcript import Transcript, apply, branch
 from bradawl.core.usage import Usage
 
 if TYPE_CHECKING:
@@ -67,8 +77,10 @@ def ignore(_: Envelope | Live) -> None:
 class Session:
     """One conversation. Use it as an async context manager; one turn at a time."""
 
-    def __init__(self, agent: "Agent", opened: OpenSession) -> None:
+    def __init__(self, agent: "Agent", opened: OpenSession, name: str = "main") -> None:
+        """`name` is under which its entries stand in the log: sub-agents write into that of the session they are in."""
         self.agent = agent
+        self.name, self.is_sub_agent = name, name != "main"
         self.log: SessionLog = opened.log
         self.blobs: Blobs = opened.blobs
         self.notices = opened.notices
@@ -81,16 +93,23 @@ class Session:
         self.prefix = PrefixLedger(self, agent.model.info)
         self.output_limit = OutputLimit(self)
         self.answer = AnswerCheck(self)
+        self.seen = SeenFiles(self.state.files_seen, lambda change: self.record(StateChanged(change)))
+        self.jobs = BackgroundJobs(self, opened.entries)
+        self.spawner = SubAgents(self, opened.entries)
+        self.reminders = Reminders(self)
         self.asking = asyncio.Lock()
         self.allowed: set[str] = set()
         """What the user has said yes to for the whole session."""
         self.denials: list[ToolCall] = []
-        self._emit: Emit = ignore
+        self.tasks: asyncio.TaskGroup | None = None
+        """Of what may outlive a turn; None outside the context manager."""
+        self.emit: Emit = ignore
+        """Shows what happens; given with each turn."""
         self._last: Envelope | None = None
         self._is_running = False
         self._turn_state = SessionState()
         self._turn: asyncio.Task[TurnFinished] | None = None
-        for envelope in branch(opened.entries):
+        for envelope in branch(opened.entries, name):
             self._take(envelope)
         for note in self.transcript.waiting_notes.values():
             self.inbox.put(note)
@@ -116,12 +135,18 @@ class Session:
         return self._last.event if self._last else None
 
     async def __aenter__(self) -> Self:
+        self.tasks = await asyncio.TaskGroup().__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.log.close()
+        try:
+            if self.tasks is not None:
+                await self.jobs.close()
+                await self.tasks.__aexit__(None, None, None)
+        finally:
+            self.log.close()
 
     # -------------------------------------------------------------- what happened
 
@@ -129,18 +154,20 @@ class Session:
         """Put an event into the log, fold it, and show it."""
         envelope = self.log.append(event)
         self._take(envelope)
-        self._emit(envelope)
+        self.emit(envelope)
         return envelope
 
     def show(self, item: TextDelta | ThinkingDelta | CallDelta | ToolProgress | RetryScheduled) -> None:
         """Show something that is not kept."""
-        self._emit(Live("main", self._last.seq if self._last else -1, item))
+        self.emit(Live(self.name, self._last.seq if self._last else -1, item))
 
     def _take(self, envelope: Envelope) -> None:
         apply(self.transcript, envelope)
         remember(self.state, envelope)
         remember(self._turn_state, envelope)
         self._last = envelope
+        if isinstance(envelope.event, PrefixOpened | ReplyWithdrawn | Compacted | HeadMoved):
+            self.seen.forget_answers()
 
     # -------------------------------------------------------------- a turn
 
@@ -159,7 +186,7 @@ class Session:
         self.output_limit.begin_turn()
         self.params = msgspec.structs.replace(self.agent.params, answer_schema=schema)
         self._is_running = True
-        self._emit, self._turn_state = emit, SessionState()
+        self.emit, self._turn_state = emit, SessionState()
         self.denials.clear()
         finished = TurnFinished("cancelled")
         try:
@@ -217,7 +244,8 @@ class Session:
     # -------------------------------------------------------------- for the loop
 
     def deliver_notes(self) -> None:
-        """Hand all waiting notes to the model."""
+        """Hand all waiting notes to the model, and what it is to be reminded of."""
+        self.reminders.look()
         for note in self.inbox.drain():
             self.record(NoteDelivered(note.id))
 
@@ -248,6 +276,8 @@ class Session:
             self.record(SessionOpened(FORMAT_VERSION, agent.project, agent.project, agent.version))
             for note in self.inbox.waiting:
                 self.record(NoteQueued(note))
-        for event in repair(self.transcript, self.info.origin, self.state.steps):
+        known = {**await what_changed(self), **await self.spawner.recover()}
+        for event in repair(self.transcript, self.info.origin, self.state.steps, known):
             self.record(event)
+        self.jobs.recover()
         await self.prefix.open()

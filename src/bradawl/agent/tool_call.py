@@ -2,13 +2,16 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from bradawl.agent import fitting, hooks
-from bradawl.core.arguments import Arguments, parse_arguments, what_is_wrong
+from bradawl.agent import hooks
+from bradawl.agent.questions import ASKS, OneByOne
+from bradawl.agent.recovery import state_of
+from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.deltas import ToolProgress
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionError, ToolError
@@ -25,14 +28,23 @@ from bradawl.core.events import (
     ToolStarted,
 )
 from bradawl.core.messages import Part, Text, ToolCall, ToolResult
-from bradawl.core.permissions import Allow, Ask, Decision, Deny, Grant, Request, decide
-from bradawl.core.ports import Answer, CallContext, Question, Tool, ToolOutput
+from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, Question, Request, decide
+from bradawl.core.ports import CallContext, Tool, ToolOutput
+from bradawl.shaping import fitting
+from bradawl.shaping.preview import fitted
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
 
 
 _PRINTED_CHARACTERS = 4_000
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a call runs: a copy, so that what later calls change does not reach it."""
+
+    cwd: str
+    env: Mapping[str, str | None]
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -42,8 +54,8 @@ class Prepared(msgspec.Struct, frozen=True):
     tool: Tool[msgspec.Struct]
     params: msgspec.Struct
     effects: Effects
-    cwd: str
-    """The working directory its paths were resolved against."""
+    place: Place
+    """What its paths were resolved against; it runs there too."""
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -56,17 +68,26 @@ class Refused(msgspec.Struct, frozen=True):
 
 async def prepare(session: "Session", call: ToolCall, step: int, before: tuple[Part, ...]) -> Prepared | Refused:
     """Find the tool, check the arguments, let hooks look, and declare the effects. Nothing is touched."""
-    verdict = await hooks.before_call(session.agent.hooks, call, session.record)
-    if isinstance(verdict, str):
-        return Refused(call, verdict, "refused")
-    checked = check(session, verdict)
+    checked = check(session, call)
+    if isinstance(checked, Prepared) and session.agent.hooks:
+        verdict = await hooks.before_call(session.agent.hooks, call, session.record)
+        if isinstance(verdict, str):
+            checked = Refused(call, verdict, "refused")
+        elif verdict != call:
+            call = msgspec.structs.replace(verdict, id=call.id, name=call.name)
+            checked = check(session, call)
     effects = checked.effects if isinstance(checked, Prepared) else Effects()
-    session.record(CallPrepared(call.id, step, call.name, verdict.raw_arguments, effects, before))
+    session.record(CallPrepared(call.id, step, call.name, call.raw_arguments, effects, before))
     return checked
 
 
+def place_of(session: "Session") -> Place:
+    """Where a call that begins now runs."""
+    return Place(session.state.cwd, dict(session.state.env))
+
+
 def check(session: "Session", call: ToolCall) -> Prepared | Refused:
-    """Everything about a call that needs no waiting; used again when the working directory has moved."""
+    """Everything about a call that needs no waiting; used again when the calls before it have moved the session."""
     tool = session.tools.get(call.name)
     if tool is None:
         return Refused(call, _unknown_tool(call.name, tuple(session.tools)))
@@ -77,11 +98,18 @@ def check(session: "Session", call: ToolCall) -> Prepared | Refused:
         params = msgspec.convert(fitting.fit(arguments, tool.params), tool.params, strict=False)
     except msgspec.ValidationError as error:
         return Refused(call, _unfit(tool, arguments, error))
+    place = place_of(session)
     try:
-        effects = tool.effects(params, _context(session, call, None))
+        effects = tool.effects(params, _context(session, call, place, None))
     except ToolError as error:
         return Refused(call, str(error))
-    return Prepared(call, tool, params, effects, session.state.cwd)
+    except Exception as error:
+        return Refused(call, _broke(tool, error))
+    return Prepared(call, tool, params, effects, place)
+
+
+def _broke(tool: Tool[msgspec.Struct], error: Exception) -> str:
+    return f"{tool.name} broke: {type(error).__name__}: {error}. The tool is at fault, not your call."
 
 
 def _unknown_tool(name: str, known: tuple[str, ...]) -> str:
@@ -98,7 +126,7 @@ def _unusable_arguments(tool: Tool[msgspec.Struct], call: ToolCall, status: str)
             f"{tool.name} was not run: its arguments were cut off after {len(call.raw_arguments)} characters, "
             "because the reply hit its length limit. Send the call again with less in it, or in several parts."
         )
-    wrong = what_is_wrong(call.raw_arguments)
+    wrong = fitting.what_is_wrong(call.raw_arguments)
     return f"{tool.name} was not run: its arguments could not be read: {wrong}.\n{fitting.signature(tool.params)}"
 
 
@@ -117,6 +145,8 @@ def _readable(error: msgspec.ValidationError) -> str:
 async def authorize(session: "Session", prepared: Prepared, reply_ended: asyncio.Event) -> Grant | Refused:
     """Decide whether the call may run; ask if it must be asked, once the reply has ended."""
     call = prepared.call
+    if ASKS in prepared.effects.session:
+        await reply_ended.wait()  # a question is never taken back, as a reply may be that has not ended
     decision = _decide(session, prepared)
     if isinstance(decision, Ask):
         await reply_ended.wait()
@@ -138,9 +168,9 @@ async def authorize(session: "Session", prepared: Prepared, reply_ended: asyncio
 
 
 def _scope(prepared: Prepared) -> str:
-    """What a yes for the session covers: this very call where its effects can't be told, else the tool."""
+    """What a yes for the session covers: this very call where it runs something, else the tool."""
     request = _request(prepared)
-    return f"{request.tool} {request.arguments_digest}" if prepared.effects.unknown else request.tool
+    return f"{request.tool} {request.arguments_digest}" if request.stands_alone else request.tool
 
 
 def _request(prepared: Prepared) -> Request:
@@ -185,16 +215,38 @@ async def execute(session: "Session", prepared: Prepared, grant: Grant) -> ToolF
     try:
         if (unsaved := await _save_state(session, prepared)) is not None:
             return unsaved
-        started = session.record(ToolStarted(call.id))
-        if not prepared.effects.is_read_only:
-            await session.log.durable(started)
+        await _log_start(session, prepared)
         output = await _run(session, prepared, grant, printed)
-        full_ref = None if output.full is None else await session.blobs.put(output.full)
+        shown, full = fitted(output)
+        full_ref, whereabouts = await _store(session, output, full)
     except asyncio.CancelledError:
         if call.id in session.transcript.started:
             session.record(_cancelled(call, output, printed))
         raise
-    return _finished(session, call, output, full_ref)
+    return ToolFinished(call.id, "error" if output.is_error else "ok", (*shown, *whereabouts), full_ref)
+
+
+async def _log_start(session: "Session", prepared: Prepared) -> None:
+    """From here on the effect may happen; before a change the log that says so is on the disk."""
+    effects = prepared.effects
+    if effects.is_read_only:
+        session.record(ToolStarted(prepared.call.id))
+    else:
+        before = await state_of(session, effects.writes)
+        await session.log.durable(session.record(ToolStarted(prepared.call.id, before)))
+
+
+async def _store(session: "Session", output: ToolOutput, full: bytes | None) -> tuple[str | None, tuple[Text, ...]]:
+    """Keep the whole of a result that is shown in part; gives back its blob and what the model is told of it."""
+    ref = None
+    try:
+        if output.full_file:
+            ref = await session.blobs.adopt(output.full_file)
+        elif full is not None:
+            ref = await session.blobs.put(full)
+        return ref, () if ref is None else (Text(f"\n[all of it: {session.blobs.path(ref)}]"),)
+    except SessionError as error:
+        return ref, (Text(f"\n[the rest can't be read again: {error}]"),)
 
 
 async def _save_state(session: "Session", prepared: Prepared) -> ToolFinished | None:
@@ -227,31 +279,23 @@ class Printed:
 
 def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> ToolFinished:
     if output is not None:  # it was done; only its copy for later reading was not
-        return ToolFinished(call.id, "error" if output.is_error else "ok", output.parts)
+        return ToolFinished(call.id, "error" if output.is_error else "ok", fitted(output)[0])
     text = "[cancelled while it was running; it may have done part of its work]"
     return ToolFinished(call.id, "cancelled", (Text(f"{printed}\n{text}".lstrip()),))
 
 
 async def _run(session: "Session", prepared: Prepared, grant: Grant, printed: Printed) -> ToolOutput:
     try:
-        return await prepared.tool.run(prepared.params, _context(session, prepared.call, grant, printed))
+        context = _context(session, prepared.call, prepared.place, grant, printed)
+        return await prepared.tool.run(prepared.params, context)
     except ToolError as error:
         return ToolOutput((Text(str(error)),), is_error=True)
     except Exception as error:
         import traceback  # only a broken tool pays for it
 
-        text = f"{prepared.tool.name} broke: {type(error).__name__}: {error}. The tool is at fault, not your call."
-        return ToolOutput((Text(text),), full=traceback.format_exc().encode("utf-8", "replace"), is_error=True)
-
-
-def _finished(session: "Session", call: ToolCall, output: ToolOutput, full_ref: str | None) -> ToolFinished:
-    shown = output.parts
-    if full_ref is not None:
-        try:
-            shown = (*shown, Text(f"\n[all of it: {session.blobs.path(full_ref)}]"))
-        except SessionError as error:
-            shown = (*shown, Text(f"\n[the rest can't be read again: {error}]"))
-    return ToolFinished(call.id, "error" if output.is_error else "ok", shown, full_ref)
+        return ToolOutput(
+            (Text(_broke(prepared.tool, error)),), full=traceback.format_exc().encode("utf-8", "replace"), is_error=True
+        )
 
 
 async def finalize(session: "Session", call: ToolCall, finished: ToolFinished) -> None:
@@ -265,7 +309,9 @@ async def finalize(session: "Session", call: ToolCall, finished: ToolFinished) -
         session.record(ResultAmended(call.id, amended.parts, "hook"))
 
 
-def _context(session: "Session", call: ToolCall, grant: Grant | None, printed: Printed | None = None) -> CallContext:
+def _context(
+    session: "Session", call: ToolCall, place: Place, grant: Grant | None, printed: Printed | None = None
+) -> CallContext:
     def progress(text: str) -> None:
         if printed is not None:
             printed.add(text)
@@ -275,5 +321,17 @@ def _context(session: "Session", call: ToolCall, grant: Grant | None, printed: P
         session.record(StateChanged(state))
 
     agent = session.agent
-    seen = session.state.files_seen
-    return CallContext(call.id, session.state.cwd, agent.files, agent.processes, seen, grant, progress, change)
+    return CallContext(
+        call_id=call.id,
+        cwd=place.cwd,
+        env=place.env,
+        files=agent.files,
+        processes=agent.processes,
+        seen=session.seen,
+        grant=grant,
+        progress=progress,
+        change=change,
+        jobs=session.jobs,
+        spawner=session.spawner.at(place.cwd, place.env, progress),
+        approver=OneByOne(session),
+    )

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +19,29 @@ from bradawl.app.model_settings import ModelSettings
 from bradawl.app.providers import PROVIDERS, SCRIPTED
 from bradawl.app.settings import Settings, debug_folder
 from bradawl.app.system import SystemClock, SystemIds
+from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
 from bradawl.core.retry import RetryBudget
 from bradawl.session.store import LocalStore
+from bradawl.tools.agent import AgentTool
+from bradawl.tools.ask_user import AskUser
 from bradawl.tools.bash import Bash
+from bradawl.tools.bash_kill import BashKill
+from bradawl.tools.bash_output import BashOutput
 from bradawl.tools.edit_file import EditFile
 from bradawl.tools.glob import Glob
 from bradawl.tools.grep import Grep
+from bradawl.tools.multi_edit import MultiEdit
 from bradawl.tools.read_file import ReadFile
+from bradawl.tools.todo_write import TodoWrite
+from bradawl.tools.web_fetch import WebFetch
 from bradawl.tools.write_file import WriteFile
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
+from bradawl.workspace.walk import own_ignore_file
 
 if TYPE_CHECKING:
     from bradawl.providers.client import Line
@@ -41,6 +51,7 @@ if TYPE_CHECKING:
     from bradawl.providers.deadlines import Deadlines
     from bradawl.providers.debug_log import DebugLog
     from bradawl.providers.keys import KeySource
+    from bradawl.tools.web_addresses import PublicAddresses
 
 
 _WITH_A_USER = RetryBudget(deadline_s=120.0, longest_wait_s=60.0)
@@ -62,9 +73,12 @@ def build_agent(
     project = os.path.realpath(settings.cwd)
     processes = LocalProcesses(environment=without_keys(settings.environment, settings.key_names))
     policy = Policy("bypass" if settings.yolo else "default")
+    headless = settings.headless or approver is None
+    small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
         model=build_model(settings, clock, ids, tell),
-        tools=build_tools() if tools is None else tuple(tools),
+        small_model=build_model(small, clock, ids, tell) if small else None,
+        tools=_tools(settings, headless, tell) if tools is None else _distinct(tools),
         store=LocalStore(settings.home, project, clock, ids),
         files=LocalFiles(home=settings.user_home),
         processes=processes,
@@ -83,16 +97,73 @@ def build_agent(
     )
 
 
-def build_tools() -> tuple[Tool[Any], ...]:
-    """The tools a model is offered, in the order it sees them. A tool of your own is one more line here."""
+def _tools(settings: Settings, headless: bool, tell: Callable[[str], None] | None) -> tuple[Tool[Any], ...]:
+    """Ours, and those the user wrote or installed; what is wrong with one is told, and the rest goes on."""
+    own = build_tools(settings, headless=headless)
+    if not settings.user_tools:
+        return own
+    from bradawl.extensions.user_tools import site_folders, user_tools
+
+    found = user_tools(Path(settings.home, "tools"), site_folders(), [each.name for each in own])
+    if tell is not None:
+        for warning in found.warnings:
+            tell(warning)
+    return (*own, *found.tools)
+
+
+def _distinct(tools: Sequence[Tool[Any]]) -> tuple[Tool[Any], ...]:
+    from bradawl.tools.custom import with_distinct_names
+
+    return with_distinct_names(tools)
+
+
+def _way_to(settings: Settings, url: str, addresses: "PublicAddresses | None") -> Http:
+    """To one address, without following it elsewhere. Raises `HttpError`."""
+    from bradawl.app.proxy import proxy_for
+    from bradawl.core.http import HttpError
+    from bradawl.providers.http_rules import system_trust, trust_in
+
+    ca_file = settings.model.ca_file
+    try:
+        proxy = proxy_for(url, settings.environment, settings.proxy, "proxy")
+    except SettingsError as error:
+        raise HttpError("connection", str(error)) from error
+    if proxy is not None:
+        from bradawl.providers.http_httpx2 import Httpx2Http
+
+        return Httpx2Http(proxy, ca_file, redirects=0)
+    from bradawl.providers.http_h11 import DirectHttp
+
+    trust = system_trust if ca_file is None else partial(trust_in, ca_file)
+    return DirectHttp(trust, addresses=addresses, redirects=0)
+
+
+def build_tools(settings: Settings | None = None, *, headless: bool = True) -> tuple[Tool[Any], ...]:
+    """The tools a model is offered, in the order it sees them. A tool of your own is one more line here.
+
+    `headless`: nobody is there whom a tool could ask. Without settings there is none that reaches the network.
+    """
+    rg = find_ripgrep()
     return (
-        Bash(),
+        _bash(settings) if settings else Bash(),
+        BashOutput(),
+        BashKill(),
         ReadFile(),
         WriteFile(),
         EditFile(),
-        Glob(),
-        Grep(find_ripgrep()),
+        MultiEdit(),
+        Glob(rg, own_ignore_file),
+        Grep(rg, ignore_file=own_ignore_file),
+        AgentTool(),
+        TodoWrite(),
+        *((WebFetch(partial(_way_to, settings), allow_private=settings.allow_private_fetch),) if settings else ()),
+        *(() if headless else (AskUser(),)),
     )
+
+
+def _bash(settings: Settings) -> Bash:
+    environment, workspace = settings.environment, os.path.realpath(settings.cwd)
+    return Bash(home=environment.get("HOME", ""), search_path=environment.get("PATH", ""), workspace=workspace)
 
 
 def without_keys(environment: Mapping[str, str], key_names: Sequence[str] = ()) -> dict[str, str]:

@@ -153,6 +153,8 @@ async def _model(
     checks = [Check("model", "ok", where)]
     if settings.fallback is not None:
         checks.append(Check("fallback", "ok", f"{settings.fallback.provider}/{settings.fallback.name}"))
+    if settings.small is not None:
+        checks.append(Check("small model", "ok", f"{settings.small.provider}/{settings.small.name}"))
     given = read_settings(options, environ, settings.cwd).given
     for status in await look(given, Catalog(), connect, chosen.provider):
         checks.append(Check("key", "ok", f"from {status.key}" if status.key else "none needed"))
@@ -181,8 +183,8 @@ async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
     except BradawlError as error:
         return [Check("context", "problem", str(error))]
     try:
-        from bradawl.agent.context import prefix_tokens
-        from bradawl.agent.tool_schema import schemas_of
+        from bradawl.shaping.context import prefix_tokens
+        from bradawl.shaping.tool_schema import schemas_of
 
         needed = prefix_tokens(Prefix(await agent.system_prompt(), schemas_of(agent.tools)))
         window = await agent.model.window()

@@ -14,7 +14,8 @@ from bradawl.app.window import WindowWatch
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.events import Envelope, Live, RequestSent
 from bradawl.core.messages import ToolCall
-from bradawl.core.ports import Answer, Question
+from bradawl.core.permissions import Answer, Question
+from bradawl.core.ports import Choice
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
@@ -29,6 +30,10 @@ class NobodyApprover:
     async def ask(self, question: Question) -> Answer:
         """No, and how to get a yes."""
         return Answer(False, by="nobody", message=RERUN)
+
+    async def choose(self, choice: Choice) -> str | None:
+        """Nobody says anything."""
+        return None
 
 
 class ModelWait:

@@ -62,9 +62,9 @@ def choose_model(given: Given) -> ModelSettings:
     return resolve(given, chosen, model, is_selected=True)
 
 
-def choose_fallback(given: Given, first: ModelSettings) -> ModelSettings | None:
-    """The model that takes over, if one is named, by default of the same provider. Raises `SettingsError`."""
-    found = given.sources.find("fallback_model")
+def choose_second(given: Given, first: ModelSettings, setting: str) -> ModelSettings | None:
+    """The model of another setting, if one is named, by default of the same provider. Raises `SettingsError`."""
+    found = given.sources.find(setting)
     if found is None:
         return None
     text = text_in(found.value, found.place)
@@ -73,11 +73,11 @@ def choose_fallback(given: Given, first: ModelSettings) -> ModelSettings | None:
         raise SettingsError(f"{found.place} names no model: {text!r}; it should be [PROVIDER/]MODEL.")
     chosen = given.providers[name or first.provider]
     # A base URL that was set for the selected provider says nothing about another one.
-    fallback = resolve(given, chosen, model, is_selected=chosen.name == first.provider, is_first=False)
-    if (fallback.provider, fallback.name) == (first.provider, first.name):
+    second = resolve(given, chosen, model, is_selected=chosen.name == first.provider, is_first=False)
+    if (second.provider, second.name) == (first.provider, first.name):
         given.sources.warnings.append(f"{found.place} is ignored: it names the model itself.")
         return None
-    return fallback
+    return second
 
 
 def resolve(given: Given, chosen: Provider, model: str, *, is_selected: bool, is_first: bool = True) -> ModelSettings:

@@ -13,7 +13,8 @@ from bradawl.app.providers import PROVIDERS, SCRIPTED, SET_UP, Provider, unknown
 from bradawl.app.settings import read_settings
 from bradawl.app.tui.render import one_line
 from bradawl.core.errors import SettingsError
-from bradawl.core.ports import Http, HttpError, HttpRequest
+from bradawl.core.http import HttpError, HttpRequest
+from bradawl.core.ports import Http
 from bradawl.core.usage import Price
 from bradawl.providers.catalog import Catalog
 

@@ -3,9 +3,24 @@
 import os
 from typing import Final, TextIO
 
-from bradawl.app.tui.render import DEFAULT_WIDTH, call_line, command_error, cut, error_line, one_line, retry_line
+from bradawl.app.tui.render import (
+    DEFAULT_WIDTH,
+    call_line,
+    calls_line,
+    command_error,
+    cut,
+    error_line,
+    one_line,
+    retry_line,
+    todo_lines,
+    todos_line,
+    usage_text,
+)
 from bradawl.core.deltas import CallDelta, RetryScheduled
 from bradawl.core.events import (
+    AgentEnded,
+    AgentSpawned,
+    AssistantReplied,
     CallPrepared,
     Compacted,
     Envelope,
@@ -13,9 +28,17 @@ from bradawl.core.events import (
     LimitReached,
     Live,
     ReplyWithdrawn,
+    StateChanged,
+    Todo,
+    TodosSet,
     ToolFinished,
 )
+from bradawl.core.messages import calls_of
+from bradawl.core.usage import Usage
 
+MAIN: Final = "main"
+_SPEAKS_FOR_ITSELF: Final = "todo_write"
+"""The list it writes is shown; a line for the call would add nothing."""
 _DIM: Final = "\x1b[2m"
 _RED: Final = "\x1b[31m"
 _PLAIN: Final = "\x1b[0m"
@@ -26,6 +49,7 @@ class Progress:
 
     At a terminal a call has a line when it begins and one when it ends; elsewhere
     one line when it ends, so that a log holds each call once and in one place.
+    A sub-agent has a line when it begins, one for each step, and one when it ends.
     """
 
     def __init__(
@@ -39,12 +63,16 @@ class Progress:
         self._names: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._last_begun = ""
+        self._steps: dict[str, int] = {}
+        """Replies of each sub-agent that runs."""
         self._is_closed = False
 
     def emit(self, item: Envelope | Live) -> None:
         """Print the event if it is one a user wants to see; never raises for a closed stream."""
         if isinstance(item, Live):
             self._live(item)
+        elif item.agent != MAIN:
+            self._step(item.agent, item.event)
         else:
             self._event(item.event)
 
@@ -74,8 +102,8 @@ class Progress:
     def _live(self, live: Live) -> None:
         match live.item:
             case RetryScheduled() as retry:
-                self.dim(f"  {retry_line(retry)}")
-            case CallDelta(_, call_id, name) if name:
+                self.dim(f"  {_whose(live.agent)}{retry_line(retry)}")
+            case CallDelta(_, call_id, name) if name and live.agent == MAIN:
                 self._names[call_id] = name
             case _:
                 pass
@@ -87,18 +115,45 @@ class Progress:
                 self._begin(call_id, call_line(name, raw_arguments, self._width - 2))
             case ToolFinished():
                 self._finish(event)
+            case StateChanged(TodosSet(todos)):
+                self._todos(todos)
+            case AgentSpawned(name, _, kind, prompt):
+                self._steps[name] = 0
+                self.dim(cut(f"  {name} ({kind}): {one_line(prompt)}", self._width))
+            case AgentEnded(name, reason, usage, cost):
+                used = usage_text(self._steps.pop(name, 0), usage or Usage(), cost)
+                self.dim(f"  {name}: {reason}, {used}")
+            case _:
+                self._trouble(MAIN, event)
+
+    def _trouble(self, agent: str, event: Event) -> None:
+        match event:
             case ReplyWithdrawn(_, failure):
-                self.dim(f"  the reply broke off and is asked for again: {one_line(failure.message)}")
+                self.dim(f"  {_whose(agent)}the reply broke off and is asked for again: {one_line(failure.message)}")
             case Compacted():
-                self.dim("  the conversation was shortened to fit the model's context window")
+                self.dim(f"  {_whose(agent)}the conversation was shortened to fit the model's context window")
             case LimitReached(limit, _, maximum):
-                self.error(f"  limit reached: {limit} {maximum:g}")
+                self.error(f"  {_whose(agent)}limit reached: {limit} {maximum:g}")
             case _:
                 pass
 
+    def _step(self, agent: str, event: Event) -> None:
+        """What a sub-agent does is one line for each reply; how its calls end is for it alone."""
+        if not isinstance(event, AssistantReplied):
+            self._trouble(agent, event)
+            return
+        self._steps[agent] = self._steps.get(agent, 0) + 1
+        if calls := calls_of(event.message):
+            self.dim(f"  {agent}: {calls_line(calls, self._width - len(agent) - 4)}")
+
+    def _todos(self, todos: tuple[Todo, ...]) -> None:
+        lines = todo_lines(todos, self._width - 2) if self._is_watched else [todos_line(todos, self._width - 2)]
+        for line in lines:
+            self.line(f"  {line}")
+
     def _begin(self, call_id: str, label: str) -> None:
         self._labels[call_id] = label
-        if self._is_watched:
+        if self._is_watched and self._names.get(call_id) != _SPEAKS_FOR_ITSELF:
             self.line(f"> {label}")
             self._last_begun = call_id
 
@@ -108,6 +163,8 @@ class Progress:
         if call_id not in self._labels:
             self._begin(call_id, call_line(name, "", self._width - 2))
         label = self._labels.pop(call_id)
+        if name == _SPEAKS_FOR_ITSELF and finished.outcome == "ok":
+            return
         ending = "ok" if finished.outcome == "ok" else f"{finished.outcome}: {_reason(name, finished)}"
         print_line = self.dim if finished.outcome == "ok" else self.error
         if not self._is_watched:
@@ -125,6 +182,10 @@ def _reason(name: str, finished: ToolFinished) -> str:
     """Why a call did not go well, on one line."""
     told = command_error(finished.shown) if name == "bash" and finished.outcome == "error" else ""
     return told or error_line(finished.shown)
+
+
+def _whose(agent: str) -> str:
+    return "" if agent == MAIN else f"{agent}: "
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -187,7 +187,8 @@ class Meter:
         self._sent: dict[str, float] = {}
         self._waited = 0.0
         self._usage: dict[str, tuple[Usage, float | None]] = {}
-        self._model = ""
+        self._models: dict[str, str] = {}
+        """What answers each agent."""
 
     def emit(self, item: Envelope | Live) -> None:
         """Take one event into account."""
@@ -198,15 +199,15 @@ class Meter:
                 self._sent[item.agent] = self._monotonic()
             case AssistantReplied(usage=usage, cost=cost) as replied:
                 self._received(item.agent)
-                self._model = replied.model or replied.message.origin.model
-                self._add(self._model, usage, cost)
+                self._models[item.agent] = model = replied.model or replied.message.origin.model
+                self._add(model, usage, cost)
             case ReplyWithdrawn(usage=usage, cost=cost):
                 self._received(item.agent)
-                self._add(self._model, usage, cost)
+                self._add(self._models.get(item.agent, ""), usage, cost)
             case TurnFinished():
                 self._received(item.agent)
             case PrefixOpened(model=model):
-                self._model = model
+                self._models[item.agent] = model
             case _:
                 pass
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 
-from bradawl.app.model_choice import Given, choose_fallback, choose_model
+from bradawl.app.model_choice import Given, choose_model, choose_second
 from bradawl.app.model_settings import ModelSettings
 from bradawl.app.providers import PROVIDERS, Provider
 from bradawl.app.sources import Found, Homes, Layer, Sources, homes, place_in, read_project_files, read_user_file
@@ -27,6 +27,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     model: ModelSettings
     fallback: ModelSettings | None = None
     """What answers when the model stays overloaded."""
+    small: ModelSettings | None = None
+    """What sub-agents use that only look around; the model itself where there is none."""
     cwd: str
     """Absolute, symlinks resolved; it exists."""
     home: str
@@ -45,6 +47,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What goes to and comes from the model is logged, in shapes, without contents."""
     headless: bool = False
     """Nobody is there to answer the model."""
+    user_tools: bool = True
+    """Tools the user wrote or installed are offered."""
+    allow_private_fetch: bool = False
+    """`web_fetch` may read what is not on the public internet."""
+    proxy: str = ""
+    """The user's own choice for everything that leaves the machine; empty leaves it to the variables."""
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     """The variables bradawl was started with, all of them."""
     key_names: tuple[str, ...] = ()
@@ -62,10 +70,11 @@ def debug_folder(settings: Settings) -> Path:
     return Path(settings.home, "debug")
 
 
-_FLAGS: Final = {"cwd": "-C/--cd", "model": "-m/--model", "debug_log": "--debug"}
+_FLAGS: Final = {"cwd": "-C/--cd", "model": "-m/--model", "debug_log": "--debug", "user_tools": "--no-user-tools"}
 _SETTINGS: Final = (
     "model",
     "fallback_model",
+    "small_model",
     "base_url",
     "context_window",
     "max_steps",
@@ -78,6 +87,8 @@ _SETTINGS: Final = (
     "cwd",
     "proxy",
     "ca_file",
+    "user_tools",
+    "allow_private_fetch",
 )
 # What marks the commands a tool runs, of which bradawl may be one.
 _MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
@@ -159,7 +170,8 @@ def _settle(read: Read) -> Settings:
     steps = _number(sources, "max_steps")
     return Settings(
         model=model,
-        fallback=choose_fallback(given, model),
+        fallback=choose_second(given, model, "fallback_model"),
+        small=choose_second(given, model, "small_model"),
         cwd=given.cwd,
         home=home.data,
         user_home=home.user,
@@ -170,6 +182,9 @@ def _settle(read: Read) -> Settings:
         output_format="json" if _choice(sources, "output_format", OUTPUT_FORMATS) == "json" else "text",
         answer_schema=_answer_schema(sources.find("json_schema"), given.cwd),
         debug_log=_flag(sources, "debug_log"),
+        user_tools=_flag(sources, "user_tools", default=True),
+        allow_private_fetch=_flag(sources, "allow_private_fetch"),
+        proxy=_text(sources, "proxy"),
         headless=headless,
         environment=dict(given.environ),
         key_names=tuple(dict.fromkeys(name for one in given.providers.values() for name in one.key_names)),
@@ -216,9 +231,14 @@ def _number(sources: Sources, name: str) -> int | None:
     return count_in(found.value, found.place) if found else None
 
 
-def _flag(sources: Sources, name: str) -> bool:
+def _flag(sources: Sources, name: str, *, default: bool = False) -> bool:
     found = sources.find(name)
-    return flag_in(found.value, found.place) if found else False
+    return flag_in(found.value, found.place) if found else default
+
+
+def _text(sources: Sources, name: str) -> str:
+    found = sources.find(name)
+    return text_in(found.value, found.place) if found else ""
 
 
 def _choice(sources: Sources, name: str, choices: tuple[str, ...]) -> str | None:

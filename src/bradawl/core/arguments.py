@@ -11,7 +11,8 @@ from bradawl.core.messages import ArgumentsStatus
 Arguments = dict[str, object]
 
 
-def _is_object(value: object) -> TypeGuard[Arguments]:
+def is_object(value: object) -> TypeGuard[Arguments]:
+    """True for what came from a JSON object."""
     return isinstance(value, dict)
 
 
@@ -19,11 +20,14 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _decode(raw: str) -> object:
+def decode(raw: str) -> object:
+    """What JSON text says, also with the raw control characters and lone surrogates that models send.
+
+    Raises `ValueError`, `RecursionError`.
+    """
     try:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError:
-        # msgspec refuses raw control characters and lone surrogates; models send both.
         return json.loads(raw, strict=False, parse_constant=_reject_constant)
 
 
@@ -32,7 +36,7 @@ _UNFINISHED = re.compile(r"t(r(ue?)?)?|f(a(l(se?)?)?)?|n(u(ll?)?)?|-|\.|[eE][+-]
 _UNFINISHED_ESCAPE = re.compile(r"\\?u[0-9a-fA-F]{0,4}")
 
 
-def _fails_at_the_end(raw: str, error: ValueError) -> bool:
+def fails_at_the_end(raw: str, error: ValueError) -> bool:
     """True when more text could still have made it JSON."""
     if not isinstance(error, json.JSONDecodeError):
         return False
@@ -40,23 +44,6 @@ def _fails_at_the_end(raw: str, error: ValueError) -> bool:
     if error.msg.startswith("Invalid \\u"):
         return bool(_UNFINISHED_ESCAPE.fullmatch(rest))
     return not rest or error.msg.startswith("Unterminated string") or bool(_UNFINISHED.fullmatch(rest))
-
-
-def what_is_wrong(raw: str) -> str:
-    """Why text is not a JSON object, in words for the model that wrote it."""
-    try:
-        value = _decode(raw)
-        value = _decode(value) if isinstance(value, str) else value
-    except RecursionError:
-        return "they are nested too deeply"
-    except json.JSONDecodeError as error:
-        if _fails_at_the_end(raw, error):
-            return f"they end after {len(raw)} characters, before the JSON object does"
-        near = raw[max(0, error.pos - 20) : error.pos + 20]
-        return f"{error.msg} at character {error.pos + 1}, near {near}"
-    except ValueError as error:
-        return str(error)
-    return f"they are a JSON {type(value).__name__}, not an object"
 
 
 def parse_arguments(raw: str, *, cut: bool = False) -> tuple[Arguments | None, ArgumentsStatus]:
@@ -69,11 +56,11 @@ def parse_arguments(raw: str, *, cut: bool = False) -> tuple[Arguments | None, A
     if not raw.strip():
         return {}, "ok"
     try:
-        value = _decode(raw)
+        value = decode(raw)
         if isinstance(value, str):
-            value = _decode(value)
+            value = decode(value)
     except RecursionError:
         return None, "malformed"
     except ValueError as error:
-        return None, "truncated" if cut and _fails_at_the_end(raw, error) else "malformed"
-    return (value, "ok") if _is_object(value) else (None, "malformed")
+        return None, "truncated" if cut and fails_at_the_end(raw, error) else "malformed"
+    return (value, "ok") if is_object(value) else (None, "malformed")

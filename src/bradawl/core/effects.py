@@ -20,17 +20,26 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     spends: bool = False
     """Costs money, for example a sub-agent."""
     session: tuple[str, ...] = ()
-    """Parts of the session's state it changes: `cwd`, `env`, `todos`."""
+    """Parts of the session it changes: `cwd`, `env`, `todos`, `jobs`; `user` for a question to them; `env:NAME` for a
+    variable that decides what later commands run."""
     unknown: bool = False
+    understood: bool = False
+    """The commands touch nothing but what is declared here; only who knows each of their options may say so."""
 
     @property
     def is_read_only(self) -> bool:
         """True when running it twice, or not at all, changes nothing anywhere."""
-        changes = (self.writes, self.commands, self.hosts, self.session, self.external, self.spends, self.unknown)
-        return not any(changes)
+        runs = self.commands and not self.understood
+        return not any((self.writes, runs, self.hosts, self.session, self.external, self.spends, self.unknown))
+
+    @property
+    def moves(self) -> bool:
+        """True when it changes where or in what environment later calls run."""
+        return not _SURROUNDINGS.isdisjoint(self.session)
 
 
 UNKNOWN = Effects(unknown=True)
+_SURROUNDINGS = frozenset({"cwd", "env"})
 
 
 def _same_place(first: str, second: str) -> bool:
@@ -45,11 +54,15 @@ def _touch(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
     return any(_same_place(one, other) for one in first for other in second)
 
 
-def conflict(first: Effects, second: Effects) -> bool:
-    """True when two calls may not overlap: the order in which they run could be seen."""
-    if first.unknown or second.unknown or (first.external and second.external):
+def conflict(earlier: Effects, later: Effects) -> bool:
+    """True when a call may not begin before an earlier one has ended: the order in which they run could be seen.
+
+    Each call sees the working directory and the environment that the calls before it left. Who only reads them
+    runs on a copy, so that a later call may change them meanwhile.
+    """
+    if earlier.unknown or later.unknown or earlier.moves or (earlier.external and later.external):
         return True
-    if set(first.session) & set(second.session):
+    if set(earlier.session) & set(later.session):
         return True
-    writes_meet = _touch(first.writes, second.writes)
-    return writes_meet or _touch(first.writes, second.reads) or _touch(first.reads, second.writes)
+    writes_meet = _touch(earlier.writes, later.writes)
+    return writes_meet or _touch(earlier.writes, later.reads) or _touch(earlier.reads, later.writes)

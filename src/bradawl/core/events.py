@@ -4,6 +4,7 @@ Identity and time live in the `Envelope`, so events compare by value. A blob is 
 the sha256 of its bytes, in hex. New fields get a default; nothing here is ever renamed.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -158,7 +159,7 @@ class RequestSent(Value, frozen=True):
     params: RequestParams = RequestParams()
     reserved_cost: float | None = None
     estimated_tokens: int = 0
-    """What `agent.tokens` makes of the whole request, before any calibration; 0 when nobody has looked."""
+    """What `shaping.tokens` makes of the whole request, before any calibration; 0 when nobody has looked."""
     marks: tuple[str, ...] = ()
     """The beginnings of the prefix hashes after each message that is new in it, the last one's included. The first
     request of a prefix begins with the hash before any message."""
@@ -236,6 +237,8 @@ class ToolStarted(Value, frozen=True):
     """The effect may happen from here on."""
 
     call_id: str
+    before: Mapping[str, str] = {}
+    """sha256 of each file it may write, as it was; empty for one that was not there."""
 
 
 class ToolFinished(Value, frozen=True):

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from bradawl.core.effects import Effects
-from bradawl.core.messages import Value
+from bradawl.core.messages import ToolCall, Value
 
 Mode = Literal["default", "bypass"]
 
@@ -18,7 +18,7 @@ class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
     network: bool = False
     outside_sandbox: bool = False
     environment: tuple[str, ...] = ()
-    """Names of variables passed beyond the standard ones."""
+    """Names of variables that decide what later commands run and that may stay changed; `*` for all."""
     command_hash: str = ""
     """sha256 of the command that was judged; the one that runs must be the same."""
 
@@ -54,25 +54,68 @@ class Request(msgspec.Struct, frozen=True):
     """sha256 of the raw arguments."""
     effects: Effects
 
+    @property
+    def stands_alone(self) -> bool:
+        """True when a yes to it says nothing about other calls of the tool: programs can do anything."""
+        return self.effects.unknown or bool(self.effects.commands)
+
 
 class Policy(msgspec.Struct, frozen=True):
     """The rules in force; read anew for each call."""
 
     mode: Mode = "default"
+    read_only: bool = False
+    """Nothing may change, whatever the mode; of a sub-agent that only looks."""
+
+
+_OWN = frozenset({"cwd", "env", "jobs", "todos", "user"})
+
+
+def _stays_inside(effects: Effects) -> bool:
+    """Nothing outside the conversation changes: a plan, a question, a folder entered.
+
+    A sub-agent only spends: what it does is judged call by call.
+    """
+    session = tuple(part for part in effects.session if part not in _OWN)
+    return msgspec.structs.replace(effects, spends=False, session=session).is_read_only
 
 
 def decide(policy: Policy, request: Request) -> Decision:
     """Judge one call. Whatever isn't known to be read-only asks, unless the user switched questions off."""
+    harmless = _stays_inside(request.effects)
+    if policy.read_only and not harmless:
+        return Deny("this agent only reads, and the call may change something; report what should be changed instead")
+    everything = policy.mode == "bypass"
+    variables = tuple(part[4:] for part in request.effects.session if part.startswith("env:"))
     grant = Grant(
         writable=request.effects.writes,
         network=True,
         outside_sandbox=True,
+        environment=("*",) if everything else variables,
         command_hash=request.arguments_digest,
     )
-    if policy.mode == "bypass":
+    if everything:
         return Allow(grant, "questions are switched off")
-    if request.effects.is_read_only:
-        return Allow(Grant(command_hash=request.arguments_digest), "it only reads")
+    if harmless:
+        return Allow(Grant(command_hash=request.arguments_digest), "it changes nothing outside the conversation")
     if request.effects.unknown:
         return Ask(grant, "what it would change can't be told")
     return Ask(grant, "it changes something")
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What the user is asked before a call runs."""
+
+    call: ToolCall
+    request: Request
+    reason: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The user's word. `by` is `nobody` when there is no one to ask."""
+
+    allowed: bool
+    by: Literal["user", "nobody"]
+    scope: Literal["once", "session"] = "once"
+    message: str = ""
+    """Passed on to the model with a refusal."""

@@ -13,10 +13,12 @@ import msgspec
 from bradawl.core.deltas import Delta
 from bradawl.core.effects import Effects
 from bradawl.core.events import AgentEnded, Envelope, Event, Live, RequestParams, State
+from bradawl.core.http import HttpRequest
 from bradawl.core.messages import Document, Image, Message, Note, Origin, Text, ToolCall, ToolResult
-from bradawl.core.permissions import Grant, Request
+from bradawl.core.permissions import Answer, Grant, Question
 from bradawl.core.retry import RetryBudget
 from bradawl.core.usage import Price
+from bradawl.core.workspace import Command, CommandResult, FileContent, FileEntry, Job
 
 # ------------------------------------------------------------------ showing
 
@@ -106,22 +108,6 @@ class Model(Protocol):
         ...
 
 
-class HttpRequest(msgspec.Struct, frozen=True):
-    """One request; the body is sent as the concatenation of its pieces."""
-
-    method: Literal["GET", "POST"]
-    url: str
-    headers: tuple[tuple[str, str], ...]
-    body: tuple[bytes, ...] = ()
-    connect_timeout_s: float = 10.0
-    idle_timeout_s: float = 120.0
-    """Longest silence between two bytes, the first included."""
-
-    def __repr__(self) -> str:
-        """Without headers, which hold the key."""
-        return f"HttpRequest({self.method!r}, {self.url!r})"
-
-
 class HttpResponse(Protocol):
     """A response whose body is still arriving."""
 
@@ -140,14 +126,6 @@ class HttpResponse(Protocol):
         ...
 
 
-class HttpError(Exception):
-    """The exchange broke: `kind` says how, the text says where."""
-
-    def __init__(self, kind: Literal["timeout", "connection"], message: str) -> None:
-        super().__init__(message)
-        self.kind: Literal["timeout", "connection"] = kind
-
-
 class Http(Protocol):
     """Sends requests. Redirects are followed only within the same origin, and only those that keep method and body.
 
@@ -164,24 +142,6 @@ class Http(Protocol):
 
 
 # ------------------------------------------------------------------ workspace
-
-
-class FileContent(msgspec.Struct, frozen=True):
-    """A regular file as it was read."""
-
-    path: str
-    """Absolute, symlinks resolved."""
-    data: bytes
-    sha256: str
-
-
-class FileEntry(msgspec.Struct, frozen=True):
-    """One file found by `Files.list`."""
-
-    path: str
-    """Absolute."""
-    modified_ns: int
-    size: int
 
 
 class Files(Protocol):
@@ -208,43 +168,55 @@ class Files(Protocol):
         ...
 
 
-class Command(msgspec.Struct, frozen=True):
-    """A program to run, or a line for bash."""
+class Process(Protocol):
+    """A program that was started. Who started it ends it: until `wait` has said true, or `end` has returned."""
 
-    argv: tuple[str, ...]
-    cwd: str
-    is_shell: bool = False
-    """argv has one element, a bash script; its last working directory is reported."""
-    timeout_s: float = 120.0
-    output_limit_bytes: int = 10_000_000
-    """Kept per stream, head and tail; what lies between is counted."""
+    async def wait(self, timeout_s: float) -> bool:
+        """True once it has ended and its result can be had; false when the time is over first. Cancelling kills it."""
+        ...
 
+    async def end(self) -> None:
+        """End it with all that it started, and reap it; asks first, and returns after a few seconds at most."""
+        ...
 
-class CommandResult(msgspec.Struct, frozen=True):
-    """How a program ended."""
+    def printed(self) -> tuple[bytes, int]:
+        """What it has printed since the last look, both streams as they came, and how much more was left out."""
+        ...
 
-    exit_code: int | None
-    """None when it was ended for its timeout; negative for a signal."""
-    stdout: bytes
-    stderr: bytes
-    dropped_bytes: int = 0
-    """Output that was not kept, both streams together."""
-    pipe_status: tuple[int, ...] = ()
-    """Exit codes of the parts of a shell line's last pipeline."""
-    cwd: str | None = None
-    """Where a shell line left its working directory; None if it could not be read."""
-    seconds: float = 0.0
-    ended_background: bool = False
-    """Programs it had left running were ended."""
+    def result(self) -> CommandResult:
+        """How it ended; only once it has."""
+        ...
 
 
 class Processes(Protocol):
-    """Programs. Nothing starts without a grant, and nothing outlives its call."""
+    """Programs. Nothing starts without a grant, and nothing that `run` starts outlives its call."""
 
     async def run(
         self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
     ) -> CommandResult:
         """Run to the end; on timeout or cancellation the process group is ended and reaped. Raises `ToolError`."""
+        ...
+
+    async def start(
+        self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
+    ) -> Process:
+        """Start it and leave it running; its timeout is the caller's to keep. Raises `ToolError`."""
+        ...
+
+
+class Jobs(Protocol):
+    """The commands of a session that go on in the background. They end with the session at the latest."""
+
+    def add(self, process: Process, command: str, call_id: str) -> str:
+        """Take over a running process; gives back the job's id. The model is told when it ends, or waits for input."""
+        ...
+
+    async def look(self, job_id: str, wait_s: float = 0.0) -> Job:
+        """What it has printed since the last look; waits so long for its end. Raises `ToolError`: no such job."""
+        ...
+
+    async def end(self, job_id: str) -> Job:
+        """End it, unless it has ended. Raises `ToolError`: no such job."""
         ...
 
 
@@ -264,27 +236,58 @@ class Checkpoints(Protocol):
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """What a tool gives back. `full` is the whole text when `parts` show only some of it."""
+    """What a tool gives back; what is longer than its limit the model sees as beginning, end and the path of all."""
 
     parts: tuple[Text | Image | Document, ...]
     full: bytes | None = None
+    """The whole text when `parts` show only some of it."""
     is_error: bool = False
+    limit: int | None = 30_000
+    """Most characters to show; None for a tool that has seen to it by itself."""
+    full_file: str = ""
+    """A file with the whole text, handed over instead of `full`."""
 
 
-class CallContext(msgspec.Struct, frozen=True):
+class FilesSeen(Protocol):
+    """What the model has seen of files."""
+
+    def sha256(self, path: str) -> str | None:
+        """Of the content the model last saw; None for a file it has not seen."""
+        ...
+
+    def data(self, path: str) -> bytes | None:
+        """That content, as long as it is remembered; a resumed session remembers none."""
+        ...
+
+    def saw(self, content: FileContent, part: str = "") -> None:
+        """The model is about to see this file; `part` names what of it, for `shows`."""
+        ...
+
+    def shows(self, content: FileContent, part: str) -> bool:
+        """True when the conversation still holds an earlier answer with the same part of the same content."""
+        ...
+
+
+class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """What one call may use. Before it is allowed `grant` is None and only `files.resolve` is for use."""
 
     call_id: str
     cwd: str
+    env: Mapping[str, str | None] = {}
+    """Variables that earlier commands exported; None for one they unset."""
     files: Files
     processes: Processes
-    files_seen: Mapping[str, str]
-    """Path to sha256 of what the model last saw."""
+    seen: FilesSeen
     grant: Grant | None
     progress: Callable[[str], None]
     """Shows output while the call runs."""
     change: Callable[[State], None]
     """Records that the session's state changed."""
+    jobs: "Jobs | None" = None
+    """None where nothing can go on in the background."""
+    spawner: "Spawner | None" = None
+    """None where no sub-agents can be started."""
+    approver: "Approver | None" = None
 
     def resolve(self, path: str) -> str:
         """Absolute path, relative ones seen from the session's working directory."""
@@ -345,7 +348,7 @@ class Spawner(Protocol):
     """Runs sub-agents."""
 
     async def spawn(self, kind: str, prompt: str, call_id: str) -> tuple[str, AgentEnded]:
-        """Run one to its end; gives back its conclusion."""
+        """Run one to its end; gives back its conclusion. Cancelling the caller ends it. Raises `ToolError`."""
         ...
 
 
@@ -385,7 +388,11 @@ class Blobs(Protocol):
         ...
 
     def path(self, ref: str) -> str:
-        """Where a tool can read them."""
+        """Where a tool can read them. Raises `SessionError` if they are in no file."""
+        ...
+
+    async def adopt(self, file: str) -> str:
+        """Store what is in a file, which is taken away from its place; gives back the name."""
         ...
 
 
@@ -418,22 +425,12 @@ class SessionStore(Protocol):
 # ------------------------------------------------------------------ people, limits, time
 
 
-class Question(msgspec.Struct, frozen=True):
-    """What the user is asked before a call runs."""
+class Choice(msgspec.Struct, frozen=True):
+    """What the model wants to know from the user."""
 
-    call: ToolCall
-    request: Request
-    reason: str
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """The user's word. `by` is `nobody` when there is no one to ask."""
-
-    allowed: bool
-    by: Literal["user", "nobody"]
-    scope: Literal["once", "session"] = "once"
-    message: str = ""
-    """Passed on to the model with a refusal."""
+    question: str
+    options: tuple[str, ...] = ()
+    """Answers to choose from; the user may always say something else."""
 
 
 class Approver(Protocol):
@@ -441,6 +438,10 @@ class Approver(Protocol):
 
     async def ask(self, question: Question) -> Answer:
         """One question at a time per session; cancelled with the turn."""
+        ...
+
+    async def choose(self, choice: Choice) -> str | None:
+        """What the user says; None when nobody is there, or nobody wants to answer."""
         ...
 
 

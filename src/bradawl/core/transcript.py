@@ -1,6 +1,6 @@
 """The messages the model sees, as a fold over the log."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -28,8 +28,6 @@ from bradawl.core.messages import (
     Image,
     Message,
     Note,
-    Origin,
-    Part,
     Text,
     ToolCall,
     ToolResult,
@@ -50,8 +48,8 @@ class Transcript:
         """Calls of the last reply that have no answer yet, in call order."""
         self.prepared: dict[str, CallPrepared] = {}
         """Calls of a reply that is not logged yet."""
-        self.started: set[str] = set()
-        """Calls that may have had an effect and have no answer yet."""
+        self.started: dict[str, Mapping[str, str]] = {}
+        """Calls that may have had an effect and have no answer yet, with the files they may write as they were."""
         self.waiting_notes: dict[str, Note] = {}
         self.turn_is_open = False
         self.base_ref: str | None = None
@@ -107,8 +105,8 @@ def _apply_other(transcript: Transcript, event: Event) -> None:
         case CallPrepared():
             if event.call_id not in transcript.open_calls:
                 transcript.prepared[event.call_id] = event
-        case ToolStarted(call_id):
-            transcript.started.add(call_id)
+        case ToolStarted(call_id, before):
+            transcript.started[call_id] = before
         case ToolFinished(call_id, outcome, shown):
             _finish(transcript, call_id, shown, is_error=outcome != "ok")
         case ResultAmended(call_id, shown):
@@ -141,47 +139,6 @@ def branch(envelopes: Iterable[Envelope], agent: str = "main") -> Sequence[Envel
     return chain[::-1]
 
 
-def repair(transcript: Transcript, origin: Origin, step: int) -> tuple[Event, ...]:
-    """Events that close what a crash left open; looks at the tail only.
-
-    A reply that was never logged but had started calls is rebuilt from what was prepared.
-    A call that was started and not answered may or may not have happened; the model is told so.
-    """
-    events: list[Event] = []
-    open_calls = list(transcript.open_calls)
-    rebuilt = _rebuild(transcript, origin, step)
-    if rebuilt is not None:
-        events.append(rebuilt)
-        open_calls = [call.id for call in calls_of(rebuilt.message) if call.id not in transcript.results]
-    events.extend(_answer(call_id, started=call_id in transcript.started) for call_id in open_calls)
-    if transcript.turn_is_open:
-        events.append(TurnFinished("interrupted"))
-    return tuple(events)
-
-
-def _answer(call_id: str, *, started: bool) -> ToolFinished:
-    if started:
-        text = (
-            "The program ended while this call was running: it may or may not have happened. Check before repeating it."
-        )
-        return ToolFinished(call_id, "interrupted", (Text(text),))
-    return ToolFinished(call_id, "cancelled", (Text("Not run: the program ended before this call started."),))
-
-
-def _rebuild(transcript: Transcript, origin: Origin, step: int) -> AssistantReplied | None:
-    kept = [
-        p for p in transcript.prepared.values() if p.call_id in transcript.started or p.call_id in transcript.results
-    ]
-    if not kept:
-        return None
-    parts: list[Part] = []
-    for prepared in kept:
-        parts.extend(prepared.parts_before)
-        parts.append(ToolCall(prepared.call_id, prepared.name, prepared.raw_arguments))
-    message = Assistant(tuple(parts), origin, complete=False)
-    return AssistantReplied(step, message, "error", cut=True)
-
-
 def _reply(transcript: Transcript, replied: AssistantReplied) -> None:
     transcript.prepared.clear()
     transcript.replied_at = len(transcript.messages)
@@ -196,7 +153,7 @@ def _reply(transcript: Transcript, replied: AssistantReplied) -> None:
 
 
 def _finish(transcript: Transcript, call_id: str, shown: _Shown, *, is_error: bool) -> None:
-    transcript.started.discard(call_id)
+    transcript.started.pop(call_id, None)
     call = transcript.open_calls.pop(call_id, None) or transcript.prepared.get(call_id)
     name = call.name if call else ""
     transcript.results[call_id] = ToolResult(call_id, name, shown, is_error)

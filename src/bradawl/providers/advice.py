@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from bradawl.core.errors import Failure
-from bradawl.core.ports import HttpError
+from bradawl.core.http import HttpError
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.compat import host_of, is_loopback
 from bradawl.providers.failures import ConnectionRefused, plain_text, scrub

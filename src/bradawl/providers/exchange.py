@@ -4,7 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 from bradawl.core.deltas import Delta, StreamFailed
-from bradawl.core.ports import Http, HttpError, HttpRequest, HttpResponse
+from bradawl.core.http import HttpError, HttpRequest
+from bradawl.core.ports import Http, HttpResponse
 from bradawl.providers.advice import empty_reply, failure_of_exchange, web_page
 from bradawl.providers.codec import Codec
 from bradawl.providers.compat import host_of

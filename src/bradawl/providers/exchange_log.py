@@ -10,7 +10,8 @@ from typing import Protocol
 
 from bradawl.core.deltas import Delta, ReplyEnded, ReplyStarted, StreamFailed, UsageReported
 from bradawl.core.errors import Failure
-from bradawl.core.ports import Clock, HttpRequest
+from bradawl.core.http import HttpRequest
+from bradawl.core.ports import Clock
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.compat import host_of, port_of
 from bradawl.providers.reading import CONTENT

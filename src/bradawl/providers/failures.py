@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 
 from bradawl.core.errors import Failure, FailureKind
-from bradawl.core.ports import HttpError
+from bradawl.core.http import HttpError
 from bradawl.providers.retry_headers import retry_after_s
 
 Json = dict[str, object]

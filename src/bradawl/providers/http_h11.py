@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, cast
 
 import h11
 
-from bradawl.core.ports import HttpError, HttpRequest, HttpResponse
+from bradawl.core.http import HttpError, HttpRequest
+from bradawl.core.ports import HttpResponse
 from bradawl.providers import http_rules
-from bradawl.providers.compat import is_loopback_host
-from bradawl.providers.failures import ConnectionRefused
-from bradawl.providers.http_rules import Target, system_trust
+from bradawl.providers.http_dialing import Addresses, dial
+from bradawl.providers.http_rules import MOST_REDIRECTS, Target, system_trust
 from bradawl.providers.unpacking import BrokenPacking, Unpacking
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Callable, Iterator
 
-_NEXT_ADDRESS_AFTER_S = 0.25  # RFC 8305: then another address of a host is tried beside the first
 _HEAD_LIMIT_BYTES = 100 * 1024
 _UNREAD_LIMIT_BYTES = 256 * 1024
 
@@ -29,17 +28,28 @@ class DirectHttp:
     """Sends requests without a proxy, trusting whom the system trusts. Lives in one event loop.
 
     `ssl_context` makes another context, when https is first needed. A connection idle for `keep_alive_s` is closed.
+    With `addresses` it connects only to what that gives for a host, whatever the system would say.
+    `redirects` is how many of those the port knows are followed.
     """
 
-    def __init__(self, ssl_context: Callable[[], ssl.SSLContext] = system_trust, keep_alive_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        ssl_context: Callable[[], ssl.SSLContext] = system_trust,
+        keep_alive_s: float = 60.0,
+        *,
+        addresses: Addresses | None = None,
+        redirects: int = MOST_REDIRECTS,
+    ) -> None:
         self._context = functools.cache(ssl_context)
         self._keep_alive_s = keep_alive_s
+        self._addresses = addresses
+        self._redirects = redirects
         self._kept: dict[tuple[bool, str, int], list[_Connection]] = {}
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
         """Open one exchange; leaving the context ends it at once. Raises `HttpError`."""
-        response = await http_rules.follow(request, self._response, self._give_back)
+        response = await http_rules.follow(request, self._response, self._give_back, self._redirects)
         try:
             yield response
         finally:
@@ -71,18 +81,8 @@ class DirectHttp:
             self._kept.setdefault(response.target.origin, []).append(response.connection)
 
     async def _connect(self, target: Target, timeout_s: float) -> _Connection:
-        has_one_address = ":" in target.host or target.host.replace(".", "").isdecimal()
-        delay_s = None if has_one_address else _NEXT_ADDRESS_AFTER_S
         tls = self._context() if target.is_tls else None
-        open_to = asyncio.get_running_loop().create_connection
-        try:
-            async with asyncio.timeout(timeout_s):
-                _, made = await open_to(_Connection, target.host, target.port, ssl=tls, happy_eyeballs_delay=delay_s)
-        except TimeoutError as error:
-            raise HttpError("timeout", f"{target.host} could not be reached in time.") from error
-        except (OSError, UnicodeError) as error:
-            raise _unreachable(error, target.host) from error
-        return made
+        return await dial(_Connection, target, tls, timeout_s, self._addresses)
 
 
 class _Response:
@@ -240,11 +240,3 @@ def _translated(place: str) -> Iterator[None]:
         raise HttpError(
             "connection", http_rules.sentence(f"The connection to {place} broke: {http_rules.reason_of(error)}")
         ) from error
-
-
-def _unreachable(error: Exception, place: str) -> HttpError:
-    # The addresses of one name that refuse (localhost has two) come as one OSError without a number.
-    is_crowd = type(error) is OSError and error.errno is None and is_loopback_host(place)
-    if is_crowd or isinstance(error, ConnectionRefusedError):
-        return ConnectionRefused(f"{place} refused the connection.")
-    return HttpError("connection", http_rules.sentence(f"{place} can't be reached: {http_rules.reason_of(error)}"))

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Protocol, cast
 
-from bradawl.core.ports import HttpError, HttpRequest, HttpResponse
+from bradawl.core.http import HttpError, HttpRequest
+from bradawl.core.ports import HttpResponse
 from bradawl.providers.compat import host_of, is_loopback
 from bradawl.providers.failures import ConnectionRefused
 from bradawl.providers.http_rules import (
+    MOST_REDIRECTS,
     decoded_headers,
     follow,
     reason_of,
@@ -18,6 +20,7 @@ from bradawl.providers.http_rules import (
     sentence,
     system_trust,
     target_of,
+    trust_in,
 )
 from bradawl.providers.unpacking import BrokenPacking, Unpacking
 
@@ -51,8 +54,8 @@ class Httpx2Response:
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes, decompressed. Raises `HttpError`."""
         # Not the library's own unpacking: it takes the first packet for the first two bytes, and knows no bound.
-        unpacking = Unpacking(self._headers.get("content-encoding", ""))
         with _translated(self._place):
+            unpacking = Unpacking(self._headers.get("content-encoding", ""))
             async for packed in self._response.aiter_raw():
                 for chunk in unpacking.feed(packed):
                     yield chunk
@@ -89,19 +92,23 @@ class Httpx2Http:
     """Sends requests over kept connections. Reads no environment: proxy and CA file are handed in.
 
     `proxy` is a URL, `ca_file` a path to certificates in PEM that replace the system's.
-    This machine's own servers are reached without the proxy.
+    This machine's own servers are reached without the proxy. `redirects` is how many of those the port knows are
+    followed.
     """
 
-    def __init__(self, proxy: str | None = None, ca_file: str | None = None) -> None:
+    def __init__(
+        self, proxy: str | None = None, ca_file: str | None = None, *, redirects: int = MOST_REDIRECTS
+    ) -> None:
         self._proxy = proxy
         self._ca_file = ca_file
+        self._redirects = redirects
         self._clients: dict[tuple[bool, bool], httpx2.AsyncClient] = {}
         """By whether TLS and whether the proxy is needed: a TLS context costs 20 ms that plain http saves."""
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
         """Open one exchange; leaving the context ends it at once. Raises `HttpError`."""
-        response = await follow(request, self._response, Httpx2Response.aclose)
+        response = await follow(request, self._response, Httpx2Response.aclose, self._redirects)
         try:
             yield response
         finally:
@@ -160,10 +167,7 @@ def _new_client(ca_file: str | None, proxy: str | None, *, needs_tls: bool) -> h
     if not needs_tls:
         verify: ssl.SSLContext | bool = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     elif ca_file is not None:
-        try:
-            verify = ssl.create_default_context(cafile=ca_file)
-        except OSError as error:
-            raise HttpError("connection", sentence(f"The CA file {ca_file} can't be used: {error}")) from error
+        verify = trust_in(ca_file)
     else:
         verify = system_trust()
     limits = httpx2.Limits(

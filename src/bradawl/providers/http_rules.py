@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
-from bradawl.core.ports import HttpError, HttpRequest
+from bradawl.core.http import HttpError, HttpRequest
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-_MOST_REDIRECTS = 3
+MOST_REDIRECTS = 3
+"""That an adapter follows by itself; the port's word."""
 _NOT_IN_HOSTS = frozenset(' \\"<>^`{|}@%')
 _NOT_FOR_USERS = r"\[(?:Errno -?\d+|SSL(?:: \w+)?)\] ?| ?\(_ssl\.c:\d+\)"
 
@@ -129,14 +130,17 @@ R = TypeVar("R", bound=_Answer)
 
 
 async def follow(
-    request: HttpRequest, send: Callable[[HttpRequest], Awaitable[R]], end: Callable[[R], Awaitable[None]]
+    request: HttpRequest,
+    send: Callable[[HttpRequest], Awaitable[R]],
+    end: Callable[[R], Awaitable[None]],
+    most: int = MOST_REDIRECTS,
 ) -> R:
-    """The response to a request, or to where three redirects at most lead within its origin.
+    """The response to a request, or to where so many redirects at most lead within its origin.
 
     Responses that are not given back are ended.
     """
     response = await send(request)
-    for _ in range(_MOST_REDIRECTS):
+    for _ in range(most):
         onward = _redirected(request, response.status, response.headers.get("location"))
         if onward is None:
             break
@@ -172,6 +176,16 @@ def system_trust() -> ssl.SSLContext:
     context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def trust_in(ca_file: str) -> ssl.SSLContext:
+    """A context for TLS that trusts the certificates in a file and no other. Raises `HttpError`."""
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise HttpError("connection", sentence(f"The CA file {ca_file} can't be used: {error}")) from error
 
 
 def sentence(text: str) -> str:

@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from bradawl.core.ports import Http, HttpError, HttpRequest
+from bradawl.core.http import HttpError, HttpRequest
+from bradawl.core.ports import Http
 from bradawl.providers.compat import is_loopback
 from bradawl.providers.local_answers import (
     LocalModel,

@@ -9,7 +9,8 @@ import msgspec
 
 from bradawl.core.deltas import CallDelta, Delta, PartClosed, ReplyEnded, StreamFailed, TextDelta, ThinkingDelta
 from bradawl.core.errors import Failure
-from bradawl.core.ports import HttpError, HttpResponse
+from bradawl.core.http import HttpError
+from bradawl.core.ports import HttpResponse
 from bradawl.providers.advice import web_page
 from bradawl.providers.codec import ReplyDecoder
 from bradawl.providers.deadlines import Deadlines

@@ -9,7 +9,7 @@ import msgspec
 from bradawl.core.deltas import Delta, ReplyEnded, RetryScheduled, StreamFailed
 from bradawl.core.errors import Failure, SettingsError
 from bradawl.core.events import RequestParams
-from bradawl.core.ports import HttpRequest
+from bradawl.core.http import HttpRequest
 from bradawl.core.retry import RetryBudget, next_delay
 from bradawl.providers.advice import advise, empty_reply, unsendable
 from bradawl.providers.compat import host_of

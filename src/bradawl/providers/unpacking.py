@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 _LIMIT_BYTES = 64 * 1024
+_MOST_CODINGS = 4
 
 
 class BrokenPacking(Exception):
@@ -10,10 +11,12 @@ class BrokenPacking(Exception):
 
 
 class Unpacking:
-    """One body. What its `content-encoding` names and nobody asked for is left as it is."""
+    """One body. What its `content-encoding` names and nobody asked for is left as it is. Raises `BrokenPacking`."""
 
     def __init__(self, content_encoding: str) -> None:
         names = [name.strip().lower() for name in content_encoding.split(",")]
+        if len(names) > _MOST_CODINGS:  # each would be an engine and a generator inside the others
+            raise BrokenPacking
         self._codings = [_Coding(name) for name in reversed(names) if name in ("gzip", "deflate")]
 
     def feed(self, packed: bytes) -> Iterator[bytes]:

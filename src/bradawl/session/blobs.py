@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bradawl.core.errors import SessionError
 
+_PIECE = 1_048_576
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -60,6 +61,22 @@ class LocalBlobs:
             await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self.save_waiting))
         return ref
 
+    async def adopt(self, file: str) -> str:
+        """Move a file here and give back the name; durable on return. Raises `SessionError` if that fails."""
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._adopt, Path(file)))
+
+    def _adopt(self, file: Path) -> str:
+        try:
+            ref = _sha256_of(file)
+            make_private_folder(self._folder)
+            _move(file, self._folder / ref)
+            sync_folder(self._folder)
+        except OSError as error:
+            file.unlink(missing_ok=True)
+            raise SessionError(f"A long result could not be kept in {self._folder}: {error.strerror}") from error
+        self._durable.add(ref)
+        return ref
+
     def save_waiting(self) -> bool:
         """Try to bring everything that waits to the disk; true if nothing waits any more."""
         for ref, data in list(self._waiting.items()):
@@ -107,8 +124,32 @@ def _has_size(place: Path, size: int) -> bool:
         return False
 
 
+def _sha256_of(file: Path) -> str:
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def _move(file: Path, place: Path) -> None:
+    """Put a file in its place, also from another disk, without ever holding all of it in memory."""
+    temporary = place.with_name(f".{place.name}.{os.urandom(6).hex()}")
+    try:
+        with file.open("rb") as source, os.fdopen(_private(temporary), "wb") as target:
+            while piece := source.read(_PIECE):
+                target.write(piece)
+            target.flush()
+            os.fsync(target.fileno())
+        temporary.replace(place)
+        file.unlink()
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _private(place: Path) -> int:
+    return os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
 def _write(temporary: Path, data: bytes, place: Path) -> None:
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fd = _private(temporary)
     try:
         with os.fdopen(fd, "wb", buffering=0) as file:
             rest = memoryview(data)
@@ -122,6 +163,10 @@ def _write(temporary: Path, data: bytes, place: Path) -> None:
         raise
 
 
+def _remove(file: str) -> None:
+    Path(file).unlink(missing_ok=True)
+
+
 class MemoryBlobs:
     """`Blobs` that live as long as the program."""
 
@@ -133,6 +178,11 @@ class MemoryBlobs:
         ref = hashlib.sha256(data).hexdigest()
         self._blobs[ref] = data
         return ref
+
+    async def adopt(self, file: str) -> str:
+        """Remove the file and raise `SessionError`: what does not fit into memory has no place here."""
+        _remove(file)
+        raise SessionError("This session lives in memory only, where there is no room for it.")
 
     def get(self, ref: str) -> bytes:
         """The bytes. Raises `SessionError` for a name nobody put."""

@@ -14,23 +14,11 @@ from collections.abc import Callable, Mapping
 
 from bradawl.core.errors import SessionBusy, SessionError, SessionNotFound, ToolError
 from bradawl.core.events import PromptSubmitted, SessionOpened
+from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.messages import Text
 from bradawl.core.permissions import Grant
-from bradawl.core.ports import (
-    Blobs,
-    Clock,
-    Command,
-    CommandResult,
-    Files,
-    Http,
-    HttpError,
-    HttpRequest,
-    Ids,
-    OpenSession,
-    Processes,
-    SessionLog,
-    SessionStore,
-)
+from bradawl.core.ports import Blobs, Clock, Files, Http, Ids, OpenSession, Processes, SessionLog, SessionStore
+from bradawl.core.workspace import Command, CommandResult
 
 MakeFiles = Callable[[], tuple[Files, str]]
 """Gives the adapter and an empty folder to work in, absolute and without symlinks."""
@@ -202,7 +190,40 @@ async def check_processes_stop_when_cancelled(make: MakeProcesses) -> None:
         _require(running.cancelled(), "a cancelled run ends at once, as cancelled")
 
 
+async def check_a_process_is_waited_for_and_read(make: MakeProcesses) -> None:
+    """What is started goes on until it has ended; what it printed is given out once."""
+    processes = make({"printf hello; exit 3": CommandResult(3, b"hello", b"")})
+    line = _shell("printf hello; exit 3")
+    await _refused(lambda: processes.start(line, None), ToolError, "nothing starts without a grant")
+    process = await processes.start(line, Grant())
+    _require(await process.wait(20.0), "a program that ends is waited for")
+    _require(process.result().exit_code == 3, "its result is that of the program")
+    _require(process.printed() == (b"hello", 0), "what it printed can be had")
+    _require(process.printed() == (b"", 0), "and only once")
+    _require(await process.wait(0.0), "who has ended stays so")
+
+
+async def check_a_process_goes_on_until_it_is_ended(make: MakeProcesses) -> None:
+    """Waiting for it ends nothing; `end` does, and a cancelled wait."""
+    processes = make({"sleep 60": None})
+    process = await processes.start(_shell("sleep 60", 0.01), Grant())
+    _require(not await process.wait(0.05), "a wait that is over first leaves it running")
+    await asyncio.wait_for(process.end(), 5)
+    _require(await process.wait(0.0) and process.result().exit_code != 0, "it was ended, and not by itself")
+    await process.end()
+    process = await processes.start(_shell("sleep 60"), Grant())
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(process.wait(20.0))
+        await asyncio.wait((waiting,), timeout=0.05)
+        waiting.cancel()
+        await asyncio.wait((waiting,), timeout=5)
+    _require(waiting.cancelled(), "a cancelled wait is cancelled")
+    _require(await process.wait(0.0) and process.result().exit_code != 0, "and has ended the program")
+
+
 PROCESSES_CASES = (
+    check_a_process_is_waited_for_and_read,
+    check_a_process_goes_on_until_it_is_ended,
     check_processes_start_nothing_without_a_grant,
     check_processes_give_back_how_it_ended,
     check_processes_show_output_as_it_comes,

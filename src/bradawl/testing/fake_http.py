@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from bradawl.core.ports import HttpError, HttpRequest
+from bradawl.core.http import HttpError, HttpRequest
 
 
 class Cut(msgspec.Struct, frozen=True):

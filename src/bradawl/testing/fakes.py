@@ -14,23 +14,15 @@ import msgspec
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionBusy, SessionNotFound, ToolError
-from bradawl.core.events import AgentEnded, Envelope, Event, Live, PromptSubmitted
+from bradawl.core.events import AgentEnded, Envelope, Event, Live, PromptSubmitted, TurnReason
 from bradawl.core.messages import Note, Text, ToolCall, ToolResult
-from bradawl.core.permissions import Grant
-from bradawl.core.ports import (
-    Answer,
-    CallContext,
-    Command,
-    CommandResult,
-    FileContent,
-    FileEntry,
-    OpenSession,
-    Question,
-    ToolOutput,
-)
+from bradawl.core.permissions import Answer, Question
+from bradawl.core.ports import CallContext, Choice, OpenSession, ToolOutput
+from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.session.blobs import MemoryBlobs
 from bradawl.session.journal import MemoryLog, Places
 from bradawl.testing.fake_http import Cut, Reply, ScriptedHttp
+from bradawl.testing.fake_processes import ScriptedProcess, ScriptedProcesses
 
 __all__ = [
     "Cut",
@@ -51,6 +43,7 @@ __all__ = [
     "Reply",
     "ScriptedApprover",
     "ScriptedHttp",
+    "ScriptedProcess",
     "ScriptedProcesses",
 ]
 
@@ -179,67 +172,6 @@ class MemoryFiles:
         return found, len(below) > limit
 
 
-Told = CommandResult | ToolError
-
-
-class ScriptedProcesses:
-    """`Processes` that answers from a table and starts nothing.
-
-    `answers` maps a shell line, or an argv, to how it ends; `hold` makes a command wait until `release`.
-    """
-
-    def __init__(self, answers: Mapping[str | tuple[str, ...], Told] | None = None) -> None:
-        self._answers = dict(answers or {})
-        self._held: dict[str | tuple[str, ...], asyncio.Event] = {}
-        self.commands: list[Command] = []
-        """What was run, in order."""
-        self.grants: list[Grant] = []
-        """The grant of each."""
-        self.cancelled: list[Command] = []
-        """Commands whose caller went away."""
-        self.running = 0
-
-    def hold(self, command: str | tuple[str, ...]) -> None:
-        """Let the command wait once it runs."""
-        self._held[command] = asyncio.Event()
-
-    def release(self, command: str | tuple[str, ...]) -> None:
-        """Let a held command end."""
-        self._held.pop(command).set()
-
-    async def run(
-        self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
-    ) -> CommandResult:
-        """The scripted result. Raises `ToolError` without a grant and for a command nobody scripted."""
-        if grant is None:
-            raise ToolError("A command needs a grant to run.")
-        key = command.argv[0] if command.is_shell else command.argv
-        self.commands.append(command)
-        self.grants.append(grant)
-        self.running += 1
-        try:
-            if (held := self._held.get(key)) is not None:
-                await held.wait()
-            else:
-                await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            self.cancelled.append(command)
-            raise
-        finally:
-            self.running -= 1
-        return self._end(key, progress)
-
-    def _end(self, key: str | tuple[str, ...], progress: Callable[[bytes], None] | None) -> CommandResult:
-        told = self._answers.get(key)
-        if told is None:
-            raise ToolError(f"No answer was scripted for {key!r}.")
-        if isinstance(told, ToolError):
-            raise told
-        if progress is not None and told.stdout:
-            progress(told.stdout)
-        return told
-
-
 class FakeCheckpoints:
     """`Checkpoints` over `MemoryFiles`."""
 
@@ -340,8 +272,10 @@ class FakeHook:
 class FakeSpawner:
     """`Spawner` whose sub-agents conclude at once with what was scripted, in order."""
 
-    def __init__(self, conclusions: Iterable[str] = ("done",)) -> None:
+    def __init__(self, conclusions: Iterable[str] = ("done",), reasons: Iterable[TurnReason] = ()) -> None:
+        """`reasons` says how each ends; those it leaves out complete their task."""
         self._conclusions = list(conclusions)
+        self._reasons = list(reasons)
         self.spawned: list[tuple[str, str, str]] = []
         """(kind, prompt, call_id) of each."""
 
@@ -350,7 +284,9 @@ class FakeSpawner:
         self.spawned.append((kind, prompt, call_id))
         if len(self.spawned) > len(self._conclusions):
             raise ToolError(f"Only {len(self._conclusions)} conclusions were scripted.")
-        return self._conclusions[len(self.spawned) - 1], AgentEnded(f"agent-{len(self.spawned)}", "completed")
+        number = len(self.spawned)
+        reason = self._reasons[number - 1] if number <= len(self._reasons) else "completed"
+        return self._conclusions[number - 1], AgentEnded(f"agent-{number}", reason)
 
 
 class MemoryStore:
@@ -401,10 +337,14 @@ def _is_prompt(event: Event) -> bool:
 class ScriptedApprover:
     """`Approver` that answers in order; with no answer left there is nobody to ask."""
 
-    def __init__(self, answers: Iterable[Answer | bool] = ()) -> None:
+    def __init__(self, answers: Iterable[Answer | bool] = (), words: Iterable[str] = ()) -> None:
+        """`words` answers what the model wants to know, in order."""
         self._answers = list(answers)
+        self._words = list(words)
         self.questions: list[Question] = []
         """What was asked."""
+        self.choices: list[Choice] = []
+        """What the model wanted to know."""
 
     async def ask(self, question: Question) -> Answer:
         """The next answer."""
@@ -413,6 +353,11 @@ class ScriptedApprover:
             return Answer(allowed=False, by="nobody")
         answer = self._answers[len(self.questions) - 1]
         return answer if isinstance(answer, Answer) else Answer(allowed=answer, by="user")
+
+    async def choose(self, choice: Choice) -> str | None:
+        """The next word."""
+        self.choices.append(choice)
+        return self._words.pop(0) if self._words else None
 
 
 class QueueInbox:

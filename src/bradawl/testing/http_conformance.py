@@ -18,7 +18,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 
 import msgspec
 
-from bradawl.core.ports import Http, HttpError, HttpRequest
+from bradawl.core.http import HttpError, HttpRequest
+from bradawl.core.ports import Http
 from bradawl.testing.raw_server import Answer, Exchange, RawServer
 
 PROMPT_S = 0.2

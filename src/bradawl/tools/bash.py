@@ -1,34 +1,36 @@
 """Runs a line of bash."""
 
 import codecs
-import re
-from collections.abc import Callable
+import time
 from typing import Annotated
 
 import msgspec
 
-from bradawl.core.effects import UNKNOWN, Effects
+from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Cwd
 from bradawl.core.messages import Text
-from bradawl.core.ports import CallContext, Command, CommandResult, ToolOutput
+from bradawl.core.ports import CallContext, Jobs, Process, ToolOutput
+from bradawl.core.workspace import Command
+from bradawl.tools.bash_result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
+from bradawl.tools.bash_state import keep_state, mark_seen, nearest_folder
 
-_LONGEST_TIMEOUT_S = 600
-_SHOWN = 30_000
+_PATIENCE_S = 120
+_AT_ONCE_S = 0.2
 _PROGRESS_PIECE = 2_000
-_FEW_STRANGE = 8
-_ENDED_BACKGROUND = "[programs it had left running were ended; start, use and stop a server within one call]"
-_NOTHING_COLLECTED = 5  # pytest's exit code for it
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SHOWN_PER_S = 300_000.0  # bytes
 
 
 class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Run bash. cd stays for later calls, variables don't. No input, no terminal. What it leaves running is ended."""
+    """Run bash. cd and exports stay for later calls. No input, no terminal. What it leaves running is ended."""
 
-    command: Annotated[str, msgspec.Meta(description="Any bash script.")]
-    timeout: Annotated[int, msgspec.Meta(description="Seconds, at most 600.")] = 120
+    command: str
+    timeout: Annotated[
+        int, msgspec.Meta(description="Ended after so many seconds, at most 600. 0: after 120 it goes on as a job.")
+    ] = 0
+    run_in_background: Annotated[
+        bool, msgspec.Meta(description="Make it a job at once: servers, long builds. bash_output shows its output.")
+    ] = False
 
 
 class Bash:
@@ -37,162 +39,119 @@ class Bash:
     name: str = "bash"
     params: type[BashParams] = BashParams
 
+    def __init__(
+        self, patience_s: int = _PATIENCE_S, *, home: str = "", search_path: str = "", workspace: str = ""
+    ) -> None:
+        """Who was given no timeout goes on in the background after `patience_s`.
+
+        `home` and `search_path` are HOME and PATH as bash gets them: a name that finds a program in the `workspace`,
+        where the model may have put it, is not taken for the system's program of that name.
+        """
+        self._patience_s = patience_s
+        self._home = home
+        self._search_path = search_path
+        self._workspace = workspace
+
     def effects(self, params: BashParams, context: CallContext) -> Effects:
-        """Not known. Raises `ToolError` for a timeout that is no time or no command."""
-        if params.timeout < 1:
-            raise ToolError(f"timeout is in seconds, from 1 to {_LONGEST_TIMEOUT_S}; it was {params.timeout}")
+        """What the line can be seen to do. Raises `ToolError` for a timeout that is no time or no command."""
+        if params.timeout < 0:
+            raise ToolError(f"timeout is in seconds, from 1 to {LONGEST_S}; it was {params.timeout}")
         if not params.command.strip():
             raise ToolError("command is empty; give a line of bash")
-        return UNKNOWN
+        effects = self._effects_of(params.command, context)
+        if params.run_in_background:
+            return msgspec.structs.replace(effects, session=(*effects.session, "jobs"))
+        return effects
 
     async def run(self, params: BashParams, context: CallContext) -> ToolOutput:
         """Run it to its end or to the timeout; the result always says which, and the exit code."""
-        self.effects(params, context)
-        result, cwd = await _run(params, context)
-        stdout, stderr = _clean(result.stdout), _clean(result.stderr)
-        body = "\n".join(part for part in (stdout, f"[stderr]\n{stderr}" if stderr else "") if part)
-        is_cut = len(body) > _SHOWN or result.dropped_bytes > 0
-        shown = _cut_middle(body, result.dropped_bytes) if is_cut else body
-        notes = [shown or "(no output)", _ending(params, result)]
-        if result.ended_background:
-            notes.append(_ENDED_BACKGROUND)
-        if "pytest" in params.command and _NOTHING_COLLECTED in (result.exit_code, *result.pipe_status):
-            notes.append("no tests were collected")
-        if cwd != context.cwd:
-            notes.append(f"[working directory {context.cwd} is gone; this ran in {cwd}]")
-        if result.cwd and result.cwd != cwd:
-            context.change(Cwd(result.cwd))
-            notes.append(f"[working directory is now {result.cwd}]")
-        full = _full(result) if is_cut else None
-        return ToolOutput((Text("\n".join(notes)),), full, is_error=result.exit_code != 0)
+        effects = self.effects(params, context)
+        if params.run_in_background and context.jobs is None:
+            raise ToolError("nothing can go on in the background here; run it with a timeout, or without the server")
+        progress = _Progress(context)
+        process, cwd = await _start(params, context, progress)
+        timeout_s = min(params.timeout or self._patience_s, LONGEST_S)
+        if await process.wait(_AT_ONCE_S if params.run_in_background else timeout_s):
+            result = process.result()
+            if effects.understood:
+                await mark_seen(effects.reads, context)
+        elif context.jobs is not None and (params.run_in_background or not params.timeout):
+            progress.is_over = True
+            said = "" if params.run_in_background else f"still running after {timeout_s} s, "
+            return await _hand_over(process, context.jobs, params.command, context.call_id, said)
+        else:
+            await process.end()
+            result = msgspec.structs.replace(process.result(), exit_code=None)
+        notes = keep_state(result, cwd, context)
+        if params.run_in_background:
+            notes = ("[it ended at once, so there is no job]", *notes)
+        return output_of(params.command, result, ending_of(result, timeout_s, params.timeout), notes)
+
+    def _effects_of(self, command: str, context: CallContext) -> Effects:
+        from bradawl.safety.shell_effects import shell_effects
+        from bradawl.safety.shell_search import Programs
+
+        programs = Programs(self._search_path, (self._workspace,)) if self._search_path and self._workspace else None
+        resolve = context.files.resolve
+        return shell_effects(
+            command, cwd=context.cwd, home=self._home, resolve=resolve, env=context.env, programs=programs
+        )
 
 
-async def _run(params: BashParams, context: CallContext) -> tuple[CommandResult, str]:
-    """How it ended, and where it ran: in the nearest folder that is left when the working directory is gone."""
-    timeout_s = min(params.timeout, _LONGEST_TIMEOUT_S)
-    command = Command((params.command,), context.cwd, is_shell=True, timeout_s=timeout_s)
+class _Progress:
+    """Shows what a command prints, as long as its call runs. Of a flood only something now and then."""
+
+    def __init__(self, context: CallContext) -> None:
+        self._context = context
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._room = _SHOWN_PER_S
+        self._last = time.monotonic()
+        self.is_over = False
+
+    def show(self, data: bytes) -> None:
+        """The end of each piece; nothing while more comes than anybody can read."""
+        now = time.monotonic()
+        room = min(_SHOWN_PER_S, self._room + (now - self._last) * _SHOWN_PER_S)
+        self._room, self._last = room, now
+        if self.is_over or room <= 0:
+            return
+        self._room = max(room - len(data), -_SHOWN_PER_S / 20)
+        if text := self._decoder.decode(data[-_PROGRESS_PIECE:]):
+            self._context.progress(text)
+
+
+async def _start(params: BashParams, context: CallContext, progress: _Progress) -> tuple[Process, str]:
+    """The running command, and where it runs: the nearest folder that is left when the working directory is gone."""
+    command = Command(
+        (params.command,),
+        context.cwd,
+        is_shell=True,
+        output_limit_bytes=KEPT_BYTES,
+        env=context.env,
+        spill_limit_bytes=0 if params.run_in_background else SPILLED_BYTES,
+    )
     try:
-        return await context.processes.run(command, context.grant, _progress(context)), context.cwd
+        return await context.processes.start(command, context.grant, progress.show), context.cwd
     except ToolError:
-        cwd = await _nearest_folder(context)
+        cwd = await nearest_folder(context)
         if cwd == context.cwd:
             raise
     context.change(Cwd(cwd))
     command = msgspec.structs.replace(command, cwd=cwd)
-    return await context.processes.run(command, context.grant, _progress(context)), cwd
+    return await context.processes.start(command, context.grant, progress.show), cwd
 
 
-async def _nearest_folder(context: CallContext) -> str:
-    folder = context.cwd
-    while folder != "/" and not await _is_folder(folder, context):
-        folder = folder.rpartition("/")[0] or "/"
-    return folder
-
-
-async def _is_folder(path: str, context: CallContext) -> bool:
+async def _hand_over(process: Process, jobs: Jobs, command: str, call_id: str, said: str) -> ToolOutput:
+    """Leave it to the session; what it has printed so far is shown."""
+    data, dropped = process.printed()
     try:
-        entries, _ = await context.files.list(path, 0)
+        job_id = jobs.add(process, command, call_id)
     except ToolError:
-        return False
-    return not any(entry.path == path for entry in entries)
-
-
-def _progress(context: CallContext) -> Callable[[bytes], None]:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def show(data: bytes) -> None:
-        # Of a flood only the end of each piece: nobody reads faster, and decoding it all costs.
-        if text := decoder.decode(data[-_PROGRESS_PIECE:]):
-            context.progress(text)
-
-    return show
-
-
-def _clean(data: bytes) -> str:
-    """Output as it would stand on a screen at the end, without colours and trailing blank lines; no binary data."""
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
-    if "\r" in text:
-        text = "\n".join(_last_state(line) if "\r" in line else line for line in text.split("\n"))
-    shown, controls = _CONTROLS.subn("\ufffd", text)
-    if _is_binary(data, controls, shown.count("\ufffd") - controls):
-        return f"[binary output, {len(data):,} bytes]"
-    return shown.rstrip("\n")
-
-
-def _is_binary(data: bytes, controls: int, undecodable: int) -> bool:
-    """Few such bytes may stand in any text, and lists whose names end in NUL have a control in every line."""
-    undecodable -= data.count(b"\xef\xbf\xbd")
-    strange = undecodable + controls
-    return strange > _FEW_STRANGE and (undecodable * 10 > len(data) or strange * 3 > len(data))
-
-
-def _last_state(line: str) -> str:
-    """What a line that was rewritten by carriage returns shows in the end."""
-    return line.rstrip("\r").rpartition("\r")[2]
-
-
-def _ending(params: BashParams, result: CommandResult) -> str:
-    code = result.exit_code
-    if code is None:
-        timeout_s = min(params.timeout, _LONGEST_TIMEOUT_S)
-        more = f"pass timeout, at most {_LONGEST_TIMEOUT_S}" if timeout_s < _LONGEST_TIMEOUT_S else "the most there is"
-        return f"[timed out after {timeout_s} s ({more}); the command and its children were ended]"
-    parts = [f"[exit code {code if code >= 0 else 128 - code}]"]
-    if code < 0:
-        parts.append(f"(ended by {_signal_name(-code)})")
-    codes = result.pipe_status
-    # The shell keeps the codes of the last pipeline even when `exit` gave the line another one.
-    if len(set(codes)) > 1 and codes[-1] == code:
-        parts.append(f"(pipeline: {' '.join(map(str, codes))})")
-    if result.seconds > 1:
-        parts.append(f"({result.seconds:.1f} s)")
-    if params.timeout > _LONGEST_TIMEOUT_S:
-        parts.append(f"(timeout {params.timeout} was taken as {_LONGEST_TIMEOUT_S}, the most there is)")
-    return " ".join(parts)
-
-
-def _signal_name(number: int) -> str:
-    import signal
-
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _cut_middle(body: str, dropped_bytes: int) -> str:
-    """Its beginning and its end, at line breaks where there are any, and what is missing between them."""
-    if len(body) <= _SHOWN:  # much was printed over itself, or is binary
-        return f"{body}\n[{dropped_bytes:,} bytes in the middle of the output were not kept]"
-    half = _SHOWN // 2
-    head, tail = body[:half], body[len(body) - half :]
-    if "\n" in head[half // 2 :]:
-        head = head[: head.rindex("\n") + 1]
-    if "\n" in tail[: half // 2]:
-        tail = tail[tail.index("\n") + 1 :]
-    return f"{head.rstrip(chr(10))}\n[... {_missing(body, head, tail, dropped_bytes)} cut ...]\n{tail}"
-
-
-def _missing(body: str, head: str, tail: str, dropped_bytes: int) -> str:
-    total = body.count("\n") + 1
-    first, last = head.count("\n") + 1, total - tail.count("\n") - 1
-    count = f"{'at least ' if dropped_bytes else ''}{total}"
-    is_whole = head.endswith("\n") and body[: len(body) - len(tail)].endswith("\n")
-    if is_whole and first <= last:
-        text = f"lines {first}-{last} of {count}"
-    else:
-        text = (
-            f"characters {len(head) + 1}-{len(body) - len(tail)} of {len(body)}, lines {first}-{last + 1} of {count},"
-        )
-    return f"{text} and {dropped_bytes:,} bytes that were not kept" if dropped_bytes else text
-
-
-def _full(result: CommandResult) -> bytes:
-    pieces = [result.stdout]
-    if result.stderr:
-        pieces += [b"\n[stderr]\n", result.stderr]
-    if result.dropped_bytes:
-        pieces.append(f"\n[{result.dropped_bytes} bytes in the middle of the output were not kept]\n".encode())
-    return b"".join(pieces)
+        await process.end()
+        raise
+    missing = f"[{dropped:,} bytes in the middle of the output are not shown]\n" if dropped else ""
+    note = (
+        f"{missing}[{said}in the background as {job_id}; bash_output shows what it prints, bash_kill ends it, and you "
+        "are told when it ends. Its folder and exports are not kept]"
+    )
+    return ToolOutput((Text(body_of(data, b"") or "(no output yet)"), Text(f"\n{note}")), limit=SHOWN)

@@ -64,14 +64,17 @@ _MARKED = (
 )
 
 
-def encoding_of(data: bytes, path: str) -> Encoding:
-    """How to read a file. Raises `ToolError` when it is not text."""
+def encoding_of(data: bytes, path: str, size: int = 0) -> Encoding:
+    """How to read a file, of which `data` may be the beginning and `size` how many bytes there are.
+
+    Raises `ToolError` when it is not text.
+    """
     for marked in _MARKED:
         if data.startswith(marked.bom) and not data.startswith(codecs.BOM_UTF32_LE):
             return marked
     if not _is_text(data[:_SAMPLE]) or b"\0" in data:
         raise ToolError(
-            f"{path} is not text: {_kind(data)}, {len(data):,} bytes; use bash with a program for such files"
+            f"{path} is not text: {_kind(data)}, {size or len(data):,} bytes; use bash with a program for such files"
         )
     try:
         data.decode("utf-8")

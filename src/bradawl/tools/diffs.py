@@ -1,5 +1,7 @@
 """Short unified diffs for a model to read."""
 
+import msgspec
+
 from bradawl.tools.decoding import split_lines
 
 _CONTEXT = 3
@@ -9,16 +11,33 @@ _LONGEST_LINE = 500
 Codes = list[list[tuple[str, int, int, int, int]]]
 
 
+class Difference(msgspec.Struct, frozen=True):
+    """What lies between two texts."""
+
+    added: int
+    """Lines."""
+    removed: int
+    text: str
+    """The hunks of a unified diff, at most about 3,000 characters."""
+    is_whole: bool
+    """False when something had to be left out of `text`."""
+
+
 def describe_change(before: str, after: str) -> tuple[int, int, str]:
     """Lines added, lines removed and the hunks of a unified diff of at most about 3,000 characters."""
+    change = change_between(before, after)
+    return change.added, change.removed, change.text
+
+
+def change_between(before: str, after: str) -> Difference:
+    """What has to be done to `before`; bounded work for texts of any size."""
     old, new = _lines(before), _lines(after)
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
     if len(old_middle) + len(new_middle) > _MOST_LINES_COMPARED:
-        return len(new_middle), len(old_middle), "(too many changed lines to show)"
-    lead = min(start, _CONTEXT)
-    first = start - lead
+        return Difference(len(new_middle), len(old_middle), "(too many changed lines to show)", False)
+    first = start - min(start, _CONTEXT)
     old_window = old[first : len(old) - end + min(end, _CONTEXT)]
     new_window = new[first : len(new) - end + min(end, _CONTEXT)]
     return _render(old_window, new_window, first)
@@ -33,20 +52,18 @@ def _lines(text: str) -> list[str]:
 
 def _common(first: list[str], second: list[str]) -> int:
     """How many lines both begin with."""
-    count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        count += 1
+    count, step = 0, min(len(first), len(second))
+    while step:  # whole stretches at once: comparing lists is far quicker than a loop over them
+        if first[count : count + step] == second[count : count + step]:
+            count += step
+            step = min(step, len(first) - count, len(second) - count)
+        else:
+            step //= 2
     return count
 
 
-def _render(old: list[str], new: list[str], skipped: int) -> tuple[int, int, str]:
-    from difflib import SequenceMatcher
-
-    groups: Codes = [
-        list(group) for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT)
-    ]
+def _render(old: list[str], new: list[str], skipped: int) -> Difference:
+    groups = _groups(old, new)
     changes = [code for group in groups for code in group if code[0] != "equal"]
     removed = sum(code[2] - code[1] for code in changes)
     added = sum(code[4] - code[3] for code in changes)
@@ -55,11 +72,18 @@ def _render(old: list[str], new: list[str], skipped: int) -> tuple[int, int, str
         lines.append(f"@@ -{_span(group, 1, skipped)} +{_span(group, 3, skipped)} @@")
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                lines.extend(" " + _shown(line) for line in old[i1:i2])
+                lines.extend(" " + line for line in old[i1:i2])
                 continue
-            lines.extend("-" + _shown(line) for line in old[i1:i2])
-            lines.extend("+" + _shown(line) for line in new[j1:j2])
-    return added, removed, _cut(lines)
+            lines.extend("-" + line for line in old[i1:i2])
+            lines.extend("+" + line for line in new[j1:j2])
+    text, is_whole = _cut([_shown(line) for line in lines])
+    return Difference(added, removed, text, is_whole and max(map(len, lines), default=0) <= _LONGEST_LINE)
+
+
+def _groups(old: list[str], new: list[str]) -> Codes:
+    from difflib import SequenceMatcher
+
+    return [list(group) for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT)]
 
 
 def _span(group: list[tuple[str, int, int, int, int]], column: int, skipped: int) -> str:
@@ -72,10 +96,11 @@ def _shown(line: str) -> str:
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} [... {len(line) - _LONGEST_LINE} more]"
 
 
-def _cut(lines: list[str]) -> str:
+def _cut(lines: list[str]) -> tuple[str, bool]:
+    """The lines there is room for, and whether that is all of them."""
     room = _MOST_CHARACTERS
     for count, line in enumerate(lines):
         room -= len(line) + 1
         if room < 0:
-            return "\n".join([*lines[:count], f"[... {len(lines) - count} more lines of the diff]"])
-    return "\n".join(lines)
+            return "\n".join([*lines[:count], f"[... {len(lines) - count} more lines of the diff]"]), False
+    return "\n".join(lines), True

@@ -1,29 +1,42 @@
 """Finds files by name."""
 
+import os
 import re
-from typing import Annotated
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
-from bradawl.core.ports import CallContext, FileEntry, ToolOutput
+from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.workspace import Command, FileEntry
 from bradawl.tools.decoding import presentable
-from bradawl.tools.naming import named_as_given, with_suggestion
+from bradawl.tools.naming import named_as_given, on_one_line, with_suggestion
 from bradawl.tools.patterns import compile_glob, literal_prefix
 
+if TYPE_CHECKING:
+    from bradawl.tools.ripgrep import Ripgrep
+
 _WALK_LIMIT = 200_000
+_FEW = 300
+"""Files that are looked at without starting a program for it."""
 _SHOWN = 100
+_TIMEOUT_S = 60.0
+_OUTPUT_LIMIT = 2_000_000
+_NEWEST = str(Path(__file__).with_name("newest.py"))
 
 
 class GlobParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Find files by name, newest first. What git ignores is left out unless the pattern names its folder."""
+    """Find files by name, newest first; what git or .bradawlignore ignores only if the pattern names its folder."""
 
     pattern: Annotated[
         str, msgspec.Meta(description="*.py is this folder only, **/*.py any depth; src/**/*.{ts,tsx} works too.")
     ]
-    path: Annotated[str, msgspec.Meta(description="Folder to look in.")] = "."
+    path: str = "."
 
 
 class Glob:
@@ -31,6 +44,14 @@ class Glob:
 
     name: str = "glob"
     params: type[GlobParams] = GlobParams
+
+    def __init__(self, rg: str | None = None, ignore_file: Callable[[str], str | None] = lambda _: None) -> None:
+        """`rg` is the path of ripgrep; without it large folders take longer, and very large ones are cut.
+
+        `ignore_file` finds the `.bradawlignore` that holds for a folder.
+        """
+        self._rg = rg
+        self._ignore_file = ignore_file
 
     def effects(self, params: GlobParams, context: CallContext) -> Effects:
         """Reads below the folder to look in and the one the pattern starts from.
@@ -44,20 +65,42 @@ class Glob:
         root, rest = _place(params, context)
         where = context.resolve(params.path)
         with named_as_given(where, params.path, context):
-            search = await _search(root, rest, where, context)
+            search = await self._search(root, rest, where, context)
         head = ""
-        if not search.found and _could_be_deeper(params.pattern):
-            search = await _deeper(params.pattern.removeprefix("./").rstrip("/"), where, context)
+        if not search.total and _could_be_deeper(params.pattern):
+            search = await self._deeper(params.pattern.removeprefix("./").rstrip("/"), where, context)
             head = f"{params.pattern}: none {'here' if where == context.cwd else 'in ' + params.path}; with **/:"
-        text = _listing(search, head, context) if search.found else _nothing(search, params, context)
-        return ToolOutput((Text(presentable(text)),))
+        text = _listing(search, head, context) if search.total else _nothing(search, params, context)
+        return ToolOutput((Text(presentable(text)),), limit=None)
+
+    async def _search(self, root: str, rest: str, where: str, context: CallContext) -> "Search":
+        try:
+            entries, is_cut = await context.files.list(root, _FEW if self._rg else _WALK_LIMIT)
+        except ToolError as error:
+            if root == where:
+                raise await with_suggestion(error, root, context) from None
+            await context.files.list(where, 0)  # a folder that is missing is told apart from a pattern without matches
+            return Search(root, (), 0, 0, is_cut=False)
+        if not rest and not any(entry.path == root for entry in entries):
+            rest = "**"  # the pattern names a folder: all that is in it
+        if is_cut and self._rg:
+            from bradawl.tools.ripgrep import Ripgrep
+
+            return await _newest(Ripgrep(self._rg, root, False, self._ignore_file(root)), rest, context)
+        return _chosen(root, rest, entries, is_cut)
+
+    async def _deeper(self, pattern: str, where: str, context: CallContext) -> "Search":
+        is_literal = not literal_prefix(pattern)[1]
+        return await self._search(where, f"**/{pattern}{'{,/**}' if is_literal else ''}", where, context)
 
 
 class Search(msgspec.Struct, frozen=True):
     """What one look at a folder gave."""
 
     root: str
-    found: list[FileEntry]
+    newest: tuple[str, ...]
+    """Absolute paths, newest first; as many as are shown."""
+    total: int
     looked_at: int
     is_cut: bool
     """There were more files than a search looks at."""
@@ -68,28 +111,54 @@ class Search(msgspec.Struct, frozen=True):
         return f"[the search stopped after {self.looked_at} files; give a deeper path]" if self.is_cut else ""
 
 
-async def _search(root: str, rest: str, where: str, context: CallContext) -> Search:
-    try:
-        entries, is_cut = await context.files.list(root, _WALK_LIMIT)
-    except ToolError as error:
-        if root == where:
-            raise await with_suggestion(error, root, context) from None
-        await context.files.list(where, 0)  # a folder that is missing is told apart from a pattern without matches
-        return Search(root, [], 0, is_cut=False)
-    if not rest and not any(entry.path == root for entry in entries):
-        rest = "**"  # the pattern names a folder: all that is in it
+def _chosen(root: str, rest: str, entries: tuple[FileEntry, ...], is_cut: bool) -> Search:
     pattern = compile_glob(rest)
     skip = len(root.rstrip("/")) + 1
-    return Search(root, [entry for entry in entries if pattern.match(entry.path[skip:])], len(entries), is_cut)
+    found = [entry for entry in entries if pattern.match(entry.path[skip:])]
+    found.sort(key=lambda entry: (-entry.modified_ns, entry.path))
+    return Search(root, tuple(entry.path for entry in found[:_SHOWN]), len(found), len(entries), is_cut)
+
+
+async def _newest(rg: "Ripgrep", rest: str, context: CallContext) -> Search:
+    """The search by ripgrep, which lists what may match; its own program asks for the times and chooses."""
+    names, is_exact = _names(rest)
+    regex = "" if is_exact else compile_glob(rest).pattern
+    found = await _listed(rg, regex, names, context)
+    if not found.total and names:  # how many files there are at all is told, too
+        found = msgspec.structs.replace(found, looked_at=(await _listed(rg, "(?!)", (), context)).looked_at)
+    return found
+
+
+def _names(rest: str) -> tuple[tuple[str, ...], bool]:
+    """Options that choose files by the last part of a pattern, and whether they say all that the pattern says."""
+    from bradawl.tools.ripgrep import named
+
+    folders, _, name = rest.rpartition("/")
+    if "**" in name or ("," in name and "{" not in name) or not (chosen := named(name)):
+        return (), rest == "**"
+    if not folders:
+        return (*chosen, "--max-depth=1"), True
+    return chosen, folders == "**"
+
+
+async def _listed(rg: "Ripgrep", regex: str, names: tuple[str, ...], context: CallContext) -> Search:
+    skip = len(rg.relative(rg.root).rstrip("/")) + 1
+    program = (sys.executable, "-I", "-S", "-B", _NEWEST, str(_SHOWN), regex, str(skip))
+    argv = (*program, *rg.argv("--files", "--null", *names))
+    command = Command(argv, rg.cwd, timeout_s=_TIMEOUT_S, output_limit_bytes=_OUTPUT_LIMIT)
+    result = await context.processes.run(command, context.grant)
+    if result.exit_code is None:
+        raise ToolError(f"the search took more than {_TIMEOUT_S:.0f} s and was ended; give a deeper path")
+    if result.exit_code:
+        reason = result.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise ToolError(f"the search failed: {reason}; use bash (find)")
+    listed, found, *newest = result.stdout.split(b"\0")[:-1]
+    paths = tuple(rg.absolute(os.fsdecode(path)) for path in newest)
+    return Search(rg.root, paths, int(found), int(listed), is_cut=False)
 
 
 def _could_be_deeper(pattern: str) -> bool:
     return not pattern.startswith(("**/", "/", "~")) and ".." not in pattern.split("/")
-
-
-async def _deeper(pattern: str, where: str, context: CallContext) -> Search:
-    is_literal = not literal_prefix(pattern)[1]
-    return await _search(where, f"**/{pattern}{'{,/**}' if is_literal else ''}", where, context)
 
 
 def _place(params: GlobParams, context: CallContext) -> tuple[str, str]:
@@ -107,17 +176,16 @@ def _place(params: GlobParams, context: CallContext) -> tuple[str, str]:
 
 def _nothing(search: Search, params: GlobParams, context: CallContext) -> str:
     root = context.relative(search.root) if search.root != context.cwd else f"the working directory {search.root}"
-    looked = f"looked at {search.looked_at} file{'' if search.looked_at == 1 else 's'} in {root}"
+    looked = f"looked at {search.looked_at} file{'' if search.looked_at == 1 else 's'} in {on_one_line(root)}"
     is_class = "[" in params.pattern and "\\[" not in params.pattern
     hint = " [...] is one character of those; \\[ is the bracket itself." if is_class else ""
     return f"No files match {params.pattern}: {looked}.{hint} {search.note}".rstrip()
 
 
 def _listing(search: Search, head: str, context: CallContext) -> str:
-    found = sorted(search.found, key=lambda entry: (-entry.modified_ns, entry.path))
-    lines = [context.relative(entry.path) for entry in found[:_SHOWN]]
+    lines = [on_one_line(context.relative(path)) for path in search.newest]
     if head:
         lines = [f"{head} {lines[0]}"] if len(lines) == 1 else [head, *lines]
-    if len(found) > _SHOWN:
-        lines.append(f"[{len(found)} matches, showing first {_SHOWN}]")
+    if search.total > len(search.newest):
+        lines.append(f"[{search.total} matches, showing first {len(search.newest)}]")
     return "\n".join([*lines, *([search.note] if search.note else [])])

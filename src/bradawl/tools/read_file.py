@@ -1,4 +1,4 @@
-"""Shows text files with line numbers."""
+"""Shows files: text with line numbers, images, the text of PDF documents, the cells of notebooks."""
 
 from typing import Annotated
 
@@ -6,28 +6,26 @@ import msgspec
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
-from bradawl.core.events import FileSeen
-from bradawl.core.messages import Text
-from bradawl.core.ports import CallContext, FileContent, ToolOutput
+from bradawl.core.messages import Image, Text
+from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.tools.decoding import encoding_of, presentable, split_lines
 from bradawl.tools.naming import named_as_given, with_suggestion
+from bradawl.tools.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, numbered, text_page
 
 _READ_LIMIT = 50_000_000
-_LONGEST_LINE = 2_000
-_MOST_CHARACTERS = 50_000
 _LEAST_CHARACTERS = 2_000
-_FOLDER_LIMIT = 2_000
-_NAMES_SHOWN = 100
-_DEFAULT_LIMIT = 2_000
+_IMAGES_AT_ONCE = 10
+_IMAGE_BYTES_AT_ONCE = 15_000_000
 
 
 class ReadFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Show text files with line numbers (number, tab, line). Give file_path, or file_paths to read several at once."""
+    """Show text files (number, tab, line), images, text of PDFs, cells of notebooks: file_path, or file_paths."""
 
-    file_path: Annotated[str, msgspec.Meta(description="One file.")] = ""
-    file_paths: Annotated[tuple[str, ...], msgspec.Meta(description="Several files.")] = ()
-    offset: Annotated[int, msgspec.Meta(description="First line, from 1.")] = 1
-    limit: Annotated[int, msgspec.Meta(description="Most lines per file.")] = _DEFAULT_LIMIT
+    file_path: str = ""
+    file_paths: tuple[str, ...] = ()
+    offset: Annotated[int, msgspec.Meta(description="First line, PDF page or notebook cell, from 1.")] = 1
+    limit: Annotated[int, msgspec.Meta(description="Most of them per file.")] = DEFAULT_LIMIT
 
 
 class ReadFile:
@@ -38,26 +36,45 @@ class ReadFile:
 
     def effects(self, params: ReadFileParams, context: CallContext) -> Effects:
         """Reads the files. Raises `ToolError` for arguments that make no sense."""
-        return Effects(reads=tuple(context.resolve(path) for path in _paths(params)))
+        return Effects(reads=tuple(dict.fromkeys(context.resolve(path) for path in _paths(params))))
 
     async def run(self, params: ReadFileParams, context: CallContext) -> ToolOutput:
-        """The lines asked for; several files each under a header, and one that fails does not hide the others."""
+        """What was asked for; several files each under a header, and one that fails does not hide the others."""
         paths = _paths(params)
         if len(paths) == 1:
-            return ToolOutput((Text(await _show(paths[0], params, context, _MOST_CHARACTERS)),))
-        sections: list[str] = []
+            span = Span(paths[0], max(params.offset, 1), params.limit, MOST_CHARACTERS)
+            return ToolOutput((await _show(span, _IMAGE_BYTES_AT_ONCE, context)).parts, limit=None)
+        parts: list[Text | Image] = []
         failures = 0
-        room = _MOST_CHARACTERS
+        room = MOST_CHARACTERS
         for place, path in enumerate(paths):
             share = max(room // (len(paths) - place), _LEAST_CHARACTERS)
+            span = Span(path, max(params.offset, 1), params.limit, share)
             try:
-                shown = await _show(path, params, context, share)
+                page = await _show(span, _room_for_images(parts), context)
             except ToolError as error:
                 failures += 1
-                shown = f"Error: {error}"
-            sections.append(f"==> {path} <==\n{shown}")
-            room -= len(shown)
-        return ToolOutput((Text("\n\n".join(sections)),), is_error=failures == len(paths))
+                page = text_page(f"Error: {error}", "")
+            parts += (Text(f"{chr(10) * 2 if place else ''}==> {path} <==\n"), *page.parts)
+            room -= len(page.text)
+        return ToolOutput(_merged(parts), is_error=failures == len(paths), limit=None)
+
+
+def _room_for_images(parts: list[Text | Image]) -> int:
+    """How many bytes another image may have."""
+    sizes = [len(part.data) for part in parts if isinstance(part, Image)]
+    return _IMAGE_BYTES_AT_ONCE - sum(sizes) if len(sizes) < _IMAGES_AT_ONCE else 0
+
+
+def _merged(parts: list[Text | Image]) -> tuple[Text | Image, ...]:
+    """The same with neighbouring texts as one."""
+    merged: list[Text | Image] = []
+    for part in parts:
+        if merged and isinstance(part, Text) and isinstance(before := merged[-1], Text):
+            merged[-1] = Text(before.text + part.text)
+        else:
+            merged.append(part)
+    return tuple(merged)
 
 
 def _paths(params: ReadFileParams) -> tuple[str, ...]:
@@ -70,84 +87,77 @@ def _paths(params: ReadFileParams) -> tuple[str, ...]:
     return params.file_paths or (params.file_path,)
 
 
-async def _show(path: str, params: ReadFileParams, context: CallContext, most: int) -> str:
-    real = context.resolve(path)
+async def _show(span: Span, room_for_images: int, context: CallContext) -> Page:
+    real = context.resolve(span.path)
     try:
         content = await context.files.read(real, _READ_LIMIT)
     except ToolError as error:
-        listing = await _folder(real, path, context)
-        if listing is not None:
-            return listing
-        with named_as_given(real, path, context):
-            raise await with_suggestion(error, real, context) from None
-    shown = _numbered(path, content, params, most)
-    context.change(FileSeen(content.path, content.sha256))
-    return shown
+        return await _unread(error, real, span, context)
+    page = await _page(content, span, context)
+    if context.seen.shows(content, page.what):
+        return text_page(f"({span.path} has not changed: the earlier answer with {page.what} still holds)", page.what)
+    if any(isinstance(part, Image) and len(part.data) > room_for_images for part in page.parts):
+        raise ToolError(f"{span.path} is one image too many for one answer; read it by itself")
+    context.seen.saw(content, page.what)
+    return page
 
 
-async def _folder(real: str, path: str, context: CallContext) -> str | None:
-    """What is in a folder; None when it is none."""
+async def _unread(error: ToolError, real: str, span: Span, context: CallContext) -> Page:
+    """What there is to show where no file can be read as a whole: a folder, or lines of one that is too large."""
     try:
-        entries, cut = await context.files.list(real, _FOLDER_LIMIT)
+        entries, _ = await context.files.list(real, 0)
     except ToolError:
-        return None
-    if any(entry.path == real for entry in entries):
-        return None
-    root = len(real.rstrip("/")) + 1
-    parts = [entry.path[root:].partition("/") for entry in entries]
-    names = sorted({head + slash for head, slash, _ in parts})
-    more = (
-        f"\n[{len(names) - _NAMES_SHOWN} more]" if len(names) > _NAMES_SHOWN else "\n[there may be more]" if cut else ""
-    )
-    listing = "\n".join(names[:_NAMES_SHOWN]) if names else "(no files, apart from what git ignores)"
-    return presentable(f"{path} is a folder:\n{listing}{more}")
+        with named_as_given(real, span.path, context):
+            raise await with_suggestion(error, real, context) from None
+    if entries:
+        return await _unloaded(error, entries[0], span, context)
+    from bradawl.tools.listing import FOLDER_LIMIT, listing
+
+    found, is_cut = await context.files.list(real, FOLDER_LIMIT)
+    return text_page(presentable(listing(span.path, real, found, is_cut=is_cut)), "")
 
 
-def _numbered(path: str, content: FileContent, params: ReadFileParams, most: int) -> str:
-    if not content.data:
-        return f"({path} is empty)"
-    encoding = encoding_of(content.data, path)
-    lines = split_lines(encoding.decode(content.data))
+async def _unloaded(error: ToolError, entry: FileEntry, span: Span, context: CallContext) -> Page:
+    if entry.size <= _READ_LIMIT:
+        with named_as_given(entry.path, span.path, context):
+            raise error
+    from bradawl.tools.long_file import long_page
+
+    return await long_page(entry.path, entry.size, span, context)
+
+
+async def _page(content: FileContent, span: Span, context: CallContext) -> Page:
+    data = content.data
+    if data.startswith(b"%PDF-"):
+        from bradawl.tools.pdf import pdf_page
+
+        return await pdf_page(content.path, span, context)
+    if data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")):
+        from bradawl.tools.images import image_page, media_type_of
+
+        if media_type := media_type_of(data):
+            return image_page(data, media_type, span.path)
+    if span.path.endswith(".ipynb"):
+        from bradawl.tools.notebook import notebook_page
+
+        if (page := notebook_page(data, span)) is not None:
+            return page
+    return _text_page(data, span)
+
+
+def _text_page(data: bytes, span: Span) -> Page:
+    if not data:
+        return text_page(f"({span.path} is empty)", "")
+    encoding = encoding_of(data, span.path)
+    lines = split_lines(encoding.decode(data))
     total = len(lines)
     if not total:
-        return f"({path} is empty but for a byte order mark)"
-    first = max(params.offset, 1)
-    if first > total:
-        raise ToolError(f"{path} has {total} line{'' if total == 1 else 's'}; offset={first} is past its end")
-    wanted = lines[first - 1 : first - 1 + params.limit]
-    shown = _fitting(wanted, first, most, path)
-    last = first + len(shown) - 1
+        return text_page(f"({span.path} is empty but for a byte order mark)", "")
+    if span.first > total:
+        raise ToolError(f"{span.path} has {total} line{'' if total == 1 else 's'}; offset={span.first} is past its end")
+    shown = numbered(lines[span.first - 1 : span.first - 1 + span.limit], span)
+    last = span.first + len(shown) - 1
     notes = [f"({encoding.note})"] if encoding.note else []
     if last < total:
-        notes.append(f"[lines {first}-{last} of {total}; {_rest(path, last, params.limit)} shows what follows]")
-    return "\n".join([*shown, *notes])
-
-
-def _fitting(lines: list[str], first: int, most: int, path: str) -> list[str]:
-    """As many numbered lines as there is room for, at least one."""
-    shown: list[str] = []
-    for number, line in enumerate(lines, first):
-        numbered = f"{number}\t{_shortened(line.removesuffix(chr(13)), number, path)}"
-        most -= len(numbered) + 1
-        if most < 0 and shown:
-            break
-        shown.append(numbered)
-    return shown
-
-
-def _shortened(line: str, number: int, path: str) -> str:
-    if len(line) <= _LONGEST_LINE:
-        return line
-    import shlex
-
-    what = f"line cut: {len(line)} characters, the first {_LONGEST_LINE} are shown"
-    file = shlex.quote(path if not path.startswith("-") else f"./{path}")
-    more = f"sed -n '{number}p' {file} | cut -c{_LONGEST_LINE + 1}-{2 * _LONGEST_LINE}"
-    return f"{line[:_LONGEST_LINE]} [... {what}; bash: {more}]"
-
-
-def _rest(path: str, last: int, limit: int) -> str:
-    import json
-
-    size = "" if limit == _DEFAULT_LIMIT else f", limit={limit}"
-    return f"read_file(file_path={json.dumps(path, ensure_ascii=False)}, offset={last + 1}{size})"
+        notes.append(f"[lines {span.first}-{last} of {total}; {span.rest(last)} shows what follows]")
+    return text_page("\n".join([*shown, *notes]), f"lines {span.first}-{last}")

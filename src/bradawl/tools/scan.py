@@ -1,36 +1,56 @@
-"""Searches files line by line: what stands in for ripgrep, run as a program of its own.
+"""Searches files by regular expression: what stands in for ripgrep, run as a program of its own.
 
 A process, because a regular expression can run for ever: it can be ended from outside, and the agent goes on
-meanwhile. Arguments: a pattern, how many lines around a match to show, then absolute paths. Prints
-`base64 of the path, NUL, number, NUL, "match" or "context", NUL, text`
-for each line to show, and last how many matched in all.
+meanwhile. Arguments: a pattern; `lines`, `multiline`, `count` or `multiline-count`; how many lines around a match to
+show; how many lines are of use at most; then absolute paths. Prints
+`base64 of the path, NUL, number, NUL, matches it counts for or "-" for a line around one, NUL, text`
+for each line to show, or `base64 of the path, NUL, matches` for each file, and last how many matched in all.
 It must not import anything of bradawl: it is started with the bare interpreter.
 """
 
-import base64
-import codecs
 import os
 import re
 import sys
+from binascii import b2a_base64
+from bisect import bisect_right
 from collections.abc import Iterator
-from pathlib import Path
 
 _BAD_PATTERN = 3  # stderr says why
 LONGEST_TEXT = 500
 """Characters of a line that are shown."""
-_MOST_PRINTED = 1_000
-_UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+_BOM = b"\xef\xbb\xbf"
+_LARGEST_PIECE = 1 << 16
+# What may match in a line by itself and not where other lines follow; all else is found in the whole text first.
+_NEEDS_LINES = re.compile(r"\(\?(?!:|i\))|\\[AZ]|[+*?}]\+")
+
+
+def _data(path: str) -> bytes:
+    """The bytes of a file; none of one that can't be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        data = piece = os.read(descriptor, _LARGEST_PIECE)
+        if len(piece) < _LARGEST_PIECE:
+            return data
+        pieces = [data]
+        while piece := os.read(descriptor, _LARGEST_PIECE):
+            pieces.append(piece)
+        return b"".join(pieces)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def _text(path: str) -> str:
     """The text of a file; none of one that is binary or can't be read."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError:
-        return ""
+    data = _data(path)
     if codec := _UTF_16.get(data[:2]):
         return data[2:].decode(codec, "replace")
-    return "" if b"\0" in data else data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+    return "" if b"\0" in data else data.removeprefix(_BOM).decode("utf-8", "replace")
 
 
 def around(line: str, start: int, end: int) -> str:
@@ -43,40 +63,86 @@ def around(line: str, start: int, end: int) -> str:
     return f"{'...' if first else ''}{line[first:last]}{'...' if last < len(line) else ''}"
 
 
-def _lines(pattern: re.Pattern[str], path: str, context: int) -> Iterator[tuple[int, bool, str]]:
-    """Number, whether it matches, and text of each line to show."""
-    lines = [line.removesuffix("\r") for line in _text(path).split("\n")]
-    if not lines[-1]:
-        lines.pop()
-    last_shown = last_wanted = 0
-    for number, line in enumerate(lines, 1):
-        if match := pattern.search(line):
-            for earlier in range(max(number - context, last_shown + 1), number):
-                yield earlier, False, around(lines[earlier - 1], 0, 0)
-            yield number, True, around(line, *match.span())
-            last_shown, last_wanted = number, number + context
-        elif number <= last_wanted:
-            yield number, False, around(line, 0, 0)
-            last_shown = number
+class _Search:
+    """A pattern and how to look for it."""
+
+    def __init__(self, pattern: str, mode: str, context: int) -> None:
+        self.context = context
+        self.is_multiline = mode.startswith("multiline")
+        self.only_counts = mode.endswith("count")
+        flags = re.MULTILINE | re.DOTALL if self.is_multiline else 0
+        self.pattern = re.compile(pattern, flags)
+        self._anywhere = None if _NEEDS_LINES.search(pattern) else re.compile(pattern, re.MULTILINE)
+
+    def file(self, path: str) -> tuple[int, list[tuple[int, int, str]]]:
+        """How many matches it has; and number, matches (-1: a line around one) and text of each line to show."""
+        text = _text(path).replace("\r\n", "\n").removesuffix("\r")
+        if not text or (self._anywhere is not None and not self.is_multiline and not self._anywhere.search(text)):
+            return 0, []
+        lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()
+        hits = self._blocks(text, lines) if self.is_multiline else self._lines(lines)
+        total = sum(matches for matches, _ in hits.values())
+        return total, [] if self.only_counts else list(self._shown(hits, lines))
+
+    def _lines(self, lines: list[str]) -> dict[int, tuple[int, str]]:
+        search = self.pattern.search
+        found = ((number, line, search(line)) for number, line in enumerate(lines))
+        return {number: (1, around(line, *match.span())) for number, line, match in found if match}
+
+    def _blocks(self, text: str, lines: list[str]) -> dict[int, tuple[int, str]]:
+        """Every line that a match touches; the first of each match counts."""
+        starts = [0]
+        for line in lines[:-1]:
+            starts.append(starts[-1] + len(line) + 1)
+        hits: dict[int, tuple[int, str]] = {}
+        before = -1
+        for match in self.pattern.finditer(text):
+            start, end = match.span()
+            if start == end == before or (start == len(text) and text.endswith("\n")):
+                continue  # ripgrep knows no empty match right behind another, and no line begins at the very end
+            before = end
+            first = bisect_right(starts, start) - 1
+            last = bisect_right(starts, max(start, end - 1)) - 1
+            matches, shown = hits.get(first, (0, around(lines[first], start - starts[first], end - starts[first])))
+            hits[first] = matches + 1, shown
+            for number in range(first + 1, last + 1):
+                hits.setdefault(number, (0, around(lines[number], 0, 0)))
+        return hits
+
+    def _shown(self, hits: dict[int, tuple[int, str]], lines: list[str]) -> Iterator[tuple[int, int, str]]:
+        numbers = hits.keys() | {
+            near
+            for number in hits
+            for near in range(max(number - self.context, 0), min(number + self.context + 1, len(lines)))
+        }
+        for number in sorted(numbers):
+            matches, text = hits[number] if number in hits else (-1, around(lines[number], 0, 0))
+            yield number + 1, matches, text
 
 
 def main(arguments: list[str]) -> int:
     """Search every file named; gives back the exit code."""
+    pattern, mode, context, most = arguments[:4]
     try:
-        pattern = re.compile(arguments[0])
+        search = _Search(pattern, mode, int(context))
     except (re.error, OverflowError, RecursionError) as error:
         sys.stderr.write(f"{error}\n")
         return _BAD_PATTERN
-    total = 0
-    context = int(arguments[1])
-    for path in arguments[2:]:
-        name = base64.b64encode(os.fsencode(path))
-        for number, is_match, text in _lines(pattern, path, context):
-            total += is_match
-            if total <= _MOST_PRINTED:
-                kind = b"match" if is_match else b"context"
-                shown = text.encode("utf-8", "replace")
-                sys.stdout.buffer.write(b"%s\0%d\0%s\0%s\n" % (name, number, kind, shown))
+    total = printed = 0
+    for path in arguments[4:]:
+        count, lines = search.file(path)
+        if not count:
+            continue
+        total += count
+        name = b2a_base64(os.fsencode(path), newline=False)
+        if search.only_counts:
+            sys.stdout.buffer.write(b"%s\0%d\n" % (name, count))
+        for number, matches, text in lines[: max(int(most) - printed, 0)]:
+            kind = b"-" if matches < 0 else b"%d" % matches
+            sys.stdout.buffer.write(b"%s\0%d\0%s\0%s\n" % (name, number, kind, text.encode("utf-8", "replace")))
+        printed += len(lines)
     sys.stdout.buffer.write(b"%d\n" % total)
     return 0
 

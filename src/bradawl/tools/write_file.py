@@ -1,16 +1,13 @@
 """Writes whole files."""
 
-from typing import Annotated
-
 import msgspec
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
-from bradawl.core.events import FileSeen
 from bradawl.core.messages import Text
-from bradawl.core.ports import CallContext, FileContent, ToolOutput
+from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.workspace import FileContent
 from bradawl.tools.decoding import UTF_8, Encoding, encoding_of, split_lines
-from bradawl.tools.diffs import describe_change
 from bradawl.tools.naming import named_as_given
 
 _READ_LIMIT = 50_000_000
@@ -19,8 +16,8 @@ _READ_LIMIT = 50_000_000
 class WriteFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Write a whole file; folders are made. To overwrite a file, read it first; to change parts, use edit_file."""
 
-    file_path: Annotated[str, msgspec.Meta(description="Absolute, or from the working directory.")]
-    content: Annotated[str, msgspec.Meta(description="All of it.")]
+    file_path: str
+    content: str
 
 
 class WriteFile:
@@ -31,30 +28,34 @@ class WriteFile:
 
     def effects(self, params: WriteFileParams, context: CallContext) -> Effects:
         """Writes the file. Raises `ToolError` for a path that can't be one."""
-        return Effects(writes=(_target(params, context),))
+        _check_name(params)
+        return Effects(writes=(context.resolve(params.file_path),))
 
     async def run(self, params: WriteFileParams, context: CallContext) -> ToolOutput:
         """Create the file, or overwrite one the model has seen as it is now."""
-        path = _target(params, context)
+        from bradawl.tools.edit_seen import allowed_path
+
+        _check_name(params)
+        path = allowed_path(params.file_path, context)
         with named_as_given(path, params.file_path, context):
             return await self._write(path, params, context)
 
     async def _write(self, path: str, params: WriteFileParams, context: CallContext) -> ToolOutput:
-        seen = context.files_seen.get(path)
-        if seen is None:
+        if context.seen.sha256(path) is None:
             return await self._create(path, params, context)
         try:
             current = await context.files.read(path, _READ_LIMIT)
         except ToolError:
             return await self._create(path, params, context)
-        return await self._overwrite(current, seen, params, context)
+        return await self._overwrite(current, params, context)
 
     async def _create(self, path: str, params: WriteFileParams, context: CallContext) -> ToolOutput:
+        data = _encoded(params.content, UTF_8)
         try:
-            sha256 = await context.files.replace(path, _encoded(params.content, UTF_8), None)
+            sha256 = await context.files.replace(path, data, None)
         except ToolError as refusal:
             return await self._unseen(path, params, context, refusal)
-        context.change(FileSeen(path, sha256))
+        context.seen.saw(FileContent(path, data, sha256))
         return ToolOutput((Text(f"Wrote {_count(params.content)} to {context.relative(path)}"),))
 
     async def _unseen(self, path: str, params: WriteFileParams, context: CallContext, refusal: ToolError) -> ToolOutput:
@@ -71,33 +72,31 @@ class WriteFile:
             )
         return _same(current, context)
 
-    async def _overwrite(
-        self, current: FileContent, seen: str, params: WriteFileParams, context: CallContext
-    ) -> ToolOutput:
+    async def _overwrite(self, current: FileContent, params: WriteFileParams, context: CallContext) -> ToolOutput:
+        from bradawl.tools.diffs import describe_change
+        from bradawl.tools.edit_seen import check_unchanged
+
         shown = context.relative(current.path)
         encoding = _encoding_kept(current)
         content, note = _line_endings_kept(encoding.decode(current.data), params.content)
         data = encoding.bom + _encoded(content, encoding)
         if data == current.data:
             return _same(current, context)
-        if current.sha256 != seen:
-            raise ToolError(
-                f"{shown} has changed since you last saw it. read_file it again, then repeat the change on it"
-            )
-        context.change(FileSeen(current.path, await context.files.replace(current.path, data, seen)))
+        check_unchanged(current, context)
+        sha256 = await context.files.replace(current.path, data, current.sha256)
+        context.seen.saw(FileContent(current.path, data, sha256))
         added, removed, diff = describe_change(encoding.decode(current.data), content)
         head = f"Wrote {_count(content)} to {shown}: +{added} -{removed}{note}"
         return ToolOutput((Text(f"{head}\n{diff}".rstrip()),))
 
 
-def _target(params: WriteFileParams, context: CallContext) -> str:
+def _check_name(params: WriteFileParams) -> None:
     if params.file_path.endswith("/"):
         raise ToolError(f"{params.file_path} names a folder; give the path of a file")
-    return context.resolve(params.file_path)
 
 
 def _same(current: FileContent, context: CallContext) -> ToolOutput:
-    context.change(FileSeen(current.path, current.sha256))
+    context.seen.saw(current)
     return ToolOutput(
         (Text(f"{context.relative(current.path)} has exactly this content already; nothing was written"),)
     )

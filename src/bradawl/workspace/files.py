@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from bradawl.core.errors import ToolError
-from bradawl.core.ports import FileContent, FileEntry
-from bradawl.workspace.walk import Walk, is_temporary, temporary_name
+from bradawl.core.workspace import FileContent, FileEntry
+from bradawl.workspace.replacing import create, folder_of, has_saved, locked, open_file, put, read_all, recover
+from bradawl.workspace.walk import Walk, is_temporary
 
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
-_READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-_NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _IGNORE_FILE_LIMIT = 1_000_000
 _NAMES_LOOKED_AT = 2_000
 _NAMES_SUGGESTED = 5
@@ -31,7 +30,6 @@ class LocalFiles:
     def __init__(self, home: str | None = None) -> None:
         """`home` is what `~` stands for; without it `~` is refused."""
         self._home = home
-        self._locks = tuple(threading.Lock() for _ in range(64))
 
     def resolve(self, path: str, cwd: str) -> str:
         """Absolute path with `~` and symlinks resolved; the file need not exist. Raises `ToolError`."""
@@ -53,13 +51,14 @@ class LocalFiles:
     async def replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
         """Put `data` in place of the file, atomically, creating folders; gives back its sha256.
 
-        With `expected_sha256` the file must still have that content; None means that it must not exist. Mode, owner
-        and symlinks are kept. A file with several hard links, or one whose folder or owner doesn't allow a new file
-        in its place, is written in place instead. When cancelled it finishes first, so that nobody is left in doubt
-        for longer than one write takes. Raises `ToolError`.
+        With `expected_sha256` the file must still have that content; None means that it must not exist. Who writes
+        through this method waits for others who do, in this process or another and through any link, so that no
+        update is lost; a program that knows nothing of it is noticed up to the last moment. Mode, owner, attributes,
+        symlinks and hard links are kept (`put` says how, and what a crash leaves). When cancelled it finishes
+        first, so that nobody is left in doubt for longer than one write takes. Raises `ToolError`.
         """
         _check_path(path)
-        return await _in_thread(lambda: self._replace(path, data, expected_sha256))
+        return await _in_thread(lambda: _replace(path, data, expected_sha256))
 
     async def list(self, root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
         """Regular files below `root`, ignored ones left out, and whether the limit cut the walk.
@@ -67,19 +66,15 @@ class LocalFiles:
         Nearest folders first. Of a root that is a regular file, that file. Raises `ToolError`.
         """
         _check_path(root)
-        return await _in_thread(lambda: _list(root, limit))
-
-    def _replace(self, path: str, data: bytes, expected: str | None) -> str:
-        real = os.path.realpath(path)
-        with self._locks[hash(real) % len(self._locks)], _told_as_tool_error(real, "write"):
-            status = _status(real)
-            _check_expected(real, status, expected)
-            _put(real, data, status)
-        return hashlib.sha256(data).hexdigest()
+        stop = threading.Event()
+        return await _in_thread(lambda: _list(root, limit, stop), stop.set)
 
 
-async def _in_thread(work: Callable[[], T]) -> T:
-    """Run blocking work; a cancelled caller gets its cancellation only once the work has ended."""
+async def _in_thread(work: Callable[[], T], on_cancel: Callable[[], None] = lambda: None) -> T:
+    """Run blocking work; a cancelled caller gets its cancellation only once the work has ended.
+
+    `on_cancel` may hurry it.
+    """
     future = asyncio.get_running_loop().run_in_executor(None, work)
     cancelled = False
     while not future.done():
@@ -87,6 +82,7 @@ async def _in_thread(work: Callable[[], T]) -> T:
             await asyncio.shield(future)
         except asyncio.CancelledError:
             cancelled = True
+            on_cancel()
         except (ToolError, OSError):
             break
     if cancelled:
@@ -172,30 +168,41 @@ def _stem(name: str) -> str:
 
 def _read(path: str, limit_bytes: int) -> FileContent:
     with _told_as_tool_error(path, "read"):
-        descriptor = os.open(path, _READ_FLAGS)
-        try:
-            data = _read_regular(path, descriptor, limit_bytes)
-        finally:
-            os.close(descriptor)
-    return FileContent(os.path.realpath(path), data, hashlib.sha256(data).hexdigest())
+        real = os.path.realpath(path)
+        if real == "/":
+            raise IsADirectoryError
+        with folder_of(real) as (folder, name):
+            descriptor = open_file(folder, name, path)
+            try:
+                _check_size(path, os.fstat(descriptor), limit_bytes)
+                if has_saved(folder, descriptor):
+                    _recover(folder, name, path)
+                data = read_all(descriptor, limit_bytes + 1)
+            finally:
+                os.close(descriptor)
+    if len(data) > limit_bytes:
+        raise _too_large(path, len(data), limit_bytes)
+    return FileContent(real, data, hashlib.sha256(data).hexdigest())
 
 
-def _read_regular(path: str, descriptor: int, limit_bytes: int) -> bytes:
-    status = os.fstat(descriptor)
+def _recover(folder: int, name: str, path: str) -> None:
+    """Before a file with hard links is read: if somebody is writing it, wait; if somebody has died doing so, undo."""
+    with contextlib.suppress(OSError), locked(folder, name, path) as (descriptor, is_locked):
+        if is_locked:
+            recover(folder, name, descriptor)
+
+
+def _check_size(path: str, status: os.stat_result, limit_bytes: int) -> None:
     _check_regular(path, status)
-    pieces: list[bytes] = []
-    room = limit_bytes + 1
-    if status.st_size <= limit_bytes:
-        while room > 0 and (piece := os.read(descriptor, min(room, max(status.st_size + 1, 65_536)))):
-            pieces.append(piece)
-            room -= len(piece)
-    if status.st_size > limit_bytes or room <= 0:
-        size = max(status.st_size, limit_bytes + 1)
-        raise ToolError(
-            f"{path} has {size:,} bytes, more than the {limit_bytes:,} that can be read at once; "
-            "look at a part of it with bash (head, tail, sed -n '1,200p')"
-        )
-    return b"".join(pieces)
+    if status.st_size > limit_bytes:
+        raise _too_large(path, status.st_size, limit_bytes)
+
+
+def _too_large(path: str, size: int, limit_bytes: int) -> ToolError:
+    return ToolError(
+        f"{path} has {size:,} bytes, more than the {limit_bytes:,} that can be read at once; "
+        "look at a part of it with bash (head, tail, sed -n '1,200p')"
+    )
 
 
 def _check_regular(path: str, status: os.stat_result) -> None:
@@ -205,29 +212,43 @@ def _check_regular(path: str, status: os.stat_result) -> None:
         raise ToolError(f"{path} is not a regular file (a device, pipe or socket); use bash if you really need it")
 
 
-def _status(path: str) -> os.stat_result | None:
-    try:
-        return Path(path).stat()
-    except FileNotFoundError:
-        return None
+def _replace(path: str, data: bytes, expected: str | None) -> str:
+    real = os.path.realpath(path)
+    with _told_as_tool_error(real, "write"):
+        if not os.path.lexists(real):
+            if expected is not None:
+                raise ToolError(f"{real} does not exist any more: it was deleted since it was read")
+            create(real, data)
+        elif expected is None:
+            _check_regular(real, Path(real).stat())
+            raise ToolError(f"{real} exists already; read it first, then change it")
+        else:
+            _replace_existing(real, data, expected)
+    return hashlib.sha256(data).hexdigest()
 
 
-def _check_expected(path: str, status: os.stat_result | None, expected: str | None) -> None:
-    if status is not None:
-        _check_regular(path, status)
-    if status is None:
-        if expected is not None:
-            raise ToolError(f"{path} does not exist any more: it was deleted since it was read")
-        return
-    if expected is None:
-        raise ToolError(f"{path} exists already; read it first, then change it")
-    if not os.access(path, os.W_OK):
-        raise ToolError(f"{path} is read-only; use another file or ask the user")
-    if _read(path, status.st_size + 1).sha256 != expected:
-        raise ToolError(f"{path} has changed since it was read; read it again and repeat the change on what it is now")
+def _replace_existing(path: str, data: bytes, expected: str) -> None:
+    if path == "/":
+        raise IsADirectoryError
+    with folder_of(path) as (folder, name):
+        _check_regular(path, os.stat(name, dir_fd=folder))
+        with locked(folder, name, path) as (descriptor, is_locked):
+            status = os.fstat(descriptor)
+            _check_regular(path, status)
+            if not os.access(name, os.W_OK, dir_fd=folder):
+                raise ToolError(f"{path} is read-only; use another file or ask the user")
+            if status.st_nlink > 1 and is_locked:
+                recover(folder, name, descriptor)
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                status = os.fstat(descriptor)
+            if hashlib.sha256(read_all(descriptor, status.st_size + 1)).hexdigest() != expected:
+                raise ToolError(
+                    f"{path} has changed since it was read; read it again and repeat the change on what it is now"
+                )
+            put(folder, name, descriptor, data, status)
 
 
-def _list(root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
+def _list(root: str, limit: int, stop: threading.Event) -> tuple[tuple[FileEntry, ...], bool]:
     with _told_as_tool_error(root, "list"):
         status = Path(root).stat()
         if stat.S_ISREG(status.st_mode):
@@ -237,7 +258,7 @@ def _list(root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
         return (), True
     found: list[FileEntry] = []
     for entry in Walk(root, _small_text).files():
-        if len(found) >= limit:
+        if len(found) >= limit or stop.is_set():
             return tuple(found), True
         found.append(entry)
     return tuple(found), False
@@ -248,126 +269,3 @@ def _small_text(path: str) -> str:
         return _read(path, _IGNORE_FILE_LIMIT).data.decode("utf-8", "surrogateescape")
     except ToolError:
         return ""
-
-
-def _put(path: str, data: bytes, status: os.stat_result | None) -> None:
-    """Write a file whose state was `status` (None: it does not exist). Blocks until it is on disk.
-
-    Whatever happens, no temporary file stays behind. Raises `OSError`.
-    """
-    if status is None:
-        _create(path, data)
-    elif status.st_nlink > 1:
-        _write_in_place(path, data)
-    else:
-        try:
-            _swap(path, data, status)
-        except PermissionError:
-            _write_in_place(path, data)  # the folder takes no new file, or the owner can't be kept
-
-
-def _create(path: str, data: bytes) -> None:
-    try:
-        _make(path, data)
-    except FileExistsError:
-        raise ToolError(f"{path} exists already: it was made meanwhile; read it first, then change it") from None
-    except FileNotFoundError:
-        raise ToolError(f"{path} can't be created: the system takes no new files there; use another place") from None
-    except OSError as error:
-        reason = error.strerror or error
-        raise ToolError(f"{path} can't be created: {reason}; use another place or ask the user") from None
-
-
-def _make(path: str, data: bytes) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with _temporary(path, 0o666) as (temporary, descriptor):
-        _write_all(descriptor, data)
-        try:
-            os.link(temporary, path)  # unlike a rename it never overwrites a file that came meanwhile
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without hard links
-            temporary.rename(path)
-    _sync_folder(path)
-
-
-def _swap(path: str, data: bytes, status: os.stat_result) -> None:
-    with _temporary(path, 0o600) as (temporary, descriptor):
-        _dress(descriptor, path, status)
-        _write_all(descriptor, data)
-        temporary.replace(path)
-    _sync_folder(path)
-
-
-@contextlib.contextmanager
-def _temporary(path: str, mode: int) -> Iterator[tuple[Path, int]]:
-    temporary = Path(path).parent / temporary_name(os.urandom(8).hex())
-    descriptor = os.open(temporary, _NEW_FLAGS, mode)
-    try:
-        yield temporary, descriptor
-    finally:
-        os.close(descriptor)
-        temporary.unlink(missing_ok=True)
-
-
-def _dress(descriptor: int, path: str, status: os.stat_result) -> None:
-    """Give the new file the owner, mode and extended attributes of the old one."""
-    own = os.fstat(descriptor)
-    if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
-        os.fchown(descriptor, status.st_uid, status.st_gid)
-    os.fchmod(descriptor, status.st_mode & 0o7777)
-    if hasattr(os, "listxattr"):
-        with contextlib.suppress(OSError):
-            for name in os.listxattr(path):
-                _copy_attribute(descriptor, path, name)
-
-
-def _copy_attribute(descriptor: int, path: str, name: str) -> None:
-    with contextlib.suppress(OSError):  # security labels are the system's to set
-        os.setxattr(descriptor, name, os.getxattr(path, name))
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    _write(descriptor, data)
-    os.fsync(descriptor)
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
-def _write_in_place(path: str, data: bytes) -> None:
-    """Overwrite the file itself; what was in it is put back if the new content does not fit."""
-    before = Path(path).read_bytes()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        _or_undo(lambda: _overwrite(descriptor, data), lambda: _overwrite(descriptor, before))
-    finally:
-        os.close(descriptor)
-
-
-def _or_undo(action: Callable[[], None], undo: Callable[[], None]) -> None:
-    try:
-        action()
-    except OSError:
-        with contextlib.suppress(OSError):
-            undo()
-        raise
-
-
-def _overwrite(descriptor: int, data: bytes) -> None:
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    _write(descriptor, data)
-    os.ftruncate(descriptor, len(data))
-    os.fsync(descriptor)
-
-
-def _sync_folder(path: str) -> None:
-    with contextlib.suppress(OSError):  # some file systems can't, and the content is safe already
-        descriptor = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -1,15 +1,20 @@
 """Keeps the beginning and the end of a stream of any length."""
 
+from collections import deque
+
+_MERGED = 65_536
+
 
 class HeadAndTail:
-    """Bytes as they come; past the limit the middle is dropped and counted. Holds at most about 1.5 times the limit."""
+    """Bytes as they come; past the limit the middle is dropped and counted. Holds little more than the limit."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._head_limit = limit_bytes // 2
         self._tail_limit = limit_bytes - self._head_limit
         self._head = bytearray()
-        self._tail = bytearray()
-        self._trimmed = 0
+        self._tail: deque[bytearray] = deque()
+        self._tail_size = 0
+        self._dropped = 0
 
     def add(self, data: bytes) -> None:
         """Take the next piece."""
@@ -17,18 +22,35 @@ class HeadAndTail:
         if room > 0:
             self._head += data[:room]
             data = data[room:]
-        self._tail += data
-        excess = len(self._tail) - self._tail_limit
-        if excess > self._tail_limit // 2:  # not at each piece: moving the tail costs its length
-            self._trim(excess)
+        if len(data) > self._tail_limit:  # a flood: all that was kept so far is pushed out
+            self._dropped += self._tail_size + len(data) - self._tail_limit
+            self._tail.clear()
+            self._tail_size = 0
+            data = data[len(data) - self._tail_limit :]
+        if data:
+            self._append(data)
 
-    def _trim(self, excess: int) -> None:
-        del self._tail[:excess]
-        self._trimmed += excess
+    def _append(self, data: bytes) -> None:
+        if self._tail and len(self._tail[-1]) + len(data) <= _MERGED:
+            self._tail[-1] += data
+        else:
+            self._tail.append(bytearray(data))
+        self._tail_size += len(data)
+        while self._tail_size - len(self._tail[0]) >= self._tail_limit:
+            dropped = len(self._tail.popleft())
+            self._tail_size -= dropped
+            self._dropped += dropped
 
     def kept(self) -> tuple[bytes, int]:
         """What was kept, and how many bytes are missing between its two halves."""
-        excess = len(self._tail) - self._tail_limit
-        if excess > 0:
-            self._trim(excess)
-        return bytes(self._head + self._tail), self._trimmed
+        excess = max(0, self._tail_size - self._tail_limit)
+        tail = b"".join(self._tail)
+        return bytes(self._head) + tail[excess:], self._dropped + excess
+
+    def take(self) -> tuple[bytes, int]:
+        """What was kept; it begins anew after that."""
+        kept = self.kept()
+        self._head.clear()
+        self._tail.clear()
+        self._tail_size = self._dropped = 0
+        return kept

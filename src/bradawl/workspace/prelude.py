@@ -1,34 +1,60 @@
 """What bash runs around a shell line so that it can say how and where it ended."""
 
 import os
+from typing import Final
 
-MARK = "BRADAWL_CALL"
-"""Variable that marks a call's processes: whoever carries it belongs to the call."""
-REPORT_FD = "BRADAWL_REPORT"
+import msgspec
+
+from bradawl.workspace.exports import changes
+
+MARK: Final = "BRADAWL_CALL"
+"""Variable that marks a call's processes: whoever carries its last word belongs to the call.
+
+The words before it are those of the calls that the program itself runs in."""
+REPORT_FD: Final = "BRADAWL_REPORT"
 """Variable that names the descriptor the report goes to."""
+HELD_BACK: Final = "BRADAWL_BASH_ENV"
+"""Variable with the value that BASH_ENV is to have in the line; bash must not read that file by itself."""
 
-# The group's redirections keep `set -x` of the script out of its output; builtins, because a script may
-# define functions of any name; no joining of PIPESTATUS, because a script may set IFS.
-PRELUDE = f"""\
+# The group's redirections keep `set -x` of the script out of its output; builtins, because a script may define
+# functions of any name, quoted, because of aliases; no joining of PIPESTATUS, because a script may set IFS. `local`
+# only succeeds where a function has called `exit`: its own variables still hide those that outlive it, so that exports
+# can't be told there.
+PRELUDE: Final = f"""\
 __bradawl_fd=${REPORT_FD}
-__bradawl_mark=${MARK}
-unset BASH_ENV {REPORT_FD}
+__bradawl_mark=${{{MARK}##* }}
+if [[ -v {HELD_BACK} ]]; then export BASH_ENV=${HELD_BACK}; else unset BASH_ENV; fi
+unset {REPORT_FD} {HELD_BACK}
+{{ printf "\\0%s\\0" "$__bradawl_mark"; export -p; printf "\\0"; }} >&"$__bradawl_fd"
 trap '{{ __bradawl_code=$? __bradawl_parts=("${{PIPESTATUS[@]}}"); \
-builtin printf "\\0%s\\0%s\\0" "$__bradawl_mark" "$__bradawl_code"; \
-builtin printf "%s " "${{__bradawl_parts[@]}}"; \
-builtin printf "\\0"; builtin pwd -P; }} 2>/dev/null >&"$__bradawl_fd"' EXIT
+\\builtin printf "\\0%s\\0%s\\0" "$__bradawl_mark" "$__bradawl_code"; \
+\\builtin printf "%s " "${{__bradawl_parts[@]}}"; \
+\\builtin printf "\\0"; \\builtin pwd -P; \\builtin printf "\\0"; \
+\\builtin local __bradawl_inside || \\builtin export -p; \
+\\builtin printf "\\0%s\\0" "$__bradawl_mark"; }} 2>/dev/null >&"$__bradawl_fd"' EXIT
 """
 
 
-def parse_report(report: bytes, mark: str, exit_code: int | None) -> tuple[tuple[int, ...], str | None]:
-    """Codes of the last pipeline's parts, and the last working directory; nothing if the shell did not say.
+class Report(msgspec.Struct, frozen=True):
+    """What a shell line has said about its end; empty where it did not."""
+
+    pipe_status: tuple[int, ...] = ()
+    cwd: str | None = None
+    exports: dict[str, str | None] = {}
+
+
+def parse_report(report: bytes, mark: str, exit_code: int | None) -> Report:
+    """Codes of the last pipeline's parts, the last working directory, and what became of the exported variables.
 
     Whatever else programs wrote to the descriptor is passed over.
     """
-    fields = report.rpartition(b"\0" + mark.encode() + b"\0")[2].split(b"\0")
-    if len(fields) != 3 or exit_code is None or fields[0] != str(exit_code).encode():
-        return (), None
+    pieces = report.split(b"\0" + mark.encode() + b"\0")
+    fields = pieces[-2].split(b"\0") if len(pieces) >= 4 else []
+    if len(fields) != 4 or exit_code is None or fields[0] != str(exit_code).encode():
+        return Report()
     codes = fields[1].split()
     pipe_status = tuple(int(code) for code in codes) if all(code.isdigit() for code in codes) else ()
     cwd = os.fsdecode(fields[2].removesuffix(b"\n")) if fields[2].endswith(b"\n") else ""
-    return pipe_status, cwd if cwd.startswith("/") else None
+    before, after = pieces[1].partition(b"\0")[0], fields[3]
+    exports = changes(before, after) if before and after else {}
+    return Report(pipe_status, cwd if cwd.startswith("/") else None, exports)

@@ -1,14 +1,16 @@
-"""Walks a folder breadth first and leaves out what git ignores."""
+"""Walks a folder breadth first and leaves out what git, and what a `.bradawlignore`, ignores."""
 
 import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from bradawl.core.ports import FileEntry
+from bradawl.core.workspace import FileEntry
 from bradawl.workspace.ignore import RuleSet, is_ignored, parse_rules
 
 _TEMPORARY = (".bradawl-", ".tmp")
+_OWN_IGNORE = ".bradawlignore"
 ReadText = Callable[[str], str]
 """The text of a small file; empty when it can't be read."""
 
@@ -23,6 +25,25 @@ def is_temporary(name: str) -> bool:
     return name.startswith(_TEMPORARY[0]) and name.endswith(_TEMPORARY[1])
 
 
+def own_ignore_file(root: str) -> str | None:
+    """The `.bradawlignore` that holds for a folder: its own, or the nearest above it up to the top of the repository.
+
+    It hides more than git does: what it says counts where `.gitignore` files say nothing.
+    """
+    for folder in _upwards(root):
+        if (path := Path(folder, _OWN_IGNORE)).is_file():
+            return str(path)
+    return None
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    """A folder and those above it, up to the top of its repository."""
+    yield folder
+    while not os.path.lexists(f"{folder}/.git") and folder != "/":
+        folder = folder.rpartition("/")[0] or "/"
+        yield folder
+
+
 class Walk:
     """One walk. Symlinks are never followed, `.git` is never entered; an unreadable folder counts as empty."""
 
@@ -32,42 +53,55 @@ class Walk:
 
     def files(self) -> Iterator[FileEntry]:
         """Regular files, nearest folders first, sorted by name within one folder."""
-        waiting = deque([(self._root, self._rules_above())])
+        waiting = deque([(self._root, (*self._own_rules(), *self._rules_above()))])
         while waiting:
             folder, chain = waiting.popleft()
-            chain += self._rules_in(folder)
-            for entry in _entries(folder):
-                if entry.name == ".git" or is_temporary(entry.name):
+            entries = _entries(folder)
+            chain += self._rules_in(folder, {entry.name for entry in entries if entry.name.startswith(".git")})
+            for entry in entries:
+                if entry.name == ".git":
                     continue
                 is_folder = entry.is_dir(follow_symlinks=False)
-                if is_ignored(chain, entry.path, is_folder=is_folder):
+                if chain and is_ignored(chain, entry.path, is_folder=is_folder):
                     continue
                 if is_folder:
                     waiting.append((entry.path, chain))
-                elif entry.is_file(follow_symlinks=False):
-                    yield from _file(entry)
+                elif entry.is_file(follow_symlinks=False) and (found := _file(entry)):
+                    yield found
 
-    def _rules_in(self, folder: str) -> tuple[RuleSet, ...]:
-        texts = (self._read_text(f"{folder}/{name}") for name in (".git/info/exclude", ".gitignore"))
+    def _rules_in(self, folder: str, names: set[str]) -> tuple[RuleSet, ...]:
+        """Rules of the files of these names; no others are tried, for most folders have none."""
+        files = ((".git", ".git/info/exclude"), (".gitignore", ".gitignore"))
+        texts = (self._read_text(f"{folder.rstrip('/')}/{path}") for name, path in files if name in names)
         return tuple(rules for text in texts if text and (rules := parse_rules(folder, text)))
 
     def _rules_above(self) -> tuple[RuleSet, ...]:
         """Rules of the folders above the root, up to the top of its repository."""
         chain: tuple[RuleSet, ...] = ()
-        folder = self._root
-        while not os.path.lexists(f"{folder}/.git") and folder != "/":
-            folder = folder.rpartition("/")[0] or "/"
-            chain = self._rules_in(folder) + chain
+        for folder in list(_upwards(self._root))[1:]:
+            names = {name for name in (".git", ".gitignore") if os.path.lexists(f"{folder.rstrip('/')}/{name}")}
+            chain = self._rules_in(folder, names) + chain
         return chain
+
+    def _own_rules(self) -> tuple[RuleSet, ...]:
+        path = own_ignore_file(self._root)
+        rules = parse_rules(path.removesuffix(f"/{_OWN_IGNORE}"), self._read_text(path)) if path else None
+        return (rules,) if rules else ()
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     with contextlib.suppress(OSError), os.scandir(folder) as found:
-        return sorted(found, key=lambda entry: entry.name)
+        return sorted(filter(_is_shown, found), key=lambda entry: entry.name)
     return []
 
 
-def _file(entry: os.DirEntry[str]) -> Iterator[FileEntry]:
-    with contextlib.suppress(OSError):  # it may be gone by now
+def _is_shown(entry: os.DirEntry[str]) -> bool:
+    return not is_temporary(entry.name)
+
+
+def _file(entry: os.DirEntry[str]) -> FileEntry | None:
+    try:
         status = entry.stat(follow_symlinks=False)
-        yield FileEntry(entry.path, status.st_mtime_ns, status.st_size)
+    except OSError:  # it may be gone by now
+        return None
+    return FileEntry(entry.path, status.st_mtime_ns, status.st_size)

@@ -1,4 +1,4 @@
-"""Asking the user before a call runs."""
+"""Asking the user: before a call runs, and what the model wants to know."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -6,9 +6,11 @@ from typing import Final
 
 from bradawl.app.tui.clean import escape
 from bradawl.core.arguments import parse_arguments
-from bradawl.core.ports import Answer, Question
+from bradawl.core.permissions import Answer, Question
+from bradawl.core.ports import Choice
 
 ASKED: Final = "Allow? "
+WANTED: Final = "Your answer: "
 _LONG: Final = frozenset({"content", "old_string", "new_string"})
 _LINES_SHOWN: Final = 20
 
@@ -45,11 +47,28 @@ def question_text(question: Question) -> str:
 def choices_text(question: Question) -> str:
     """What may be answered; for a yes that lasts, exactly what it covers."""
     name = escape(question.call.name)
-    if question.request.effects.unknown:
+    if question.request.stands_alone:
         covered = f"this exact {'command' if name == 'bash' else f'{name} call'}"
     else:
         covered = f"every {name} call"
     return f"  y = once, a = {covered} for the rest of the session, n = no (a reason may follow)"
+
+
+def choice_text(choice: Choice) -> str:
+    """The question with its numbered options, and how to answer."""
+    options = [f"    {number}. {escape(option)}" for number, option in enumerate(choice.options, 1)]
+    how = "a number, or an answer of your own" if options else "an answer in your own words"
+    return "\n".join(["The model asks:", *_indented(choice.question), *options, f"  {how}; nothing = no answer"])
+
+
+def parse_choice(text: str, options: tuple[str, ...]) -> str | None:
+    """What somebody typed stands for; None for nothing. A number is that of an option, unless it is one itself."""
+    said = text.strip()
+    same = next((option for option in options if option.casefold() == said.casefold()), None)
+    number = int(said) if said.isascii() and said.isdigit() and len(said) < 3 else 0
+    if same is None and 0 < number <= len(options):
+        return options[number - 1]
+    return same or said or None
 
 
 def _argument(key: str, value: str) -> list[str]:
@@ -102,3 +121,12 @@ class TerminalApprover:
             if answer is not None:
                 return answer
             self._show("Please answer y, a or n.")
+
+    async def choose(self, choice: Choice) -> str | None:
+        """What the user says; nothing, Ctrl+C and a closed input are no answer, and the turn goes on."""
+        with self._hold():
+            self._show(choice_text(choice))
+            try:
+                return parse_choice(await self._read(WANTED), choice.options)
+            except (EOFError, KeyboardInterrupt):
+                return None

@@ -5,17 +5,20 @@ from contextlib import contextmanager
 from typing import Final
 
 from bradawl.app.console import Console, OutputError
-from bradawl.app.progress import Progress
+from bradawl.app.progress import MAIN, Progress
 from bradawl.app.tui.clean import StreamCleaner, clean
 from bradawl.app.tui.render import command_output, cut, refusal_text
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.events import (
     AssistantReplied,
     CallPrepared,
+    Compacted,
     Envelope,
     Event,
+    LimitReached,
     Live,
     NoteQueued,
+    ReplyWithdrawn,
     RequestSent,
     ToolFinished,
 )
@@ -58,7 +61,7 @@ class Painter:
         if self._held is not None:
             self._held.append(item)
         elif isinstance(item, Live):
-            if item.agent == "main" or not isinstance(item.item, TextDelta | ThinkingDelta):
+            if item.agent == MAIN or not isinstance(item.item, TextDelta | ThinkingDelta):
                 self._live(item)
         else:
             self._event(item)
@@ -122,13 +125,21 @@ class Painter:
 
     def _event(self, envelope: Envelope) -> None:
         event = envelope.event
-        if isinstance(event, AssistantReplied) and envelope.agent == "main":
+        if envelope.agent != MAIN:
+            self._of_sub_agent(envelope)
+        elif isinstance(event, AssistantReplied):
             self._replied(event)
         elif isinstance(event, RequestSent):
             self._end_text()
             self._has_text = False
         else:
             self._other(envelope, event)
+
+    def _of_sub_agent(self, envelope: Envelope) -> None:
+        """Its steps have a line each; whatever else it does leaves a text that is being written in one piece."""
+        if isinstance(envelope.event, AssistantReplied | ReplyWithdrawn | LimitReached | Compacted):
+            self._end_text()
+            self._progress.emit(envelope)
 
     def _replied(self, replied: AssistantReplied) -> None:
         self._end_text()

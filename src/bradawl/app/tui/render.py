@@ -7,12 +7,15 @@ from bradawl.app.tui.clean import clean
 from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.errors import Failure
-from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, text_of
+from bradawl.core.events import Todo
+from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, ToolCall, text_of
 from bradawl.core.usage import Usage
 
 DEFAULT_WIDTH: Final = 100
 _MAIN_ARGUMENTS: Final = ("command", "file_path", "path", "file_paths", "pattern", "url", "query", "prompt", "name")
-_PATTERN_FIRST: Final = ("glob", "grep")
+_FIRST_ARGUMENTS: Final = {"glob": ("pattern",), "grep": ("pattern",), "agent": ("description",)}
+_TODO_MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
+_TODOS_SHOWN: Final = 20
 _ENDING: Final = r"(?m)^\[(exit code \d+|timed out after \d+ s)\b.*$"
 _STDERR: Final = "[stderr]"
 _SHELL: Final = r"^(?:/\S*/)?bash: (?:line \d+: )?"
@@ -28,7 +31,7 @@ def call_line(name: str, raw_arguments: str, width: int = DEFAULT_WIDTH) -> str:
 
 def main_argument(name: str, arguments: Arguments) -> str:
     """What a call is about: the command, the file, the pattern."""
-    order = ("pattern", *_MAIN_ARGUMENTS) if name in _PATTERN_FIRST else _MAIN_ARGUMENTS
+    order = (*_FIRST_ARGUMENTS.get(name, ()), *_MAIN_ARGUMENTS)
     for key in order:
         value = arguments.get(key)
         if isinstance(value, str) and value:
@@ -36,6 +39,31 @@ def main_argument(name: str, arguments: Arguments) -> str:
         if isinstance(value, list) and value:
             return ", ".join(str(item) for item in value)
     return next((value for value in arguments.values() if isinstance(value, str)), "")
+
+
+def calls_line(calls: tuple[ToolCall, ...], width: int = DEFAULT_WIDTH) -> str:
+    """Several calls on one line."""
+    return cut(", ".join(call_line(call.name, call.raw_arguments, width) for call in calls), width)
+
+
+def todo_lines(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> list[str]:
+    """One line for each; of a long list those that are still to do, from the one in progress on."""
+    if not todos:
+        return ["no todos left"]
+    first = next((place for place, todo in enumerate(todos) if todo.status != "completed"), 0)
+    start = max(0, min(first - 1, len(todos) - _TODOS_SHOWN))
+    shown = todos[start : start + _TODOS_SHOWN]
+    lines = [cut(f"{_TODO_MARKS[todo.status]} {one_line(todo.content)}", width) for todo in shown]
+    before = [f"... {start} more"] if start else []
+    after = len(todos) - start - len(shown)
+    return [*before, *lines, *([f"... {after} more"] if after else [])]
+
+
+def todos_line(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> str:
+    """How far the plan is, on one line."""
+    done = sum(todo.status == "completed" for todo in todos)
+    now = next((f", now: {one_line(todo.content)}" for todo in todos if todo.status == "in_progress"), "")
+    return cut(f"todos: {done} of {len(todos)} completed{now}", width)
 
 
 def one_line(text: str) -> str:

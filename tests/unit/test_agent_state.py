@@ -3,6 +3,7 @@
 import pytest
 from session_histories import ORIGIN, envelopes
 
+from bradawl.agent.state import SessionState, remember
 from bradawl.core.errors import Failure
 from bradawl.core.events import (
     AssistantReplied,
@@ -20,7 +21,6 @@ from bradawl.core.events import (
     TurnFinished,
 )
 from bradawl.core.messages import Assistant, Text
-from bradawl.core.state import SessionState, remember
 from bradawl.core.usage import Usage
 
 

@@ -2,7 +2,6 @@
 
 from typing import assert_never
 
-from bradawl.agent.tokens import estimate
 from bradawl.core.messages import (
     Assistant,
     Document,
@@ -19,6 +18,7 @@ from bradawl.core.messages import (
     User,
 )
 from bradawl.core.ports import Prefix
+from bradawl.shaping.tokens import estimate
 
 _MESSAGE = 4
 _CALL = 12

@@ -1,8 +1,10 @@
 """What a session remembers besides its messages, as a fold over the log."""
 
 from bradawl.core.events import (
+    AgentEnded,
     AssistantReplied,
     Cwd,
+    Env,
     Envelope,
     FileSeen,
     PrefixOpened,
@@ -10,6 +12,7 @@ from bradawl.core.events import (
     RequestSent,
     SessionForked,
     SessionOpened,
+    State,
     StateChanged,
     Todo,
     TodosSet,
@@ -27,6 +30,8 @@ class SessionState:
         self.prefix: PrefixOpened | None = None
         self.files_seen: dict[str, str] = {}
         """Path to sha256 of the content the model last saw."""
+        self.env: dict[str, str | None] = {}
+        """Variables that commands exported, on top of those the program was started with; None for one they unset."""
         self.todos: tuple[Todo, ...] = ()
         self.steps = 0
         """Number of the last step."""
@@ -56,20 +61,30 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
         case RequestSent(step, estimated_tokens=estimated):
             state.steps = max(state.steps, step)
             state.estimated_tokens = estimated
-        case ReplyWithdrawn(usage=Usage() as usage, cost=cost):
+        case ReplyWithdrawn(usage=Usage() as usage, cost=cost) | AgentEnded(usage=Usage() as usage, cost=cost):
             state.usage += usage
             state.cost = add_costs(state.cost, cost)
         case AssistantReplied() as replied:
             _count(state, replied)
-        case StateChanged(Cwd(path)):
-            state.cwd = path
-        case StateChanged(FileSeen(path, sha256)):
-            state.files_seen[path] = sha256
-        case StateChanged(TodosSet(todos)):
-            state.todos = todos
+        case StateChanged(change):
+            _change(state, change)
         case _:
             pass
     return state
+
+
+def _change(state: SessionState, change: State) -> None:
+    match change:
+        case Cwd(path):
+            state.cwd = path
+        case Env(variables):
+            state.env |= variables
+        case FileSeen(path, sha256):
+            state.files_seen[path] = sha256
+        case TodosSet(todos):
+            state.todos = todos
+        case _:
+            pass
 
 
 def calibrated(known: float | None, reported: int, estimated: int) -> float:

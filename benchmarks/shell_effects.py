@@ -1,0 +1,72 @@
+"""What judging a line of bash costs: `python benchmarks/shell_effects.py [FILE]`, with one line of bash a line of FILE.
+
+Prints microseconds per line, each the best of five rounds, and the time of the first judgement in a process.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bradawl.core.effects import Effects
+from bradawl.safety.shell_effects import shell_effects
+from bradawl.workspace.files import LocalFiles
+
+LINES = (
+    "ls -la src docs",
+    "cat README.md | grep -n 'two words' | sort | uniq -c | sort -rn | head -5",
+    "grep -rn --include='*.py' 'def main' src",
+    "rg -n 'import' src | head -20",
+    "find . -name '*.py' -not -path './.git/*' | sort",
+    "wc -l src/*.py",
+    "sed -n 1,40p src/a.py",
+    "cd src && ls && cd ..",
+    "test -d src && echo folder || echo none",
+    "mkdir -p build/out && cp README.md build/out && rm -rf build",
+    "git log --oneline -n 20 -- src",
+    "diff -u README.md docs/guide.md || true",
+    "python -m pytest -q tests",
+    'for f in *.py; do wc -l "$f"; done',
+    "npm test 2>&1 | tail -20",
+)
+ROUNDS = 5
+REPEATS = 100
+
+
+def judge(line: str, folder: str) -> Effects:
+    """One judgement, as the tool asks for it."""
+    return shell_effects(line, cwd=folder, home="/home/u", resolve=_RESOLVE, git_is_safe=True)
+
+
+def microseconds(line: str, folder: str) -> float:
+    """The best mean of several rounds."""
+    found: list[float] = []
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        for _ in range(REPEATS):
+            judge(line, folder)
+        found.append((time.perf_counter() - started) / REPEATS * 1e6)
+    return min(found)
+
+
+def main() -> None:
+    """Measure and print."""
+    text = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines() if len(sys.argv) > 1 else LINES
+    lines = [line for line in text if line and not line.startswith("#")]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "src").mkdir()
+        Path(folder, ".git").mkdir()
+        started = time.perf_counter()
+        judge("ls", folder)
+        first = (time.perf_counter() - started) * 1e3
+        costs = sorted((microseconds(line, folder), line) for line in lines)
+    times = [cost for cost, _ in costs]
+    print(f"first {first:.1f} ms; then over {len(lines)} lines: median {statistics.median(times):.0f} us, ", end="")
+    print(f"95 % below {times[int(len(times) * 0.95)]:.0f} us, most {times[-1]:.0f} us ({costs[-1][1]})")
+
+
+_RESOLVE = LocalFiles("/home/u").resolve
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What users add to bradawl from outside: their own tools."""

@@ -1,0 +1,177 @@
+"""Finds tools that users wrote: in a folder of their own, and in packages they installed.
+
+Never in a project: what is found is run, and whoever wrote a project has not been trusted with that.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, cast
+
+import msgspec
+
+from bradawl.core.errors import SettingsError
+from bradawl.core.ports import Tool
+
+_GROUP: Final = "bradawl.tools"
+_PACKAGE: Final = re.compile(r"(bradawl_[\w.]+)-[^-]+\.dist-info", re.IGNORECASE)
+_SITES: Final = frozenset({"site-packages", "dist-packages"})
+_NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The tools of a user, and what is wrong with the rest."""
+
+    tools: tuple[Tool[Any], ...]
+    warnings: tuple[str, ...]
+    """A sentence for each that can't be used, for the user."""
+
+
+def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Found:
+    """The tools in the Python files of a folder, and in installed packages named `bradawl-...`.
+
+    `sites` are the folders where such packages may be, `taken` the names of tools there are. Whatever is wrong with a
+    file or a package is told and the rest goes on. Runs what it finds; blocks meanwhile.
+    """
+    known = dict.fromkeys(taken, "a tool of bradawl's own")
+    tools: list[Tool[Any]] = []
+    warnings: list[str] = []
+    # What a file offers counts before what came with a package.
+    for place, load in (*_files(folder), *_packages(sites)):
+        try:
+            for each in load():
+                if (other := known.get(each.name)) is not None:
+                    warnings.append(f"The tool {each.name} of {place} is left out: {other} has that name.")
+                    continue
+                known[each.name] = f"one of {place}"
+                tools.append(each)
+        except SettingsError as error:
+            warnings.append(f"The tools of {place} are left out: {error}")
+    return Found(tuple(tools), tuple(warnings))
+
+
+Source = tuple[str, Callable[[], tuple[Tool[Any], ...]]]
+"""What to call it, and what loads it."""
+
+
+def site_folders() -> tuple[str, ...]:
+    """Where this Python's installed packages are. Other places on its path may be a project's."""
+    site = sys.modules.get("site")
+    homes = (sys.prefix, sys.base_prefix, str(getattr(site, "USER_BASE", None) or sys.prefix))
+    return tuple(
+        path
+        for path in dict.fromkeys(sys.path)
+        if Path(path).name in _SITES and any(Path(path).is_relative_to(home) for home in homes)
+    )
+
+
+def _names(folder: str | Path) -> list[str]:
+    """What is in a folder, sorted; nothing if it can't be looked into."""
+    try:
+        return sorted(path.name for path in Path(folder).iterdir())
+    except OSError:
+        return []
+
+
+def _files(folder: Path) -> Iterator[Source]:
+    for name in _names(folder):
+        if name.endswith(".py") and not name.startswith((".", "_")):
+            path = folder / name
+            yield str(path), partial(_from_file, path)
+
+
+def _from_file(path: Path) -> tuple[Tool[Any], ...]:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    # Named after its whole path: two agents in one process may have folders with files of the same name.
+    name = "bradawl_user_tools_" + re.sub(r"\W", "_", str(path.with_suffix("")))
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise SettingsError("it is not a Python file.")
+    module = sys.modules[name] = module_from_spec(spec)  # where dataclasses look for what annotations name
+    try:
+        with _blamed():
+            spec.loader.exec_module(module)
+    except SettingsError:
+        del sys.modules[name]
+        raise
+    return _offered(vars(module), name)
+
+
+def _packages(sites: Iterable[str]) -> Iterator[Source]:
+    for site in sites:
+        for name in _names(site):
+            if found := _PACKAGE.fullmatch(name):
+                yield f"the package {found[1]}", partial(_from_package, Path(site, name))
+
+
+def _from_package(folder: Path) -> tuple[Tool[Any], ...]:
+    from importlib.metadata import PathDistribution
+
+    tools: list[Tool[Any]] = []
+    with _blamed():
+        for entry in PathDistribution(folder).entry_points.select(group=_GROUP):
+            value = entry.load()
+            values = vars(value) if isinstance(value, ModuleType) else {entry.name: value}
+            tools += _offered(
+                values, value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+            )
+    return tuple(tools)
+
+
+@contextmanager
+def _blamed() -> Iterator[None]:
+    """Anything may come out of what users wrote; here it becomes a sentence about it."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        raise SettingsError(f"{type(error).__name__}: {error}{_line_of(error)}.") from error
+
+
+def _line_of(error: BaseException) -> str:
+    """Where in the user's own code it was, if it was there."""
+    line = getattr(error, "lineno", None)
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__", "").startswith("bradawl_user_tools_"):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f" (line {line})" if line else ""
+
+
+# ------------------------------------------------------------------ what is a tool
+
+
+def _offered(values: Mapping[str, object], module: str) -> tuple[Tool[Any], ...]:
+    """The tools among a module's values: objects, and classes of its own that need nothing to be made."""
+    public = [value for name, value in values.items() if not name.startswith("_")]
+    objects = [value for value in public if not isinstance(value, type) and _is_tool(value)]
+    made = {type(each) for each in objects}
+    for value in public:
+        if isinstance(value, type) and value.__module__ == module and value not in made and _is_tool(value):
+            with _blamed():
+                objects.append(value())
+    distinct = {id(each): each for each in objects}.values()
+    tools = tuple(cast(Tool[Any], each) for each in distinct)
+    for each in tools:
+        _check(each)
+    return tools
+
+
+def _is_tool(value: object) -> bool:
+    has_methods = all(callable(getattr(value, method, None)) for method in ("effects", "run"))
+    return has_methods and all(hasattr(value, attribute) for attribute in ("name", "params"))
+
+
+def _check(made: Tool[Any]) -> None:
+    """Raises `SettingsError` for a tool that no model could be offered."""
+    if not isinstance(made.name, str) or not _NAME.fullmatch(made.name):
+        raise SettingsError(f"the name {made.name!r} is not made of a-z, 0-9 and _, at most 64.")
+    if not isinstance(made.params, type) or not issubclass(made.params, msgspec.Struct):
+        raise SettingsError(f"the params of {made.name} are not a msgspec Struct.")
+    with _blamed():
+        msgspec.json.schema(made.params)

@@ -1,0 +1,174 @@
+"""What reading commands of git would touch, in a repository whose configuration starts no program.
+
+Git reads run programs named in the configuration (fsmonitor, filters, textconv, hooks, gpg, a promisor's remote), so
+nothing here counts unless somebody has looked at that, and runs git with `GIT_OPTIONAL_LOCKS=0`.
+"""
+
+from posixpath import dirname
+
+import msgspec
+
+from bradawl.safety.shell_options import Call, Options, options, read_options
+from bradawl.safety.shell_programs import Program, Words, check, check_literal
+from bradawl.safety.shell_scene import Scene
+from bradawl.safety.shell_words import Word
+
+
+class _Reading(msgspec.Struct, frozen=True):
+    known: Options
+    most: int = 1_000
+    needs: tuple[str, ...] = ()
+    """One of these must be given if there are operands."""
+
+
+def _git(scene: Scene, words: Words) -> None:
+    check(scene.world.git_is_safe and scene.cwd == scene.world.start)
+    check_literal(words)
+    texts = [word.text for word in words]
+    if texts[:1] == ["--no-pager"]:
+        texts = texts[1:]
+    name, rest = _subcommand(texts)
+    reading = _READINGS.get(name)
+    check(reading is not None)
+    if reading is not None:
+        _judge(reading, rest)
+    scene.read_path(_top(scene))
+
+
+def _subcommand(texts: list[str]) -> tuple[str, list[str]]:
+    """Two words make one name where the second decides whether anything changes."""
+    check(bool(texts))
+    double = " ".join(texts[:2])
+    if texts[0] in _FAMILIES or double in _READINGS:
+        return double, texts[2:]
+    return texts[0], texts[1:]
+
+
+def _judge(reading: _Reading, texts: list[str]) -> None:
+    options_end = texts.index("--") if "--" in texts else len(texts)
+    call = read_options(reading.known, tuple(map(Word, texts[:options_end])))
+    operands = [word.text for word in call.operands] + texts[options_end + 1 :]
+    check(len(operands) <= reading.most)
+    check(not operands or not reading.needs or not set(reading.needs).isdisjoint(call.flags))
+    check(all(map(_is_inside, operands)))
+    check(not any(_runs_gpg(call, name) for name in ("format", "pretty")))
+
+
+def _is_inside(operand: str) -> bool:
+    """A path outside turns `git diff` into a comparison of any two files."""
+    return bool(operand) and not operand.startswith(("/", "~", "-")) and ".." not in operand.split("/")
+
+
+def _runs_gpg(call: Call, name: str) -> bool:
+    value = call.flags.get(name, "")
+    return "%G" in value or "signature" in value
+
+
+def _top(scene: Scene) -> str:
+    folder = scene.cwd
+    while ".git" not in (scene.world.entries(folder) or {}):
+        check(folder != dirname(folder))
+        folder = dirname(folder)
+    return folder
+
+
+_DIFF = (
+    " patch no-patch stat? shortstat numstat name-only name-status summary raw compact-summary dirstat? cached staged"
+    " color? no-color word-diff? color-words? ignore-all-space ignore-space-change ignore-blank-lines"
+    " ignore-space-at-eol find-renames? find-copies? no-renames diff-filter= unified= relative? no-ext-diff no-textconv"
+    " patch-with-stat exit-code quiet check minimal patience histogram full-index abbrev? binary text"
+    " function-context merge-base no-prefix diff-algorithm= pickaxe-regex inter-hunk-context="
+)
+_LOG = (
+    " oneline graph all decorate? no-decorate abbrev-commit no-abbrev-commit follow reverse merges no-merges"
+    " first-parent date= format= pretty? since= until= after= before= author= committer= grep= all-match invert-grep"
+    " regexp-ignore-case extended-regexp fixed-strings max-count= skip= topo-order date-order author-date-order"
+    " left-right cherry-pick cherry-mark cherry no-walk? simplify-by-decoration full-history source branches? tags?"
+    " remotes? not parents children boundary no-notes no-expand-tabs ancestry-path"
+)
+_DIFF_SHORT = "pusabwRzW U: S: G: M? C? B?"
+_LOG_SHORT = "iEFPgm n: L: "
+
+_READINGS: dict[str, _Reading] = {
+    "status": _Reading(
+        options(
+            "sbvz u?",
+            "short branch verbose long porcelain? show-stash ahead-behind no-ahead-behind"
+            " untracked-files? ignored? null column? no-column no-renames",
+        )
+    ),
+    "diff": _Reading(options(_DIFF_SHORT, _DIFF)),
+    "log": _Reading(options(_LOG_SHORT + _DIFF_SHORT, _LOG + _DIFF, numbers=True)),
+    "show": _Reading(options(_LOG_SHORT + _DIFF_SHORT, _LOG + _DIFF, numbers=True)),
+    "whatchanged": _Reading(options(_LOG_SHORT + _DIFF_SHORT, _LOG + _DIFF, numbers=True)),
+    "reflog": _Reading(options("n:", "oneline date= max-count=", numbers=True), most=0),
+    "reflog show": _Reading(options("n:", "oneline date= max-count=", numbers=True)),
+    "rev-list": _Reading(options("n:", "count" + _LOG, numbers=True)),
+    "shortlog": _Reading(options("snce", "summary numbered email committer all since= until= no-merges")),
+    "branch": _Reading(
+        options(
+            "arvi",
+            "all remotes verbose show-current list merged? no-merged? contains? no-contains? points-at= sort= color?"
+            " no-color ignore-case abbrev? format= column? no-column",
+        ),
+        needs=("list",),
+    ),
+    "tag": _Reading(
+        options("li n?", "list merged? no-merged? contains? points-at= sort= color? ignore-case format= column?"),
+        needs=("list", "l"),
+    ),
+    "remote": _Reading(options("v", "verbose"), most=0),
+    "remote get-url": _Reading(options("", "push all"), most=1),
+    "stash list": _Reading(options("pn:", "stat? patch oneline format= max-count=", numbers=True), most=0),
+    "stash show": _Reading(options(_DIFF_SHORT, _DIFF)),
+    "worktree list": _Reading(options("vz", "porcelain verbose"), most=0),
+    "config --get": _Reading(options(""), most=1),
+    "config --get-all": _Reading(options(""), most=1),
+    "rev-parse": _Reading(
+        options(
+            "q",
+            "abbrev-ref? short? verify show-toplevel git-dir git-common-dir absolute-git-dir is-inside-work-tree"
+            " is-inside-git-dir is-bare-repository show-prefix show-cdup symbolic-full-name symbolic all quiet"
+            " branches tags remotes show-superproject-working-tree is-shallow-repository",
+        )
+    ),
+    "ls-files": _Reading(
+        options(
+            "cmodskutvz x:",
+            "cached modified others deleted stage ignored killed unmerged exclude-standard full-name error-unmatch"
+            " directory no-empty-directory exclude= eol abbrev? deduplicate",
+        )
+    ),
+    "ls-tree": _Reading(options("rtdlz", "name-only name-status full-tree full-name long abbrev? object-only")),
+    "cat-file": _Reading(options("tspe"), most=2),
+    "blame": _Reading(
+        options(
+            "wcselfnpt L: M? C?", "date= porcelain line-porcelain show-email show-name show-number abbrev= root since="
+        )
+    ),
+    "describe": _Reading(
+        options("", "tags always all long dirty? abbrev= match= exclude= exact-match contains first-parent candidates=")
+    ),
+    "merge-base": _Reading(options("a", "all is-ancestor octopus independent fork-point")),
+    "for-each-ref": _Reading(
+        options("", "format= sort= count= merged? no-merged? contains? points-at= ignore-case color?")
+    ),
+    "show-ref": _Reading(options("dhqs", "head heads tags dereference hash? verify quiet abbrev? branches")),
+    "count-objects": _Reading(options("vH", "verbose human-readable"), most=0),
+    "check-ignore": _Reading(options("vnq", "verbose non-matching quiet no-index"), most=1_000),
+    "name-rev": _Reading(options("", "name-only tags always all refs=")),
+    "grep": _Reading(
+        options(
+            "nilLwcEFPvIhHoqapW e: A: B: C: m:",
+            "line-number ignore-case files-with-matches name-only files-without-match word-regexp count"
+            " extended-regexp fixed-strings perl-regexp basic-regexp invert-match only-matching quiet text"
+            " show-function function-context heading break color? no-color cached untracked max-depth= after-context="
+            " before-context= context= and or not all-match max-count= full-name column",
+            numbers=True,
+        )
+    ),
+}
+_FAMILIES = frozenset({"stash", "worktree", "config"})
+"""Where the first word alone changes something, or may."""
+
+GIT = Program(_git)

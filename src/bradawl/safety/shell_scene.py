@@ -1,0 +1,252 @@
+"""Where a shell command stands: turns its operands into the places it touches."""
+
+import re
+from collections.abc import Callable, Mapping
+from posixpath import normpath
+
+import msgspec
+
+from bradawl.safety.shell_words import NotUnderstood, Word
+
+Resolve = Callable[[str, str], str]
+Entries = Callable[[str], Mapping[str, bool] | None]
+
+_MOST_FOLDERS = 40
+_MOST_NAMES = 2_000
+_SPECIAL = ("/dev", "/proc", "/sys")
+"""Where names stand for something else: another one for each process, or a device."""
+NOWHERE = "/dev/null"
+
+
+class World(msgspec.Struct, frozen=True):
+    """What is known of the machine."""
+
+    resolve: Resolve
+    """(path, cwd) to an absolute path without symlinks; the last part need not exist."""
+    entries: Entries
+    """A folder's names, with True for those that are symlinks; None if it is no folder that can be listed."""
+    home: str
+    git_is_safe: bool
+    start: str
+    """The working directory in which the line begins, resolved."""
+
+
+class Touched:
+    """What a line touches; filled while it is read."""
+
+    def __init__(self) -> None:
+        self.reads: dict[str, None] = {}
+        self.writes: dict[str, None] = {}
+        self.session: dict[str, None] = {}
+        self.relinked: dict[str, bool] = {}
+        """Places that earlier commands of the line filled, so that links in them aren't known; True if the place
+        itself may be a link."""
+
+
+class Scene:
+    """One command at one working directory. Its methods raise `NotUnderstood`."""
+
+    def __init__(self, world: World, touched: Touched, cwd: str, *, is_alone: bool) -> None:
+        """`cwd` is resolved. `is_alone` is False in a pipeline, where others run at the same time."""
+        self.world = world
+        self.cwd = cwd
+        self.relinked: dict[str, bool] = {}
+        """What this command fills; counts for the commands after it."""
+        self._touched = touched
+        self._is_alone = is_alone
+
+    # -------------------------------------------------------------- declaring
+
+    def read(self, word: Word) -> None:
+        """A file, or a folder with all below it. `-` is the standard input."""
+        if word.is_glob:
+            self._read_matches(word.text)
+        elif word.text != "-":
+            self.read_path(word.text)
+
+    def read_path(self, text: str) -> str:
+        """As `read`, of a path taken literally; gives back the place."""
+        place = self.place(text)
+        if place != NOWHERE:
+            self._touched.reads[place] = None
+        return place
+
+    def read_with_links(self, word: Word) -> None:
+        """As `read`, for programs that follow the symlinks they find directly in a folder."""
+        if word.text == "-":
+            return
+        if word.is_glob:
+            raise NotUnderstood
+        place = self.read_path(word.text)
+        for name in self._links(place):
+            self.read_path(f"{place}/{name}")
+
+    def read_here(self) -> None:
+        """The working directory."""
+        self.place(self.cwd)
+        self._touched.reads[self.cwd] = None
+
+    def write(self, word: Word) -> None:
+        """A file that is written through links, or a folder with all below it."""
+        if word.is_glob:
+            self._write_matches(word.text)
+        elif (place := self.place(word.text)) != NOWHERE:
+            self._touched.writes[place] = None
+
+    def write_path(self, place: str) -> None:
+        """A place that is resolved already."""
+        if place == NOWHERE:
+            raise NotUnderstood
+        self._touched.writes[place] = None
+
+    def remove(self, word: Word) -> None:
+        """A name that goes away, whatever it is the name of."""
+        if word.is_glob:
+            folder, _ = self._expand(word.text)
+            self._touched.writes[folder] = None
+            return
+        entry, place = self.entry(word.text)
+        if entry == NOWHERE:
+            raise NotUnderstood
+        self._touched.writes |= {entry: None, place: None}
+        if entry != place:
+            self.relink(entry, is_link=True)
+
+    def change_session(self, *parts: str) -> None:
+        """Parts of the session's state, as in `Effects.session`."""
+        self._touched.session |= dict.fromkeys(parts)
+
+    def relink(self, entry: str, *, is_link: bool) -> None:
+        """From the next command on links at or below `entry` are not known. Not in a pipeline, where next is now."""
+        if not self._is_alone:
+            raise NotUnderstood
+        self.relinked[entry] = self.relinked.get(entry, False) or is_link
+
+    # -------------------------------------------------------------- places
+
+    def place(self, text: str) -> str:
+        """Where a path leads, links followed."""
+        path = self._absolute(text)
+        place = self.world.resolve(path, self.cwd)
+        self._check_place(path, place)
+        return place
+
+    def entry(self, text: str) -> tuple[str, str]:
+        """A name in its folder, and where the name leads; the same unless it is a symlink."""
+        place = self.place(text)
+        parent, _, name = self._absolute(text).rstrip("/").rpartition("/")
+        if name in ("", ".", ".."):
+            return place, place
+        folder = self.place(parent or "/")
+        return f"{folder.rstrip('/')}/{name}", place
+
+    def is_folder(self, place: str) -> bool:
+        """Whether it was a folder before the line began."""
+        return self.world.entries(place) is not None
+
+    def names(self, place: str) -> dict[str, bool]:
+        """What may stand in a folder by now, True for symlinks; what isn't there any more may be among it."""
+        names = dict(self.world.entries(place) or {})
+        if len(names) > _MOST_NAMES:
+            raise NotUnderstood
+        for written in self._touched.writes:
+            if is_within(place, written):
+                raise NotUnderstood
+            if is_within(written, place):
+                names.setdefault(written[len(place.rstrip("/")) + 1 :].partition("/")[0], False)
+        if any(_overlap(entry, place) for entry in self._touched.relinked):
+            raise NotUnderstood
+        return names
+
+    def is_new(self, entry: str) -> bool:
+        """Whether nothing stood at `entry` when the line began, so that no old links can be in it."""
+        folder, _, name = entry.rpartition("/")
+        names = self.world.entries(folder or "/") or {}
+        if len(names) > _MOST_NAMES or any(_overlap(one, entry) for one in self._touched.relinked):
+            raise NotUnderstood
+        return name.isascii() and name.casefold() not in map(str.casefold, names)
+
+    def _absolute(self, text: str) -> str:
+        if not text:
+            raise NotUnderstood
+        return text if text.startswith("/") else f"{self.cwd.rstrip('/')}/{text}"
+
+    def _check_place(self, path: str, place: str) -> None:
+        """Refuse what is no ordinary file or folder, and paths that earlier commands may have led elsewhere."""
+        if path == NOWHERE:
+            return
+        flat = normpath("/" + path.lstrip("/"))
+        if any(is_within(one, special) for one in (flat, place) for special in _SPECIAL):
+            raise NotUnderstood
+        if not self._touched.relinked:
+            return
+        if ".." in path.split("/"):
+            raise NotUnderstood
+        if not path.isascii():
+            raise NotUnderstood  # some systems take different spellings for one name
+        for one in (flat, place):
+            for relinked, is_link in self._touched.relinked.items():
+                if is_within(one.casefold(), relinked.casefold()) and (is_link or one != relinked):
+                    raise NotUnderstood
+
+    # -------------------------------------------------------------- patterns
+
+    def _links(self, folder: str) -> list[str]:
+        return [name for name, is_link in self.names(folder).items() if is_link]
+
+    def _read_matches(self, pattern: str) -> None:
+        folder, links = self._expand(pattern)
+        self._touched.reads[folder] = None
+        self._touched.reads |= dict.fromkeys(links)
+
+    def _write_matches(self, pattern: str) -> None:
+        folder, links = self._expand(pattern)
+        self._touched.writes[folder] = None
+        self._touched.writes |= dict.fromkeys(links)
+
+    def _expand(self, pattern: str) -> tuple[str, list[str]]:
+        """The folder below which all names lie that match, and where those lead that are links."""
+        parts = self._absolute(pattern).split("/")
+        first = next(index for index, part in enumerate(parts) if _is_pattern(part))
+        top = self.place("/".join(parts[:first]) or "/")
+        rest = [part for part in parts[first:] if part]
+        if ".." in rest or "." in rest:
+            raise NotUnderstood
+        # A name that begins with a dash would be read as an option, so the pattern must begin with something else.
+        may_begin = pattern[0] in "*?"
+        folders, links = [top], []
+        for index, part in enumerate(rest):
+            is_last = index == len(rest) - 1
+            folders = self._matches(folders, part, links, is_last=is_last, may_begin=may_begin and index == 0)
+        return top, links
+
+    def _matches(self, folders: list[str], part: str, links: list[str], *, is_last: bool, may_begin: bool) -> list[str]:
+        # A superset of what bash takes, whatever the locale counts as a character.
+        matches = re.compile(re.sub(r"(?:\\\*|\\\?)+", ".*", re.escape(part)), re.DOTALL).fullmatch
+        if len(folders) > _MOST_FOLDERS:
+            raise NotUnderstood
+        found: list[str] = []
+        for folder in folders:
+            for name, is_link in self.names(folder).items():
+                if not matches(name):
+                    continue
+                if (may_begin and name.startswith("-")) or (is_link and not is_last):
+                    raise NotUnderstood
+                if is_link:
+                    links.append(self.place(f"{folder.rstrip('/')}/{name}"))
+                elif not is_last:
+                    found.append(f"{folder.rstrip('/')}/{name}")
+        return found
+
+
+def _is_pattern(part: str) -> bool:
+    return "*" in part or "?" in part
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Whether a path is a folder or lies below it, compared by component."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _overlap(one: str, other: str) -> bool:
+    return is_within(one, other) or is_within(other, one)

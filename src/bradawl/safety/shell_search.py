@@ -1,0 +1,35 @@
+"""Which program bash finds by a name, and whether the agent may have put it there."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from bradawl.safety.shell_scene import is_within
+
+
+class Programs(msgspec.Struct, frozen=True):
+    """The programs that shell commands find."""
+
+    search_path: str
+    """`PATH` as bash has it."""
+    changeable: tuple[str, ...]
+    """Folders in which the agent may have put or changed a program without being asked; absolute, resolved."""
+
+    def is_trusted(self, name: str) -> bool:
+        """Whether the program of this name is out of the agent's reach. True if there is none: nothing would run."""
+        for folder in self.search_path.split(":"):
+            if not folder.startswith("/"):
+                return False  # the working directory, or something in it
+            path = f"{folder}/{name}"
+            if os.access(path, os.X_OK) and Path(path).is_file():
+                return not any(self._is_changeable(place) for place in (path, os.path.realpath(path)))
+        return True
+
+    def _is_changeable(self, place: str) -> bool:
+        return any(is_within(place, folder) for folder in self.changeable)
+
+    def may_change_by(self, place: str) -> bool:
+        """Whether a write to this place, or below it, may change what a name finds."""
+        folders = [os.path.realpath(folder) for folder in self.search_path.split(":") if folder]
+        return any(is_within(place, folder) or is_within(folder, place) for folder in folders)

@@ -1,0 +1,121 @@
+"""Which variables of the environment decide what later commands run, or where they reach."""
+
+import re
+
+_EXACT = frozenset(
+    # the shell, and how it finds and reads things
+    {"PATH", "IFS", "ENV", "PS4", "CDPATH", "GLOBIGNORE", "EXECIGNORE", "FIGNORE", "PROMPT_COMMAND", "SHELLOPTS"}
+    | {"HOME", "PWD", "OLDPWD", "SHELL", "TMPDIR", "TMP", "TEMP", "TEMPDIR", "ZDOTDIR", "FPATH", "INPUTRC", "UID"}
+    | {"EUID", "FUNCNEST", "HISTFILE", "MAILPATH", "TIMEFORMAT", "OPTIND", "POSIXLY_CORRECT", "_POSIX2_VERSION"}
+    # the C library
+    | {"GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "LOCALDOMAIN", "RES_OPTIONS", "GLIBC_TUNABLES", "TERMINFO"}
+    | {"TERMINFO_DIRS", "TERMCAP", "TEXTDOMAINDIR", "GETCONF_DIR", "NIS_PATH", "LANGUAGE", "LIBPATH", "SHLIB_PATH"}
+    # programs that are started for others
+    | {"VISUAL", "BROWSER", "LESS", "LESSOPEN", "LESSCLOSE", "LESSKEY", "MORE", "MANPATH", "MANROFFOPT", "FCEDIT"}
+    | {"CVS_RSH", "RSYNC_RSH", "RSH", "SVN_SSH", "TAPE", "TAR_OPTIONS", "GZIP", "BZIP", "BZIP2", "ZIPOPT", "UNZIP"}
+    | {"GREP_OPTIONS", "RIPGREP_CONFIG_PATH", "MAGIC", "VERSION_CONTROL", "SIMPLE_BACKUP_SUFFIX", "ACKRC", "WGETRC"}
+    | {
+        "AWKPATH",
+        "AWKLIBPATH",
+        "BC_ENV_ARGS",
+        "DC_ENV_ARGS",
+        "EXINIT",
+        "NETRC",
+        "CURL_HOME",
+        "PARINIT",
+        "SYSTEMD_EDITOR",
+    }
+    # compilers and build tools
+    | {
+        "CC",
+        "CXX",
+        "CPP",
+        "LD",
+        "AR",
+        "AS",
+        "NM",
+        "RANLIB",
+        "STRIP",
+        "CFLAGS",
+        "CXXFLAGS",
+        "CPPFLAGS",
+        "LDFLAGS",
+        "LIBS",
+    }
+    | {"MAKE", "MAKEFLAGS", "MAKEFILES", "MFLAGS", "COMPILER_PATH", "LIBRARY_PATH", "CPATH", "INCLUDE", "LIB"}
+    | {"C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"}
+    | {"ARFLAGS", "YACC", "LEX", "M4", "INSTALL", "CONFIG_SITE", "CONFIG_SHELL", "DESTDIR", "PREFIX", "DISTCC_HOSTS"}
+    # languages
+    | {"CLASSPATH", "_JAVA_OPTIONS", "MAVEN_OPTS", "MAVEN_ARGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "ANT_ARGS"}
+    | {"JDK_JAVA_OPTIONS", "PHPRC", "PHP_INI_SCAN_DIR", "PERLLIB", "PERLDB_OPTS", "GHCRTS", "OCAMLRUNPARAM"}
+    | {"DJANGO_SETTINGS_MODULE", "FLASK_APP", "VIRTUAL_ENV", "EXTRA_CONFIG", "PSQLRC", "REQUESTS_CA_BUNDLE"}
+)
+_BEGINNINGS = (
+    *("LD_", "DYLD_", "BASH", "GIT_", "SSH_", "SUDO_", "MALLOC_", "XDG_", "LESS_", "MAN_", "GROFF", "PS_"),
+    *("PYTHON", "PIP_", "UV_", "POETRY_", "PDM_", "PYENV", "CONDA_", "PYTEST", "COVERAGE_", "TOX_", "NOX", "IPYTHON"),
+    *("JUPYTER", "MYPY", "RUFF_", "VIRTUALENV_", "HATCH_"),
+    *("NODE", "NPM_", "npm_", "YARN_", "PNPM_", "BUN_", "DENO_", "COREPACK_", "NVM_", "VOLTA_", "ELECTRON_", "TS_NODE"),
+    *("PERL5", "RUBY", "GEM_", "BUNDLE_", "RBENV", "RAKE", "COMPOSER_", "PHP_", "LUA_", "TCL", "GUILE", "R_", "RENV_"),
+    *("JAVA", "JVM_", "KOTLIN_", "GRADLE_", "MAVEN_", "CARGO_", "RUST", "GO", "CGO_", "ZIG_", "SWIFT_", "DOTNET_"),
+    *(
+        "CORECLR_",
+        "COR_",
+        "COMPLUS_",
+        "NUGET_",
+        "MSBUILD",
+        "MONO_",
+        "JULIA_",
+        "ERL_",
+        "ELIXIR_",
+        "MIX_",
+        "HEX_",
+        "NIX_",
+    ),
+    *("GCC_", "CMAKE_", "CTEST_", "NINJA_", "MESON_", "CCACHE_", "SCCACHE_", "PKG_CONFIG", "LLVM_", "CLANG_", "LTO_"),
+    *(
+        "ASAN_",
+        "UBSAN_",
+        "LSAN_",
+        "TSAN_",
+        "MSAN_",
+        "VIM",
+        "NVIM_",
+        "EMACS",
+        "DOCKER_",
+        "BUILDKIT_",
+        "COMPOSE_",
+        "PODMAN_",
+    ),
+    *("CONTAINER_", "KUBE", "HELM_", "TF_", "TERRAFORM_", "ANSIBLE_", "VAGRANT_", "HG", "SVN_", "P4", "CURL_", "SSL"),
+    *("OPENSSL", "PKCS11", "KRB5", "ODBC", "PG", "MYSQL", "SQLITE_", "AWS_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "GH_"),
+    *("GDK_", "GTK_", "GIO_", "GST_", "QT_", "VK_", "DEBUGINFOD_", "GDB", "VALGRIND_", "STRACE_", "BRADAWL"),
+)
+_ENDINGS = ("PAGER", "EDITOR", "_PROXY", "_proxy", "_ASKPASS", "ASKPASS", "_WRAPPER", "_PRELOAD", "_RC", "RCFILE")
+_ENDINGS_OF_PROGRAMS = ("_COMMAND", "_CMD", "_OPTS", "_OPTIONS", "_FLAGS", "_BIN", "_HOME", "_ROOT", "PATH", "_CONFIG")
+_HARMLESS = frozenset({"NODE_ENV", "RUST_BACKTRACE", "RUST_LOG"})
+_MATTER_TO_BASH = (
+    r"BASH.*|LD_.*|DYLD_.*|MALLOC_.*|IFS|ENV|PS4|SHELLOPTS|GLOBIGNORE|EXECIGNORE|POSIXLY_CORRECT|CDPATH|HOME|PWD"
+    r"|OLDPWD|GCONV_PATH|LOCPATH|NLSPATH|GLIBC_TUNABLES|TEXTDOMAINDIR|LIBPATH|SHLIB_PATH|OPTIND|FUNCNEST|E?UID|BRADAWL.*"
+)
+
+
+def is_execution_relevant(name: str) -> bool:
+    """Whether a variable may decide what later commands run, load or reach. Names differ by case, as in the system.
+
+    Better one too many than one too few: who sets such a variable is asked, no more. Proxies count in both spellings.
+    """
+    if name in _HARMLESS:
+        return False
+    if name in _EXACT or name.startswith(_BEGINNINGS):
+        return True
+    return name.endswith(_ENDINGS) or name.endswith(_ENDINGS_OF_PROGRAMS) or not _is_name(name)
+
+
+def matters_to_bash(name: str) -> bool:
+    """Whether bash itself, without starting any program, may do something else because of a variable."""
+    return bool(re.fullmatch(_MATTER_TO_BASH, name)) or not _is_name(name)
+
+
+def _is_name(name: str) -> bool:
+    """What is no name of a variable in bash, `BASH_FUNC_ls%%` for one, means something to somebody."""
+    return name.isascii() and name.isidentifier()

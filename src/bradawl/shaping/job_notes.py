@@ -1,0 +1,62 @@
+"""What a model is told of a command in the background without having asked."""
+
+import re
+from typing import Final
+
+_LINES_TOLD: Final = 5
+_LINE_TOLD: Final = 200
+_COMMAND_TOLD: Final = 100
+LAST_BYTES: Final = 4_000
+"""Of the end of the output, enough for a note."""
+_ESCAPES: Final = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+_ASKS: Final = (
+    r"(?i)\?\s*$|[\[(][^\[\]()]{0,40}/[^\[\]()]{0,40}[\])]\W*$|\b(?:password|passphrase|passcode|username|login)\b.*:\s*$"
+    r"|\b(?:press|hit|type)\b.{0,60}(?:\.|:|key|enter|return|continue)\W*$"
+)
+_ASKS_ON_AN_OPEN_LINE: Final = r"[:>]\s?$"
+
+
+def last_lines(output: bytes, most: int = _LINES_TOLD) -> str:
+    """The last lines that say something, without escapes; of a line that was written over, its last state."""
+    text = re.sub(_ESCAPES, "", output[-LAST_BYTES:].decode("utf-8", "replace"))
+    lines = [line.rstrip().rpartition("\r")[2] for line in text.split("\n")]
+    return "\n".join([line[:_LINE_TOLD] for line in lines if line.strip()][-most:])
+
+
+def asks(output: bytes) -> bool:
+    """Whether what was printed last looks like a question somebody is to answer."""
+    last = last_lines(output, 1)
+    return bool(re.search(_ASKS, last) or (output[-1:] != b"\n" and re.search(_ASKS_ON_AN_OPEN_LINE, last)))
+
+
+def named(job_id: str, command: str) -> str:
+    """A job as a note speaks of it."""
+    line = " ".join(command.split())
+    return f"{job_id} ({line if len(line) <= _COMMAND_TOLD else line[:_COMMAND_TOLD] + '...'})"
+
+
+def ended(name: str, exit_code: int | None, seconds: float, output: bytes) -> str:
+    """That a job is over, and how."""
+    how = "for printing without end" if exit_code is None else f"with exit code {shell_code(exit_code)}"
+    last = last_lines(output)
+    said = f" Its last lines:\n{last}" if last else " It printed nothing."
+    return f"{name} has ended {how} after {seconds:.0f} s.{said}"
+
+
+def shell_code(exit_code: int) -> int:
+    """As a shell tells it: 128 and more for a signal."""
+    return exit_code if exit_code >= 0 else 128 - exit_code
+
+
+def stalled(name: str, seconds: float, output: bytes) -> str:
+    """That a job seems to wait for somebody."""
+    return (
+        f"{name} has printed nothing for {seconds:.0f} s and seems to wait for an answer. Nobody can give one: its "
+        f"input is closed. Its last line:\n{last_lines(output, 1)}\n"
+        "If it does wait, end it with bash_kill and start it so that it does not ask."
+    )
+
+
+def lost(name: str) -> str:
+    """That a job of an earlier run of the session is no more."""
+    return f"{name} ended when the session was left. Start it again if it is needed."

@@ -1,0 +1,140 @@
+"""`Processes` that answer from a table."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant
+from bradawl.core.workspace import Command, CommandResult
+
+Told = CommandResult | ToolError
+Key = str | tuple[str, ...]
+
+
+class ScriptedProcess:
+    """`Process` that prints what it is to print, waits until it is released, and ends as it was told."""
+
+    def __init__(self, end: CommandResult, gate: asyncio.Event, on_end: Callable[[bool], None]) -> None:
+        self._result = end
+        self._gate = gate
+        self._on_end = on_end
+        self._unread = end.stdout + end.stderr
+        self.has_ended = False
+        self.was_ended = False
+        """Somebody ended it before it did so by itself."""
+
+    async def wait(self, timeout_s: float) -> bool:
+        """True once it was released; cancelling ends it."""
+        if self.has_ended:
+            return True
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.sleep(0)
+                await self._gate.wait()
+        except TimeoutError:
+            return self.has_ended
+        except asyncio.CancelledError:
+            self._finish(by_itself=False)
+            raise
+        self._finish(by_itself=True)
+        return True
+
+    async def end(self) -> None:
+        """End it as by SIGTERM."""
+        self._finish(by_itself=False)
+        self._gate.set()
+
+    def _finish(self, *, by_itself: bool) -> None:
+        if not self.has_ended:
+            self.has_ended, self.was_ended = True, not by_itself
+            if not by_itself:
+                self._result = msgspec.structs.replace(self._result, exit_code=-15)
+            self._on_end(by_itself)
+
+    def print(self, data: bytes) -> None:
+        """Let it print something more."""
+        self._unread += data
+
+    def printed(self) -> tuple[bytes, int]:
+        """What it has printed since the last look."""
+        unread, self._unread = self._unread, b""
+        return unread, 0
+
+    def result(self) -> CommandResult:
+        """As it was told."""
+        return self._result
+
+
+class ScriptedProcesses:
+    """`Processes` that answers from a table and starts nothing.
+
+    `answers` maps a shell line, or an argv, to how it ends; `hold` makes a command wait until `release`.
+    """
+
+    def __init__(self, answers: Mapping[Key, Told] | None = None) -> None:
+        self._answers = dict(answers or {})
+        self._held: dict[Key, list[asyncio.Event]] = {}
+        self.commands: list[Command] = []
+        """What was run, in order."""
+        self.grants: list[Grant] = []
+        """The grant of each."""
+        self.cancelled: list[Command] = []
+        """Commands whose caller went away, and those that were ended."""
+        self.started: list[ScriptedProcess] = []
+        """What was started, in order; `run` starts one too."""
+        self.running = 0
+
+    def hold(self, command: Key) -> None:
+        """Let the command wait once it runs."""
+        self._held[command] = []
+
+    def release(self, command: Key) -> None:
+        """Let a held command end."""
+        for gate in self._held.pop(command):
+            gate.set()
+
+    async def run(
+        self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
+    ) -> CommandResult:
+        """The scripted result. Raises `ToolError` without a grant and for a command nobody scripted."""
+        process = await self.start(command, grant, progress)
+        if await process.wait(command.timeout_s):
+            return process.result()
+        await process.end()
+        return msgspec.structs.replace(process.result(), exit_code=None)
+
+    async def start(
+        self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
+    ) -> ScriptedProcess:
+        """What ends as scripted. Raises `ToolError` without a grant and for a command nobody scripted."""
+        if grant is None:
+            raise ToolError("A command needs a grant to run.")
+        key = command.argv[0] if command.is_shell else command.argv
+        self.commands.append(command)
+        self.grants.append(grant)
+        told = self._answers.get(key)
+        if told is None:
+            raise ToolError(f"No answer was scripted for {key!r}.")
+        if isinstance(told, ToolError):
+            raise told
+        if progress is not None and told.stdout:
+            progress(told.stdout)
+        self.running += 1
+        process = ScriptedProcess(told, self._gate(key), lambda by_itself: self._ended(command, by_itself))
+        self.started.append(process)
+        return process
+
+    def _gate(self, key: Key) -> asyncio.Event:
+        gate = asyncio.Event()
+        if (held := self._held.get(key)) is None:
+            gate.set()
+        else:
+            held.append(gate)
+        return gate
+
+    def _ended(self, command: Command, by_itself: bool) -> None:
+        self.running -= 1
+        if not by_itself:
+            self.cancelled.append(command)

@@ -1,0 +1,28 @@
+"""Ends a command in the background."""
+
+import msgspec
+
+from bradawl.core.effects import Effects
+from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.tools.bash_output import jobs_of, output_of
+
+
+class BashKillParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """End a background job and all it started; shows the output you have not seen."""
+
+    job_id: str
+
+
+class BashKill:
+    """The tool `bash_kill`."""
+
+    name: str = "bash_kill"
+    params: type[BashKillParams] = BashKillParams
+
+    def effects(self, params: BashKillParams, context: CallContext) -> Effects:
+        """Changes which jobs run."""
+        return Effects(session=("jobs",))
+
+    async def run(self, params: BashKillParams, context: CallContext) -> ToolOutput:
+        """End it; asked first, killed after two seconds. Raises `ToolError`: no such job."""
+        return output_of(await jobs_of(context).end(params.job_id.strip()))

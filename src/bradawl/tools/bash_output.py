@@ -1,0 +1,62 @@
+"""Shows what a command in the background has printed."""
+
+from typing import Annotated
+
+import msgspec
+
+from bradawl.core.effects import Effects
+from bradawl.core.errors import ToolError
+from bradawl.core.messages import Text
+from bradawl.core.ports import CallContext, Jobs, ToolOutput
+from bradawl.core.workspace import Job
+from bradawl.tools.output_text import clean, shell_code
+
+_LONGEST_WAIT_S = 600
+
+
+class BashOutputParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Show what a background job has printed since you last looked, and whether it still runs."""
+
+    job_id: str
+    wait: Annotated[int, msgspec.Meta(description="Wait so many seconds for its end, at most 600.")] = 0
+
+
+class BashOutput:
+    """The tool `bash_output`."""
+
+    name: str = "bash_output"
+    params: type[BashOutputParams] = BashOutputParams
+
+    def effects(self, params: BashOutputParams, context: CallContext) -> Effects:
+        """Reads only. Raises `ToolError` for a wait that is none."""
+        if params.wait < 0:
+            raise ToolError(f"wait is in seconds, from 0 to {_LONGEST_WAIT_S}; it was {params.wait}")
+        return Effects()
+
+    async def run(self, params: BashOutputParams, context: CallContext) -> ToolOutput:
+        """Its new output and its state. Raises `ToolError`: no such job."""
+        self.effects(params, context)
+        jobs = jobs_of(context)
+        return output_of(await jobs.look(params.job_id.strip(), min(params.wait, _LONGEST_WAIT_S)))
+
+
+def jobs_of(context: CallContext) -> Jobs:
+    """The session's jobs. Raises `ToolError` where there can't be any."""
+    if context.jobs is None:
+        raise ToolError("nothing runs in the background here; there are no jobs")
+    return context.jobs
+
+
+def output_of(job: Job) -> ToolOutput:
+    """What is told of a job; it is no error of the call when the job has failed."""
+    missing = f"[{job.dropped_bytes:,} bytes before or in the middle of this are lost]\n" if job.dropped_bytes else ""
+    return ToolOutput((Text(clean(job.printed) or "(no new output)"), Text(f"\n{missing}[{_state(job)}]")))
+
+
+def _state(job: Job) -> str:
+    if job.result is None:
+        return f"{job.job_id} is running, for {job.seconds:.0f} s so far"
+    code = job.result.exit_code
+    how = "because it printed without end" if code is None else f"with exit code {shell_code(code)}"
+    left = "; programs it had left running were ended" if job.result.ended_background else ""
+    return f"{job.job_id} has ended {how} after {job.seconds:.1f} s{left}"

@@ -1,0 +1,102 @@
+"""What the model is told of a command that has ended."""
+
+from bradawl.core.messages import Text
+from bradawl.core.ports import ToolOutput
+from bradawl.core.workspace import CommandResult
+from bradawl.tools.output_text import clean, ends_of, shell_code, shorten_lines
+
+SHOWN = 30_000
+LONGEST_S = 600
+KEPT_BYTES = 1_000_000
+"""Of each stream in memory; the whole goes to a file."""
+SPILLED_BYTES = 100_000_000
+_ROOM_FOR_NOTES = 2_000
+_NOTHING_COLLECTED = 5  # pytest's exit code for it
+_SLOW_S = 1.0
+_FLOOD_BYTES = 9_000_000_000
+_ENDED_BACKGROUND = (
+    "[programs it had left running were ended; what is to go on belongs in a call with run_in_background, without &]"
+)
+
+
+def body_of(stdout: bytes, stderr: bytes) -> str:
+    """Both streams, told apart."""
+    out, err = clean(stdout), clean(stderr)
+    return "\n".join(part for part in (out, f"[stderr]\n{err}" if err else "") if part)
+
+
+def output_of(command: str, result: CommandResult, ending: str, notes: tuple[str, ...]) -> ToolOutput:
+    """The whole answer; `ending` says how it ended."""
+    body = body_of(result.stdout, result.stderr)
+    shown, cut = _shown(body, result)
+    told = [ending, *cut]
+    if result.ended_background:
+        told.append(_ENDED_BACKGROUND)
+    if "pytest" in command and _NOTHING_COLLECTED in (result.exit_code, *result.pipe_status):
+        told.append("no tests were collected")
+    full = None if result.spilled or shown == body else body.encode("utf-8", "backslashreplace")
+    return ToolOutput(
+        (Text(shown or "(no output)"), Text("\n" + "\n".join((*told, *notes)))),
+        full,
+        is_error=result.exit_code != 0,
+        limit=SHOWN,
+        full_file=result.spilled,
+    )
+
+
+def _shown(body: str, result: CommandResult) -> tuple[str, tuple[str, ...]]:
+    """What is shown of the output, and what is to be said about the rest."""
+    dropped = result.dropped_bytes
+    if not dropped:
+        return shorten_lines(body, SHOWN - _ROOM_FOR_NOTES), ()
+    total = len(result.stdout) + len(result.stderr) + dropped
+    saved = f"; the file holds the first {SPILLED_BYTES:,}" if result.spilled and total > SPILLED_BYTES else ""
+    if len(body) <= SHOWN - _ROOM_FOR_NOTES:  # much was printed over itself, or is binary
+        return body, (f"[{dropped:,} of {total:,} bytes, in the middle of the output, are not shown{saved}]",)
+    head, tail = ends_of(body, SHOWN - _ROOM_FOR_NOTES)
+    first = head.count("\n") + 2
+    return (
+        f"{head}\n[... cut from line {first:,} on; the end follows ...]\n{tail}",
+        (
+            f"[the output has {total:,} bytes; shown are its first {len(head):,} and its last {len(tail):,} "
+            f"characters{saved}]",
+        ),
+    )
+
+
+def ending_of(result: CommandResult, timeout_s: float, asked_s: int) -> str:
+    """How it ended: exit code, those of a pipeline where they differ, time."""
+    code = result.exit_code
+    if code is None:
+        return _cut_short(result, timeout_s)
+    parts = [f"[exit code {shell_code(code)}]"]
+    if code < 0:
+        parts.append(f"(ended by {_signal_name(-code)})")
+    codes = result.pipe_status
+    # The shell keeps the codes of the last pipeline even when `exit` gave the line another one.
+    if len(set(codes)) > 1 and codes[-1] == code:
+        parts.append(f"(pipeline: {' '.join(map(str, codes))})")
+    if result.seconds > _SLOW_S:
+        parts.append(f"({result.seconds:.1f} s)")
+    if asked_s > timeout_s:
+        parts.append(f"(timeout {asked_s} was taken as {timeout_s:.0f}, the most there is)")
+    return " ".join(parts)
+
+
+def _cut_short(result: CommandResult, timeout_s: float) -> str:
+    if result.dropped_bytes > _FLOOD_BYTES:
+        return f"[ended after {result.seconds:.1f} s because it printed without end, {result.dropped_bytes:,} bytes]"
+    more = f"pass timeout, at most {LONGEST_S}" if timeout_s < LONGEST_S else "the most there is"
+    return (
+        f"[timed out after {timeout_s:.0f} s ({more}; run_in_background has no limit); "
+        "the command and its children were ended]"
+    )
+
+
+def _signal_name(number: int) -> str:
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

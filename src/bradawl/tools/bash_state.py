@@ -1,0 +1,106 @@
+"""What a command leaves behind for later calls: working directory, exported variables, files that have been seen."""
+
+from collections.abc import Iterable
+
+from bradawl.core.errors import ToolError
+from bradawl.core.events import Cwd, Env
+from bradawl.core.ports import CallContext
+from bradawl.core.workspace import CommandResult
+
+_LONGEST_VALUE = 32_000
+_ALL_VALUES = 200_000
+_NAMED = 20
+_FILES_SEEN = 100
+_LARGEST_SEEN = 8_000_000
+_ALL_SEEN = 32_000_000
+
+
+def keep_state(result: CommandResult, cwd: str, context: CallContext) -> tuple[str, ...]:
+    """Record where the command went and what it exported; gives back what is to be said about it."""
+    notes: list[str] = []
+    if cwd != context.cwd:
+        notes.append(f"[working directory {context.cwd} is gone; this ran in {cwd}]")
+    if result.cwd and result.cwd != cwd:
+        context.change(Cwd(result.cwd))
+        notes.append(f"[working directory is now {result.cwd}]")
+    if result.exports:
+        notes += _keep_exports(result, context)
+    return tuple(notes)
+
+
+def _keep_exports(result: CommandResult, context: CallContext) -> Iterable[str]:
+    from bradawl.safety.variables import is_execution_relevant
+
+    kept: dict[str, str | None] = {}
+    refused: list[str] = []
+    too_much: list[str] = []
+    allowed = context.grant.environment if context.grant else ()
+    size = sum(len(value or "") for value in context.env.values())
+    for name, value in result.exports.items():
+        size += len(value or "")
+        # `cd -` needs OLDPWD, which comes and goes with the working directory.
+        if name != "OLDPWD" and is_execution_relevant(name) and not {name, "*"}.intersection(allowed):
+            refused.append(name)
+        elif value is not None and (len(value) > _LONGEST_VALUE or size > _ALL_VALUES or not _is_text(value)):
+            too_much.append(name)
+            size -= len(value)
+        else:
+            kept[name] = value
+    if kept:
+        context.change(Env(kept))
+    return _about_exports(kept, refused, too_much)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _about_exports(kept: dict[str, str | None], refused: list[str], too_much: list[str]) -> Iterable[str]:
+    if exported := [name for name, value in kept.items() if value is not None and name != "OLDPWD"]:
+        yield f"[exported for later calls: {_listed(exported)}]"
+    if gone := [name for name, value in kept.items() if value is None and name != "OLDPWD"]:
+        yield f"[unset for later calls: {_listed(gone)}]"
+    if refused:
+        yield (
+            f"[not kept for later calls, because it decides what commands run: {_listed(refused)}; "
+            f"`export {refused[0]}=...` as a call of its own asks for it]"
+        )
+    if too_much:
+        yield f"[not kept for later calls, because it is too long or no text: {_listed(too_much)}]"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+async def mark_seen(paths: tuple[str, ...], context: CallContext) -> None:
+    """Files a command has shown count as seen; folders, and what is very large, do not."""
+    room = _ALL_SEEN
+    for path in paths[:_FILES_SEEN]:
+        try:
+            content = await context.files.read(path, min(room, _LARGEST_SEEN))
+        except ToolError:
+            continue
+        room -= len(content.data)
+        context.seen.saw(content)
+
+
+async def nearest_folder(context: CallContext) -> str:
+    """The working directory, or the nearest folder above it that is left."""
+    folder = context.cwd
+    while folder != "/" and not await _is_folder(folder, context):
+        folder = folder.rpartition("/")[0] or "/"
+    return folder
+
+
+async def _is_folder(path: str, context: CallContext) -> bool:
+    try:
+        entries, _ = await context.files.list(path, 0)
+    except ToolError:
+        return False
+    return not any(entry.path == path for entry in entries)

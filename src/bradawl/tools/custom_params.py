@@ -1,0 +1,115 @@
+"""A function's parameters as the struct that a call's arguments are decoded to."""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from bradawl.core.ports import CallContext
+
+_SHOWN_DEFAULTS: Final = (str, int, float, bool)
+_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+Field = tuple[str, Any, object]
+
+
+class Parameters(msgspec.Struct, frozen=True):
+    """What a function takes."""
+
+    struct: type[msgspec.Struct]
+    """Of what the model gives. Defaults that JSON can't show are UNSET in it."""
+    defaults: Mapping[str, Any]
+    """The function's own for each of those, None for a parameter that may be None and has no default."""
+    context_name: str
+    """The parameter that takes the `CallContext`; empty if there is none."""
+
+
+def parameters_of(function: Callable[..., object], name: str) -> Parameters:
+    """Read a function's signature. Raises `TypeError`, which says what can't be told to a model."""
+    hints = _hints(function)
+    fields: list[Field] = []
+    defaults: dict[str, Any] = {}
+    context_name = ""
+    for each in inspect.signature(function).parameters.values():
+        if each.kind not in _BY_NAME:
+            raise TypeError(f"the parameter {each} can't be given by its name, as models do")
+        if each.name not in hints:
+            raise TypeError(f"the parameter {each.name} has no annotation")
+        if hints[each.name] is CallContext:
+            context_name = each.name
+            continue
+        fields.append(_field(each, hints[each.name]))
+        defaults[each.name] = None if each.default is inspect.Parameter.empty else each.default
+    # Those that must be given first: a struct wants it so, and a reader, too.
+    fields.sort(key=lambda field: field[2] is not msgspec.NODEFAULT)
+    struct = msgspec.defstruct(
+        f"{name}_params",
+        fields,
+        namespace={"__doc__": inspect.cleandoc(function.__doc__ or "")},
+        frozen=True,
+        forbid_unknown_fields=True,
+    )
+    return Parameters(struct, defaults, context_name)
+
+
+def _hints(function: Callable[..., object]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"an annotation names what does not exist here: {error}") from error
+
+
+def _field(parameter: inspect.Parameter, annotation: object) -> Field:
+    plain, description = _described(annotation)
+    plain, may_be_none = _without_none(plain)
+    default: object = parameter.default
+    if default is inspect.Parameter.empty and not may_be_none:
+        default = msgspec.NODEFAULT
+    elif type(default) not in _SHOWN_DEFAULTS:
+        default = UNSET
+    _check(parameter.name, plain)
+    if default is UNSET:
+        plain = reduce(or_, (plain, UnsetType))
+    extra = (msgspec.Meta(description=description),) if description else ()
+    return parameter.name, Annotated[(plain, *extra)] if extra else plain, default
+
+
+def _described(annotation: object) -> tuple[object, str]:
+    """An annotation without the text beside it, and that text."""
+    if typing.get_origin(annotation) is not Annotated:
+        return annotation, ""
+    plain, *extras = typing.get_args(annotation)
+    description = next((extra for extra in extras if isinstance(extra, str)), "")
+    kept = tuple(extra for extra in extras if isinstance(extra, msgspec.Meta))
+    return (Annotated[(plain, *kept)] if kept else plain), description
+
+
+def _without_none(annotation: object) -> tuple[object, bool]:
+    """A type without `| None`, which a schema could only say with alternatives: nothing given stands for it."""
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return annotation, False
+    members = typing.get_args(annotation)
+    others = tuple(member for member in members if member is not types.NoneType)
+    return reduce(or_, others), len(others) < len(members)
+
+
+def _check(name: str, annotation: object) -> None:
+    try:
+        schema = msgspec.json.schema(annotation)
+    except TypeError as error:
+        what = getattr(annotation, "__name__", str(annotation))
+        raise TypeError(
+            f"the parameter {name} is a {what}, which JSON can't hold; use str, int, float, bool, list, dict, Literal, "
+            "an enum, a dataclass or a msgspec Struct"
+        ) from error
+    if b'"anyOf"' in msgspec.json.encode(schema):
+        raise TypeError(
+            f"the parameter {name} may be of several types, which models get wrong; give it one type, or a default "
+            "in place of None"
+        )

@@ -1,0 +1,76 @@
+"""An exact match of a part of a line: where the text around it shows that more than the bytes was meant."""
+
+import msgspec
+
+from bradawl.tools.decoding import Encoding
+from bradawl.tools.edit_indent import split_indent
+from bradawl.tools.matching import Match
+
+_LEAST_LETTERS = 4
+_NEAR = 4_000
+
+
+class Exact(msgspec.Struct, frozen=True):
+    """The surroundings of a match: what its first line has before it, its last one after it, and the next line."""
+
+    before: str
+    after: str
+    next_line: str
+
+    @staticmethod
+    def of(data: bytes, match: Match, encoding: Encoding) -> "Exact":
+        """Looks at a few thousand bytes around the match."""
+        feed = encoding.encode("\n")
+        first = max(len(encoding.bom), match.start - _NEAR)
+        head = encoding.decode_piece(data[first : match.start]).rpartition("\n")[2]
+        tail = encoding.decode_piece(data[match.end : match.end + _NEAR])
+        after, _, rest = tail.partition("\n")
+        return Exact(
+            head,
+            after.removesuffix("\r"),
+            (tail if data[match.start : match.end].endswith(feed) else rest).partition("\n")[0],
+        )
+
+
+def joins_lines(place: Exact, old: str, new: str) -> bool:
+    """True when whole lines would lose the line break after them, so that two lines of code become one."""
+    return (
+        old.endswith("\n")
+        and bool(new)
+        and not new[-1].isspace()
+        and not place.before.strip()
+        and bool(place.next_line.strip())
+        and min(_letters(old), _letters(new.rpartition("\n")[2])) >= _LEAST_LETTERS
+    )
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
+
+
+def reframed(place: Exact, old: str, new: str) -> str | None:
+    """`new` moved under the line that it replaces, when both strings were written without the file's indentation.
+
+    None when it is right as it stands. Only of one whole line that becomes several, and only where its other reading
+    makes no sense: the first line opens a block that the second one would not be in, or the line comes back further
+    down without any indentation.
+    """
+    content = old.strip(" \t")
+    is_whole = place.before and not place.before.strip(" \t") and not place.after.strip(" \t")
+    if "\n" in old or "\n" not in new.rstrip() or not is_whole or _letters(content) < _LEAST_LETTERS:
+        return None
+    quoted = split_indent(old)[0]
+    first, *rest = new.split("\n")
+    indents = [split_indent(line)[0] for line in (first, *rest) if line.strip()]
+    if not all(indent.startswith(quoted) for indent in indents) or len(set("".join((place.before, *indents)))) > 1:
+        return None
+    if not quoted and not _is_relative(place.before, content, first, rest):
+        return None
+    return "\n".join([first, *(place.before + line if line.strip() else line for line in rest)])
+
+
+def _is_relative(before: str, content: str, first: str, rest: list[str]) -> bool:
+    if content in rest:
+        return True
+    following = next((split_indent(line)[0] for line in rest if line.strip()), "")
+    return first.rstrip().endswith((":", "{", "(", "[")) and 0 < len(following) < len(before)

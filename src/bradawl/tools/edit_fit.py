@@ -1,0 +1,233 @@
+"""Places in a file that say what a quoted text says, apart from what can't be seen."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from bradawl.tools.edit_indent import Indent, rule_of, split_indent, unchanged
+from bradawl.tools.edit_typography import Typography, folded
+from bradawl.tools.edit_view import View
+
+MOST_PLACES = 50
+BLANK_LINES = "blank lines"
+NO_FINAL_BREAK = "the missing line break at the end of the file"
+_BLANKS = " \t\r"
+_RIVALS = 20
+_RIVAL_LIKENESS = 0.6
+_COMPARED = 200
+_LOOKED_FOR = 8
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A line of the file without its end, and its end; the last one of a place has none."""
+
+    content: str
+    end: str
+
+
+class Fit(msgspec.Struct, frozen=True):
+    """One place, and how the quoted lines map to it."""
+
+    start: int
+    """Offset in the text."""
+    stop: int
+    lines: tuple[Line, ...]
+    partners: tuple[int | None, ...]
+    """For each quoted line which of `lines` it is; None for a blank one that the file does not have.
+
+    A line break at the end is followed by an empty line, unless the file ends without one.
+    """
+    indent: Indent
+    typography: Typography
+    starts_inside: bool
+    """The quoted text begins after the blanks of its first line."""
+    ignored: tuple[str, ...]
+    """What had to be overlooked, in words."""
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Lines of the file that say the same as the quoted ones; both ends are inclusive and count from 0."""
+
+    first: int
+    last: int
+    partners: tuple[int | None, ...]
+    """For each quoted line the number of its line in the file."""
+
+
+def quoted_lines(old: str) -> list[str]:
+    """The lines of old_string; a line break at its end ends the last one."""
+    return old.removesuffix("\n").split("\n")
+
+
+def bare_lines(text: str) -> list[str]:
+    """Lines as they are compared: without blanks at either end, look-alikes made plain."""
+    return [line.strip(_BLANKS) for line in folded(text).split("\n")]
+
+
+def may_have(text: str, old: str) -> bool:
+    """False when a quoted line is nowhere: a quick look for the longest ones, which tells most absent texts."""
+    plain, quoted = folded(text), bare_lines(old)
+    return all(line in plain for line in sorted(quoted, key=len)[-_LOOKED_FOR:])
+
+
+def windows(lines: Sequence[str], old: str) -> tuple[Window, ...]:
+    """Runs of the file's bare lines that are those of the quoted text."""
+    quoted = bare_lines("\n".join(quoted_lines(old)))
+    numbers = _line_numbers(quoted, lines)
+    return tuple(Window(first, first + len(quoted) - 1, tuple(range(first, first + len(quoted)))) for first in numbers)
+
+
+def windows_without_blank_lines(lines: Sequence[str], old: str) -> tuple[Window, ...]:
+    """The same where only lines with something in them are compared, for two of them at least."""
+    quoted = bare_lines("\n".join(quoted_lines(old)))
+    places = [place for place, line in enumerate(quoted) if line]
+    if len(places) < 2:
+        return ()
+    numbers = [number for number, line in enumerate(lines) if line]
+    found = _line_numbers([quoted[place] for place in places], [lines[number] for number in numbers])
+    return tuple(_loose(places, numbers[first : first + len(places)], len(quoted)) for first in found)
+
+
+def _line_numbers(wanted: Sequence[str], lines: Sequence[str]) -> Iterator[int]:
+    needle, joined = "\n" + "\n".join(wanted) + "\n", "\n" + "\n".join(lines) + "\n"
+    place, number, counted = joined.find(needle), 0, 0
+    for _ in range(MOST_PLACES):
+        if place < 0:
+            return
+        number += joined.count("\n", counted, place)
+        counted = place
+        yield number
+        place = joined.find(needle, place + 1)
+
+
+def _loose(places: list[int], numbers: list[int], count: int) -> Window:
+    """Blank lines are partners only where as many stand between the same two lines."""
+    partners: list[int | None] = [None] * count
+    partners[places[-1]] = numbers[-1]
+    for here, there, after, beyond in zip(places, numbers, places[1:], numbers[1:], strict=False):
+        partners[here] = there
+        if after - here == beyond - there:
+            partners[here:after] = range(there, beyond)
+    return Window(numbers[0], numbers[-1], tuple(partners))
+
+
+def has_rival(text: str, old: str, window: Window) -> bool:
+    """True when another place is more like the text as it was quoted, indentation and all, though not quite.
+
+    Then the text may be an older state of that place.
+    """
+    places: dict[str, list[int]] = {}
+    quoted = [line.rstrip(_BLANKS) for line in quoted_lines(old)]
+    for place, line in enumerate(quoted):
+        if line:
+            places.setdefault(line, []).append(place)
+    lines = [line.rstrip(_BLANKS) for line in text.split("\n")]
+    votes: Counter[int] = Counter()
+    for number, line in enumerate(lines):
+        for place in places.get(line, ()):
+            votes[number - place] += 1
+    pairs = [(place, number) for place, number in enumerate(window.partners) if number is not None]
+    own = sum(quoted[place] == lines[number] != "" for place, number in pairs)
+    starts = {number - place for place, number in pairs}
+    others = Counter({start: count for start, count in votes.items() if start not in starts and count > own})
+    return any(
+        _likeness(quoted, lines[max(start, 0) : start + len(quoted)]) >= _RIVAL_LIKENESS
+        for start, _ in others.most_common(_RIVALS)
+    )
+
+
+def _likeness(quoted: Sequence[str], lines: Sequence[str]) -> float:
+    """From 0 to 1, of lines with something in them."""
+    from difflib import SequenceMatcher
+
+    pairs = [(one[:_COMPARED], other[:_COMPARED]) for one, other in zip(quoted, lines, strict=False) if one]
+    total = sum(1.0 if one == other else SequenceMatcher(None, one, other).ratio() for one, other in pairs[:_COMPARED])
+    return total / max(sum(1 for line in quoted[:_COMPARED] if line), 1)
+
+
+def fit_of(view: View, old: str, window: Window) -> Fit | None:
+    """How the quoted lines map to a window; None when no single rule explains all of them."""
+    quoted, raw = quoted_lines(old), view.text.split("\n")
+    lines = [_line(raw, number) for number in range(window.first, window.last + 1)]
+    partners = tuple(None if number is None else number - window.first for number in window.partners)
+    pairs = [(quoted[place], lines[partner].content) for place, partner in enumerate(partners) if partner is not None]
+    cut, indent = _indentation(pairs)
+    typography = Typography(view.text)
+    if indent is None or not all(typography.learn(one.strip(_BLANKS), other.strip(_BLANKS)) for one, other in pairs):
+        return None
+    is_closed = old.endswith("\n")
+    ignored = [*_ignored(pairs, indent, typography)]
+    if None in partners or len(lines) != len(partners):
+        ignored.append(BLANK_LINES)
+    if is_closed and not lines[-1].end:
+        ignored.append(NO_FINAL_BREAK)
+    start = sum(map(len, raw[: window.first])) + window.first
+    stop = start + sum(len(line.content) + len(line.end) for line in lines)
+    lines[0] = Line(lines[0].content[cut:], lines[0].end)
+    if is_closed and lines[-1].end:
+        partners, lines = (*partners, len(lines)), [*lines, Line("", "")]
+    else:
+        stop -= len(lines[-1].end)
+        lines[-1] = Line(lines[-1].content, "")
+    return Fit(start + cut, stop, tuple(lines), partners, indent, typography, cut > 0, tuple(ignored))
+
+
+def _line(raw: list[str], number: int) -> Line:
+    content, end = raw[number], "\n" if number + 1 < len(raw) else ""
+    return Line(content[:-1], "\r\n") if end and content.endswith("\r") else Line(content, end)
+
+
+def _indentation(pairs: list[tuple[str, str]]) -> tuple[int, Indent | None]:
+    """How many blanks of the file's first line stand before the quoted text, and the rule for the others."""
+    indents = [(split_indent(one)[0], split_indent(other)[0]) for one, other in pairs if one.strip(_BLANKS)]
+    if not indents:
+        return 0, None
+    (quoted, there), rest = indents[0], indents[1:]
+    begins_inside = there != quoted and there.endswith(quoted) and bool(pairs[0][0].strip(_BLANKS))
+    if begins_inside and rest and all(one == other for one, other in rest):
+        return len(there) - len(quoted), unchanged
+    return 0, rule_of(indents)
+
+
+def _ignored(pairs: list[tuple[str, str]], indent: Indent, typography: Typography) -> Iterator[str]:
+    if any(trailing_blanks(one) != trailing_blanks(other) for one, other in pairs):
+        yield "trailing blanks"
+    if indent is not unchanged:
+        yield "indentation"
+    if typography.differs:
+        yield "typographic characters"
+
+
+def trailing_blanks(line: str) -> str:
+    """Spaces and tabs at the end of a line."""
+    return line[len(line.rstrip(" \t")) :]
+
+
+def fit_of_span(text: str, start: int, ignored: tuple[str, ...]) -> Fit:
+    """The place `text`, found at `start`, whose lines are the quoted ones but for how they end."""
+    raw = text.split("\n")
+    lines = tuple(_line(raw, number) for number in range(len(raw)))
+    partners = tuple(range(len(lines)))
+    return Fit(start, start + len(text), lines, partners, unchanged, Typography(""), False, ignored)
+
+
+def fit_in_line(view: View, old: str) -> Fit | None:
+    """A piece of one line, where it differs in look-alike characters only; None unless there is one such place."""
+    from bradawl.tools.edit_typography import folded_evenly
+
+    text, wanted = folded_evenly(view.text), folded_evenly(old)
+    if text is None or wanted is None or "\n" in old or text.count(wanted) != 1:
+        return None
+    start = text.find(wanted)
+    stop = start + len(wanted)
+    if _splits_word(text, start) or _splits_word(text, stop) or text.find(wanted, start + 1) >= 0:
+        return None
+    there, typography = view.text[start:stop], Typography(view.text)
+    typography.learn(old, there)
+    ignored = ("typographic characters",)
+    return Fit(start, stop, (Line(there, ""),), (0,), unchanged, typography, True, ignored)
+
+
+def _splits_word(text: str, place: int) -> bool:
+    return 0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum()

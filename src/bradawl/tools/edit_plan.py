@@ -1,0 +1,238 @@
+"""What one replacement makes of a file: the text itself first, then what differs only in ways that can't be seen.
+
+Each step is taken only where one place matches, and where the next text to write can be told; else nothing changes.
+"""
+
+import msgspec
+
+from bradawl.core.errors import ToolError
+from bradawl.tools.decoding import Encoding
+from bradawl.tools.edit_exact import Exact, joins_lines, reframed
+from bradawl.tools.edit_view import View, check_encodable, encodings_of, view_of
+from bradawl.tools.matching import (
+    MOST_MATCHES,
+    Match,
+    disjoint,
+    find_exactly,
+    find_with_other_line_ends,
+    line_ending_at,
+    line_number,
+)
+
+_PLACES_NAMED = 10
+_LEAST_LETTERS = 3
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What is asked for."""
+
+    old: str
+    new: str
+    replace_all: bool = False
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """What the file would be."""
+
+    data: bytes
+    encoding: Encoding
+    count: int
+    """Places replaced."""
+    note: str = ""
+    """What had to be overlooked; empty for an exact match."""
+
+
+class _Job(msgspec.Struct, frozen=True):
+    data: bytes
+    change: Change
+    encodings: tuple[Encoding, ...]
+    shown: str
+
+
+def check_change(change: Change) -> None:
+    """Raises `ToolError` for strings that can't be an edit of any file."""
+    if not change.old:
+        raise ToolError("old_string is empty; write_file creates files, edit_file replaces text that is there")
+    if change.old == change.new:
+        raise ToolError(
+            "old_string and new_string are the same, so nothing would change; give the text as it should be"
+        )
+
+
+def plan(data: bytes, change: Change, shown: str) -> Planned:
+    """The file with the change made. Raises `ToolError` that says why not, and where it may have been meant."""
+    job = _Job(data, change, encodings_of(data, change.old, shown), shown)
+    planned = _exactly(job) or _with_other_line_ends(job) or _loosely(job) or _translated(job)
+    if planned is None:
+        raise _missed(job)
+    if planned.data == data:
+        raise ToolError(f"{shown} would not change: old_string and new_string differ in line endings only")
+    return planned
+
+
+def _exactly(job: _Job) -> Planned | None:
+    change = job.change
+    for encoding in job.encodings:
+        matches = find_exactly(job.data, change.old, encoding)
+        if not matches:
+            continue
+        check_encodable(change.new, encoding, job.shown)
+        if change.replace_all:
+            # Line ends can't be seen: every place that reads the same is meant.
+            others = find_with_other_line_ends(job.data, change.old, encoding) if "\n" in change.old else ()
+            return _all_replaced(job, sorted({*matches, *others}, key=lambda match: match.start), encoding)
+        _check_unique(matches, job, encoding)
+        return _one_replaced(job, matches[0], encoding)
+    return None
+
+
+def _one_replaced(job: _Job, match: Match, encoding: Encoding) -> Planned:
+    place = Exact.of(job.data, match, encoding)
+    moved = reframed(place, job.change.old, job.change.new)
+    if moved is None:
+        _check_joint(job, place)
+    note = "new_string indented like the line it replaces" if moved is not None else ""
+    new = job.change.new if moved is None else moved
+    return Planned(_spliced(job.data, (match,), new, encoding), encoding, 1, note)
+
+
+def _check_joint(job: _Job, place: Exact) -> None:
+    if joins_lines(place, job.change.old, job.change.new):
+        raise ToolError(
+            f"new_string does not end with a line break, though old_string does: its last line would run into the next "
+            f"one of {job.shown} ({place.next_line.strip()[:60]!r}). End both alike"
+        )
+
+
+def _all_replaced(job: _Job, matches: list[Match], encoding: Encoding) -> Planned:
+    if len(matches) >= MOST_MATCHES:
+        raise ToolError(
+            f"old_string matches {MOST_MATCHES:,} times or more in {job.shown}; use bash (sed) for that many"
+        )
+    chosen = disjoint(matches)
+    return Planned(_spliced(job.data, chosen, job.change.new, encoding), encoding, len(chosen))
+
+
+def _check_unique(matches: tuple[Match, ...], job: _Job, encoding: Encoding) -> None:
+    if len(matches) == 1:
+        return
+    numbers = [line_number(job.data, match, encoding) for match in matches[:_PLACES_NAMED]]
+    raise ToolError(
+        f"old_string matches {len(matches)} times in {job.shown} ({_lines_named(numbers, len(matches))}); nothing was "
+        "changed. Add lines around it so that it is unique, or set replace_all=true to change every one"
+    )
+
+
+def _lines_named(numbers: list[int], count: int) -> str:
+    more = ", ..." if count > len(numbers) else ""
+    return f"lines {', '.join(map(str, numbers))}{more}"
+
+
+def _spliced(data: bytes, matches: tuple[Match, ...], new: str, encoding: Encoding) -> bytes:
+    pieces: list[bytes] = []
+    place = 0
+    for match in matches:
+        pieces += (data[place : match.start], encoding.encode(_in_local_lines(data, match, new, encoding)))
+        place = match.end
+    return b"".join([*pieces, data[place:]])
+
+
+def _in_local_lines(data: bytes, match: Match, new: str, encoding: Encoding) -> str:
+    """New text takes on the line ending of the place it goes to, unless it brings carriage returns of its own."""
+    if "\n" not in new or "\r" in new or line_ending_at(data, match, encoding) == "\n":
+        return new
+    return new.replace("\n", "\r\n")
+
+
+def _with_other_line_ends(job: _Job) -> Planned | None:
+    """The same text where lines end otherwise; lines that stay keep their own ends."""
+    old = job.change.old
+    if "\n" not in old:
+        return None
+    for encoding in job.encodings:
+        matches = find_with_other_line_ends(job.data, old, encoding)
+        if not matches:
+            continue
+        check_encodable(job.change.new, encoding, job.shown)
+        if job.change.replace_all:
+            plain = msgspec.structs.replace(job.change, new=job.change.new.replace("\r\n", "\n"))
+            planned = _all_replaced(msgspec.structs.replace(job, change=plain), list(matches), encoding)
+            return msgspec.structs.replace(planned, note=_note("line endings"))
+        _check_unique(matches, job, encoding)
+        return _fitted(job, matches[0], encoding)
+    return None
+
+
+def _fitted(job: _Job, match: Match, encoding: Encoding) -> Planned:
+    from bradawl.tools.edit_fit import fit_of_span
+    from bradawl.tools.edit_rewrite import rewritten
+
+    _check_joint(job, Exact.of(job.data, match, encoding))
+    span = view_of(job.data[match.start : match.end], Encoding(encoding.codec)).text
+    fit = fit_of_span(span, 0, ("line endings",))
+    ending = line_ending_at(job.data, match, encoding)
+    old, new = (text.replace("\r\n", "\n").split("\n") for text in (job.change.old, job.change.new))
+    text = rewritten(fit, old, new, ending)
+    return Planned(_put(job.data, match, text, encoding), encoding, 1, _note("line endings"))
+
+
+def _note(*ignored: str) -> str:
+    return f"matched after ignoring {' and '.join(ignored)}"
+
+
+def _put(data: bytes, match: Match, text: str, encoding: Encoding) -> bytes:
+    """The bytes with `text`, of which a part comes from the file and may be no valid text, at one place."""
+    return data[: match.start] + View(text, Encoding(encoding.codec)).data + data[match.end :]
+
+
+def _loosely(job: _Job) -> Planned | None:
+    from bradawl.tools.edit_loose import Loose, loose_fit
+    from bradawl.tools.edit_rewrite import rewritten
+
+    if sum(map(str.isalnum, job.change.old)) < _LEAST_LETTERS:
+        return None  # it would be a guess
+    encoding = job.encodings[0]
+    view = view_of(job.data, encoding)
+    loose: Loose | None = loose_fit(
+        view, job.change.old.replace("\r\n", "\n"), job.change.new.replace("\r\n", "\n"), job.shown
+    )
+    if loose is None:
+        return None
+    check_encodable(job.change.new, encoding, job.shown)
+    match = Match(view.place(loose.fit.start), view.place(loose.fit.stop))
+    text = rewritten(loose.fit, loose.old, loose.new, line_ending_at(job.data, match, encoding))
+    return Planned(_put(job.data, match, text, encoding), encoding, 1, _note(*loose.fit.ignored))
+
+
+def _translated(job: _Job) -> Planned | None:
+    """What read_file or a layer of quoting has added to the text, taken away again."""
+    from bradawl.tools.edit_translate import translations
+
+    for translation in translations(job.change.old, job.change.new):
+        changed = msgspec.structs.replace(job, change=Change(translation.old, translation.new))
+        matches = _places(changed) if translation.old.strip() else []
+        if len(matches) != 1:
+            continue
+        match, encoding = matches[0]
+        if translation.line and line_number(job.data, match, encoding) != translation.line:
+            continue
+        planned = _exactly(changed) or _with_other_line_ends(changed)
+        return planned and msgspec.structs.replace(planned, note=_note(translation.what))
+    return None
+
+
+def _places(job: _Job) -> list[tuple[Match, Encoding]]:
+    for encoding in job.encodings:
+        found = find_exactly(job.data, job.change.old, encoding) or find_with_other_line_ends(
+            job.data, job.change.old, encoding
+        )
+        if found:
+            return [(match, encoding) for match in found]
+    return []
+
+
+def _missed(job: _Job) -> ToolError:
+    from bradawl.tools.edit_miss import explain_absence
+
+    reason = explain_absence(view_of(job.data, job.encodings[0]).text, job.change.old)
+    return ToolError(f"old_string was not found in {job.shown}; nothing was changed. {reason}")

@@ -1,0 +1,39 @@
+"""What a model must know of a file before it may change it, and that the file is the one that was allowed."""
+
+from bradawl.core.errors import ToolError
+from bradawl.core.ports import CallContext
+from bradawl.core.workspace import FileContent
+from bradawl.tools.decoding import encoding_of
+from bradawl.tools.diffs import change_between
+
+
+def check_unchanged(content: FileContent, context: CallContext) -> None:
+    """Raises `ToolError` that shows what has happened to a file since it was seen; what it shows in full is seen."""
+    seen = context.seen.sha256(content.path)
+    if seen is None or seen == content.sha256:
+        return
+    shown = context.relative(content.path)
+    before = context.seen.data(content.path)
+    start = f"{shown} has changed since you last saw it; nothing was written."
+    if before is None:
+        raise ToolError(f"{start} read_file it again, then repeat the change on what it is now")
+    try:
+        change = change_between(*(encoding_of(data, shown).decode(data) for data in (before, content.data)))
+    except ToolError:
+        raise ToolError(f"{start} It is no text any more; look at it with bash") from None
+    told = change.text or "(only its line ends, its mark or its encoding)"
+    if not change.is_whole:
+        raise ToolError(f"{start} What changed:\n{told}\nread_file it again, then repeat the change on what it is now")
+    context.seen.saw(content)
+    raise ToolError(f"{start} What changed:\n{told}\nRepeat the change if it still fits, or adapt it to this")
+
+
+def allowed_path(given: str, context: CallContext) -> str:
+    """The file that `given` leads to. Raises `ToolError` when that is no longer one the call may write."""
+    path = context.resolve(given)
+    granted = context.grant.writable if context.grant is not None else ()
+    if granted and not any(path == place or path.startswith(place.rstrip("/") + "/") for place in granted):
+        raise ToolError(
+            f"{given} leads to {path} now, which is not where it led when the call was allowed; nothing was written"
+        )
+    return path

@@ -1,0 +1,99 @@
+"""What a program printed, as it would stand on a screen in the end."""
+
+import re
+
+_FEW_STRANGE = 8
+_UTF16_LOOKED_AT = 2_000
+_ESCAPES = (
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]+[0-~]|[0-Z\\^-~])"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+
+
+def clean(data: bytes) -> str:
+    """Text without escapes and trailing blank lines; what was written over is gone. Of binary data only its size."""
+    wide = _utf16(data)
+    text = data.decode("utf-8", "replace") if wide is None else wide
+    text = text.replace("\r\n", "\n")
+    if "\x1b" in text or "\x9b" in text:
+        text = re.sub(_ESCAPES, "", text)
+    if "\r" in text or "\b" in text:
+        text = "\n".join(_last_state(line) for line in text.split("\n"))
+    shown, controls = re.subn(_CONTROLS, "\ufffd", text)
+    if wide is None and _is_binary(data, controls, shown.count("\ufffd") - controls):
+        return f"[binary output, {len(data):,} bytes]"
+    return shown.rstrip("\n")
+
+
+def _utf16(data: bytes) -> str | None:
+    """Text that has a byte order mark, or NULs in every other byte and nowhere else."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        codec = "utf-16"
+    elif b"\0" in data[:_UTF16_LOOKED_AT]:
+        even, odd = data[:_UTF16_LOOKED_AT:2].count(0), data[1:_UTF16_LOOKED_AT:2].count(0)
+        half = min(len(data), _UTF16_LOOKED_AT) / 2
+        codec = "utf-16-le" if odd > 0.7 * half and not even else "utf-16-be" if even > 0.7 * half and not odd else ""
+    else:
+        return None
+    text = data.decode(codec, "replace") if codec and len(data) > _FEW_STRANGE else ""
+    return text if text and text.count("\ufffd") * 20 < len(text) else None
+
+
+def _is_binary(data: bytes, controls: int, undecodable: int) -> bool:
+    """Few such bytes may stand in any text, and lists whose names end in NUL have a control in every line."""
+    undecodable -= data.count(b"\xef\xbf\xbd")
+    strange = undecodable + controls
+    return strange > _FEW_STRANGE and (undecodable * 10 > len(data) or strange * 3 > len(data))
+
+
+def _last_state(line: str) -> str:
+    """What a line shows in the end that was rewritten by carriage returns, or stepped back in."""
+    if "\r" in line:
+        line = line.rstrip("\r").rpartition("\r")[2]
+    if "\b" not in line:
+        return line
+    shown: list[str] = []
+    for character in line.rstrip("\b"):
+        if character != "\b":
+            shown.append(character)
+        elif shown:
+            shown.pop()
+    return "".join(shown)
+
+
+def shorten_lines(text: str, most: int) -> str:
+    """Without the middle of very long lines, so that they don't push out all others; says how much is missing.
+
+    The fewer of them there are, the more is left of each; text that fits is left as it is.
+    """
+    if len(text) <= most:
+        return text
+    lines = text.split("\n")
+    longest = max(_LEAST_OF_A_LINE, most // max(1, sum(len(line) > _LEAST_OF_A_LINE for line in lines)))
+    return "\n".join(line if len(line) <= longest else _shortened(line, longest) for line in lines)
+
+
+_LEAST_OF_A_LINE = 2_000
+
+
+def _shortened(line: str, longest: int) -> str:
+    tail = longest // 4
+    head = longest - tail
+    return f"{line[:head]}[... {len(line) - longest:,} characters of this line cut ...]{line[len(line) - tail :]}"
+
+
+def ends_of(text: str, most: int) -> tuple[str, str]:
+    """Beginning and end of a text that is longer than `most`, at line breaks where there are any."""
+    half = most // 2
+    head, tail = text[:half], text[len(text) - half :]
+    if "\n" in head[half // 2 :]:
+        head = head[: head.rindex("\n") + 1]
+    if "\n" in tail[: half // 2]:
+        tail = tail[tail.index("\n") + 1 :]
+    return head.rstrip("\n"), tail
+
+
+def shell_code(exit_code: int) -> int:
+    """As a shell tells it: 128 and more for a signal."""
+    return exit_code if exit_code >= 0 else 128 - exit_code

@@ -1,0 +1,42 @@
+"""Takes the text out of a PDF, as a program of its own.
+
+A process, because such files are made to be opened by anybody and may cost any amount of time and memory: it has a
+bound for both and can be ended from outside. Arguments: a path, the number of the first page, how many pages, how many
+characters in all. Prints a JSON object: `total` pages, and `pages`, the text of each.
+It must not import anything of bradawl: it is started without its folder on the path.
+"""
+
+import json
+import logging
+import resource
+import sys
+
+import pypdf
+
+_MEMORY_BYTES = 2 << 30
+_PROCESSOR_S = 60
+_ENCRYPTED = 3  # exit code
+
+
+def main(arguments: list[str]) -> int:
+    """Read the pages and print them; gives back the exit code."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
+    logging.disable()  # what it thinks of the file would be taken for an error
+    path, first, limit, most = arguments[0], *map(int, arguments[1:])
+    reader = pypdf.PdfReader(path)
+    if reader.is_encrypted and not reader.decrypt(""):
+        return _ENCRYPTED
+    total = len(reader.pages)
+    pages: list[str] = []
+    for number in range(first - 1, min(first - 1 + limit, total)):
+        pages.append(reader.pages[number].extract_text()[: most + 1])
+        most -= len(pages[-1])
+        if most < 0:
+            break
+    sys.stdout.buffer.write(json.dumps({"total": total, "pages": pages}).encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,298 @@
+"""Searches with ripgrep, 13 or newer.
+
+It searches with all its threads, so the order in which it prints files is chance: all is taken and sorted here. Only
+when that is too much, a second run counts the matches of each file, which is little, and a third shows lines of just
+the first files. So what is shown is always the same, and how many there are is always known.
+"""
+
+import heapq
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+import msgspec
+
+from bradawl.core.ports import CallContext
+from bradawl.core.workspace import Command, CommandResult
+from bradawl.tools.file_types import is_named, known_names, names_of_type
+from bradawl.tools.scan import LONGEST_TEXT, around
+from bradawl.tools.search import Found, Line, Query, by_component, too_slow
+
+_WALK_LIMIT = 200_000
+_MUCH = 1_000_000
+_MOST = 32_000_000
+_POLL_S = 0.02
+_RULES = (
+    "--no-config",
+    "--hidden",
+    "--glob=!.git",
+    "--glob=!.bradawl-*.tmp",
+    "--no-require-git",
+    "--no-ignore-dot",
+    "--no-ignore-global",
+    "--no-ignore-messages",
+)
+_SEARCH = ("--no-mmap", "--crlf", "--engine=auto")
+_SIMPLE_NAME = re.compile(r"[\w.*-]+(?:\{[\w.,-]+\})?")
+_BEGIN, _END, _MATCH = (b'{"type":"%s"' % kind for kind in (b"begin", b"end", b"match"))
+_COUNTED = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
+_SEARCHED = re.compile(rb"^(\d+) files searched\r?$", re.MULTILINE)
+
+
+class Ripgrep(msgspec.Struct, frozen=True):
+    """The program, and the place where it runs: patterns of an own ignore file are seen from its working directory."""
+
+    program: str
+    root: str
+    is_file: bool
+    ignore_file: str | None
+
+    def argv(self, *options: str, files: Iterable[str] = ()) -> tuple[str, ...]:
+        """A command line for what lies below the root, or only for some files there."""
+        own = (f"--ignore-file={self.ignore_file}",) if self.ignore_file else ()
+        return (self.program, *_RULES, *own, *options, "--", *(files or (self.relative(self.root),)))
+
+    @property
+    def cwd(self) -> str:
+        """Where to run it: above all that is looked at, so that it can be named from there."""
+        above = self.ignore_file or (self.root if self.is_file else None)
+        return str(PurePosixPath(above).parent) if above else self.root
+
+    def relative(self, path: str) -> str:
+        """A path below the working directory as it is handed over."""
+        return "./" + path[len(self.cwd.rstrip("/")) + 1 :]
+
+    def absolute(self, path: str) -> str:
+        """A path as it was printed."""
+        return f"{self.cwd.rstrip('/')}/{path.removeprefix('./')}"
+
+
+def named(pattern: str) -> tuple[str, ...]:
+    """Options that choose files by name; none where ripgrep may understand the pattern otherwise."""
+    names = [pattern] if "{" in pattern else pattern.split(",")
+    if not pattern or not all(map(_SIMPLE_NAME.fullmatch, names)):
+        return ()
+    # A type, not --glob: that would bring back what is ignored.
+    return (*(f"--type-add=only:{name}" for name in names), "--type=only")
+
+
+async def search(rg: Ripgrep, query: Query, context: CallContext) -> Found | None:
+    """The search; None when ripgrep does not understand the pattern or the type. Raises `ToolError`."""
+    if query.output_mode != "content":
+        return await _count(rg, query, context)
+    argv = rg.argv("--json", *_options(query), *_around(query))
+    result, is_whole = await _run(rg, argv, query, context, _MUCH)
+    if is_whole:
+        return await _all(result, rg, query, context)
+    counted = await _count(rg, query, context)
+    return None if counted is None else await _some(counted, rg, query, context)
+
+
+def _options(query: Query) -> tuple[str, ...]:
+    typed = (f"--type={query.file_type}",) if query.file_type else ()
+    if known := known_names(query.file_type):  # the same in every version
+        typed = (*(f"--type-add=only:{name}" for name in known), "--type=only")
+    by_name = () if typed else named(query.include)  # two types would mean either
+    spanning = ("--multiline", "--multiline-dotall") if query.is_multiline else ()
+    return (*_SEARCH, *typed, *by_name, *spanning, f"--regexp={query.pattern}")
+
+
+def _around(query: Query) -> tuple[str, ...]:
+    return (f"--context={query.context}",) if query.context else ()
+
+
+async def _run(
+    rg: Ripgrep, argv: tuple[str, ...], query: Query, context: CallContext, most: int
+) -> tuple[CommandResult, bool]:
+    """What it printed, and whether that is all: one that prints too much is ended."""
+    printed = 0
+
+    def count(data: bytes) -> None:
+        nonlocal printed
+        printed += len(data)
+
+    command = Command(argv, rg.cwd, timeout_s=query.timeout_s, output_limit_bytes=2 * most)
+    process = await context.processes.start(command, context.grant, count)
+    polls = int(query.timeout_s / _POLL_S) + 1
+    try:
+        while not (has_ended := await process.wait(_POLL_S)) and printed <= most and polls:
+            polls -= 1
+    finally:
+        await process.end()
+    if not has_ended and not polls:
+        raise too_slow(query.timeout_s)
+    return process.result(), has_ended and printed <= most
+
+
+async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallContext) -> Found | None:
+    before, _, last = result.stdout.rstrip(b"\n").rpartition(b"\n")
+    if b'"type":"summary"' not in last:
+        return None
+    groups = _groups(before, rg, query)
+    searches = msgspec.json.decode(last, type=_Message).data.stats.searches
+    searched = searches if groups else await _searched(searches, rg, query, context)
+    total = sum(_matches_in(group, query) for group in groups)
+    return Found(_lines(groups, query), {}, len(groups), total, searched, _notes(result))
+
+
+async def _searched(searches: int, rg: Ripgrep, query: Query, context: CallContext) -> int:
+    """How many files were looked at, when ripgrep looked at others too, or does not say (13 does not, in JSON)."""
+    is_exact = not query.include or query.is_file or (named(query.include) and not query.file_type)
+    if searches and is_exact:
+        return searches
+    names = await names_of_type(query.file_type, rg.program, context) if query.file_type else ()
+    entries, _ = await context.files.list(query.root, _WALK_LIMIT)
+    return sum(query.includes(entry.path) and is_named(names, entry.path) for entry in entries)
+
+
+async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found | None:
+    what = "--count-matches" if query.is_multiline else "--count"
+    argv = rg.argv(what, "--null", "--with-filename", "--stats", *_options(query))
+    result, is_whole = await _run(rg, argv, query, context, _MOST)
+    searched = _SEARCHED.search(result.stdout[-1_000:])
+    if is_whole and searched is None:
+        return None
+    counted: list[tuple[bytes, bytes]] = _COUNTED.findall(result.stdout)
+    if query.include:
+        counted = [(name, count) for name, count in counted if query.includes(rg.absolute(os.fsdecode(name)))]
+    first = heapq.nsmallest(query.limit, counted, key=lambda each: each[0].replace(b"/", b"\0"))
+    return Found(
+        lines=[],
+        counts={rg.absolute(os.fsdecode(name)): int(count) for name, count in first},
+        files=len(counted),
+        total=sum(int(count) for _, count in counted),
+        searched=0 if counted or searched is None else await _searched(int(searched[1]), rg, query, context),
+        notes=_notes(result),
+        is_partial=not is_whole,
+    )
+
+
+async def _some(counted: Found, rg: Ripgrep, query: Query, context: CallContext) -> Found:
+    """Lines of the first files, as many as are needed."""
+    files: list[str] = []
+    enough = 0
+    for path, count in counted.counts.items():
+        files.append(rg.relative(path))
+        enough += count
+        if enough >= query.limit:
+            break
+    options = ("--json", "--sort=path", f"--max-count={query.limit}", *_options(query), *_around(query))
+    result, is_whole = await _run(rg, rg.argv(*options, files=files), query, context, _MOST)
+    printed = result.stdout if is_whole else result.stdout[: result.stdout.rfind(b"\n", 0, _MOST) + 1]
+    lines = _lines(_groups(printed, rg, query), query)
+    return msgspec.structs.replace(counted, lines=lines, counts={})
+
+
+def _notes(result: CommandResult) -> tuple[str, ...]:
+    said = result.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+    return (f"[not everything could be read: {said}]",) if said else ()
+
+
+class _Bytes(msgspec.Struct):
+    text: str = ""
+    raw: bytes = msgspec.field(default=b"", name="bytes")
+
+    def data(self) -> bytes:
+        return self.raw or self.text.encode()
+
+
+class _Span(msgspec.Struct):
+    """Bytes that matched."""
+
+    start: int
+    end: int
+
+
+class _Stats(msgspec.Struct):
+    searches: int = 0
+
+
+class _Data(msgspec.Struct):
+    path: _Bytes = msgspec.field(default_factory=_Bytes)
+    lines: _Bytes = msgspec.field(default_factory=_Bytes)
+    line_number: int = 0
+    submatches: msgspec.Raw = msgspec.Raw(b"[]")
+    """Looked into only where they are needed: they can be many."""
+    binary_offset: int | None = None
+    stats: _Stats = msgspec.field(default_factory=_Stats)
+
+    def spans(self) -> tuple[_Span, ...]:
+        return msgspec.json.decode(self.submatches, type=tuple[_Span, ...])
+
+
+class _Message(msgspec.Struct):
+    """One line of ripgrep's JSON output."""
+
+    type: str
+    data: _Data
+
+
+class _Group(msgspec.Struct, frozen=True):
+    """What was printed of one file: matches and lines around them, not decoded yet, for most are not shown."""
+
+    path: str
+    messages: list[bytes]
+
+
+def _groups(output: bytes, rg: Ripgrep, query: Query) -> list[_Group]:
+    """The files, in order; binary ones, and those that were not asked for, left out."""
+    groups: list[_Group] = []
+    messages: list[bytes] = []
+    for line in output.split(b"\n"):
+        if not line.startswith((_BEGIN, _END)):
+            messages.append(line)
+        elif line.startswith(_END):
+            data = msgspec.json.decode(line, type=_Message).data
+            path = rg.absolute(data.path.text or os.fsdecode(data.path.raw))
+            if data.binary_offset is None and query.includes(path):
+                groups.append(_Group(path, messages))
+            messages = []
+    return sorted(groups, key=lambda group: by_component(group.path))
+
+
+def _matches_in(group: _Group, query: Query) -> int:
+    found = [message for message in group.messages if message.startswith(_MATCH)]
+    if not query.is_multiline:
+        return len(found)
+    return sum(len(msgspec.json.decode(message, type=_Message).data.spans()) for message in found)
+
+
+def _lines(groups: list[_Group], query: Query) -> list[Line]:
+    """The first lines, as many as can be of use."""
+    decoder = msgspec.json.Decoder(_Message)
+    lines: list[Line] = []
+    for group in groups:
+        for message in group.messages:
+            if len(lines) > query.most_lines:
+                return lines
+            lines += _lines_of(decoder.decode(message), group.path, query)
+    return lines
+
+
+def _lines_of(message: _Message, path: str, query: Query) -> Iterator[Line]:
+    data = message.data
+    if not query.is_multiline:
+        is_match = message.type == "match"
+        yield Line(path, data.line_number, _line_text(data), is_match, int(is_match))
+        return
+    starts = [span.start for span in data.spans()] if message.type == "match" else []
+    place = 0
+    for number, line in enumerate(data.lines.data().removesuffix(b"\n").split(b"\n")[: query.most_lines + 1]):
+        end = place + len(line) + 1
+        text = line.removesuffix(b"\r").decode("utf-8", "replace")
+        count = sum(place <= start < end for start in starts)
+        yield Line(path, data.line_number + number, around(text, 0, 0), message.type == "match", count)
+        place = end
+
+
+def _line_text(data: _Data) -> str:
+    text = data.lines.text or data.lines.data().decode("utf-8", "replace")
+    text = text.removesuffix("\n").removesuffix("\r")
+    if len(text) <= LONGEST_TEXT:
+        return text
+    spans = data.spans()
+    span = spans[0] if spans else _Span(0, 0)
+    raw = data.lines.data()
+    start, end = (len(raw[:place].decode("utf-8", "replace")) for place in (span.start, span.end))
+    return around(text, start, end)

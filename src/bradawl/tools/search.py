@@ -1,0 +1,201 @@
+"""What a search is asked for and what it gives, whoever does the searching; and how that is shown."""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from bradawl.core.errors import ToolError
+from bradawl.core.ports import CallContext
+from bradawl.tools.naming import on_one_line
+from bradawl.tools.patterns import compile_glob
+
+OutputMode = Literal["content", "files", "count"]
+MOST_LINES = 500
+"""Lines that are shown around matches and as parts of them."""
+MOST_CONTEXT = 20
+_MOST_CHARACTERS = 50_000
+_MOST_OF_PATTERN = 500
+
+
+class Query(msgspec.Struct, frozen=True):
+    """A search."""
+
+    pattern: str
+    root: str
+    """Absolute; a folder or a file."""
+    is_file: bool
+    output_mode: OutputMode
+    limit: int
+    """Most matches, or files, to show."""
+    context: int
+    """Lines around each match."""
+    is_multiline: bool
+    include: str
+    file_type: str
+    timeout_s: float
+
+    @property
+    def most_lines(self) -> int:
+        """How many lines can be of use at most."""
+        return max(MOST_LINES, self.limit) if self.context or self.is_multiline else self.limit
+
+    def includes(self, path: str) -> bool:
+        """Whether a file's name, or for a pattern with a slash its path, is one that was asked for."""
+        return not self.include or path == self.root or is_included(self.include, self.root, path)
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A line that matched, or one around it."""
+
+    path: str
+    number: int
+    text: str
+    is_match: bool = True
+    matches: int = 1
+    """How many it counts for: none when it is only around a match, or in the middle of one."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a search gave."""
+
+    lines: list[Line]
+    counts: dict[str, int]
+    """Matches per file, in order, where that was asked for instead of lines; as many files as are shown."""
+    files: int
+    """Files with matches."""
+    total: int
+    """Matches; without `is_multiline` those are lines."""
+    searched: int
+    """Files that were searched; known when nothing was found."""
+    notes: tuple[str, ...] = ()
+    is_partial: bool = False
+    """There are more than `total`."""
+
+
+def is_included(include: str, root: str, path: str) -> bool:
+    """Whether a path is one that a pattern for names means. Raises `re.error`."""
+    pattern = f"{{{include}}}" if "," in include and "{" not in include else include
+    if "/" not in pattern:
+        return bool(compile_glob(pattern).match(path.rpartition("/")[2]))
+    if pattern.startswith("/"):
+        return bool(compile_glob(pattern).match(path))
+    below = path[len(root.rstrip("/")) + 1 :]
+    return bool(compile_glob("**/" + pattern.removeprefix("./")).match(below))
+
+
+def by_component(path: str) -> str:
+    """Key for the order of paths: what is in a folder stays together."""
+    return path.replace("/", "\0")
+
+
+def too_slow(timeout_s: float) -> ToolError:
+    """The error of a search that was ended."""
+    return ToolError(
+        f"the search took more than {timeout_s:.0f} s and was ended; give a deeper path or an include, "
+        "or a pattern without nested repetition"
+    )
+
+
+def shown(found: Found, query: Query, where: str, context: CallContext) -> str:
+    """The answer as the model sees it; `where` names the place that was searched."""
+    if not found.total:
+        text = [_nothing(found.searched, query, where)]
+    elif query.output_mode == "content":
+        text = list(_content(found, query, context))
+    else:
+        text = list(_files(found, query, context))
+    return "\n".join([*text, *found.notes])
+
+
+def _files(found: Found, query: Query, context: CallContext) -> Iterator[str]:
+    lines = (_file(path, count, query, context) for path, count in found.counts.items())
+    listed = list(_within(lines, _MOST_CHARACTERS))
+    yield from listed
+    rest = f", showing the first {len(listed)}; narrow with path or include" if len(listed) < found.files else ""
+    more = "more than " if found.is_partial else ""
+    yield f"[{more}{_number(found.total, 'match', 'matches')} in {_number(found.files, 'file', 'files')}{rest}]"
+
+
+def _file(path: str, count: int, query: Query, context: CallContext) -> str:
+    name = on_one_line(context.relative(path))
+    return name if query.output_mode == "files" else f"{name}: {count}"
+
+
+def _within(lines: Iterable[str], most: int) -> Iterator[str]:
+    for line in lines:
+        most -= len(line) + 1
+        if most < 0:
+            return
+        yield line
+
+
+def _content(found: Found, query: Query, context: CallContext) -> Iterator[str]:
+    order = {path: by_component(path) for path in {line.path for line in found.lines}}
+    lines = sorted(found.lines, key=lambda line: (order[line.path], line.number))
+    lines = _first(_that_fit(lines), query)
+    yield from _printed(lines, query, context)
+    count = sum(line.matches for line in lines)
+    if found.is_partial:
+        yield f"[more than {found.total} matches, showing the first {count}; narrow with path or include]"
+    elif found.total > count:
+        yield f"[{found.total} matches, showing the first {count}; narrow with path or include]"
+
+
+def _that_fit(lines: list[Line]) -> list[Line]:
+    room = _MOST_CHARACTERS
+    for place, line in enumerate(lines):
+        room -= len(line.path) + len(line.text) + 10
+        if room < 0 and place:
+            return lines[:place]
+    return lines
+
+
+def _first(lines: list[Line], query: Query) -> list[Line]:
+    """As many as are shown, without lines around a match that is not."""
+    matches = last = 0
+    for place, line in enumerate(lines[: query.most_lines]):
+        if line.is_match:
+            matches += line.matches
+            if matches > query.limit and line.matches and matches > line.matches:
+                break
+            last = place
+    match = lines[last] if lines else None
+    tail = (line for line in lines[last + 1 : query.most_lines] if not line.is_match)
+    kept = [line for line in tail if match and line.path == match.path and line.number <= match.number + query.context]
+    return lines[: last + 1] + kept
+
+
+def _printed(lines: list[Line], query: Query, context: CallContext) -> Iterator[str]:
+    """As grep prints them: `path:3: match`, `path-4- line around it`, and `--` where lines are left out."""
+    names = {path: on_one_line(context.relative(path)) for path in {line.path for line in lines}}
+    before: Line | None = None
+    for line in lines:
+        if query.context and before and (before.path, before.number + 1) != (line.path, line.number):
+            yield "--"
+        before = line
+        mark = ":" if line.is_match else "-"
+        yield f"{names[line.path]}{mark}{line.number}{mark} {line.text}"
+
+
+def _nothing(searched: int, query: Query, where: str) -> str:
+    named = f" named {query.include}" if query.include else ""
+    typed = f" of type {query.file_type}" if query.file_type else ""
+    return (
+        f"No matches for {_beginning(query.pattern)}: searched {_number(searched, 'file', 'files')}{named}{typed} "
+        f"in {where}{_hint(query)}"
+    )
+
+
+def _beginning(pattern: str) -> str:
+    return pattern if len(pattern) <= _MOST_OF_PATTERN else f"{pattern[:_MOST_OF_PATTERN]}..."
+
+
+def _hint(query: Query) -> str:
+    is_split = "\\n" in query.pattern and not query.is_multiline
+    hint = "; grep looks at one line at a time unless multiline=true" if is_split else ""
+    return hint + ("; alternation is |; \\| is a literal bar" if "\\|" in query.pattern else "")
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"

@@ -1,0 +1,193 @@
+"""Which addresses of the web may be fetched: public ones, and those only under the name they were checked by."""
+
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from bradawl.core.errors import ToolError
+from bradawl.core.http import HttpError
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a host, by its name and a port. Raises `OSError` when there are none."""
+
+# https://www.iana.org/assignments/iana-ipv4-special-registry, looked at in November 2026; all that is not a host
+# of the public internet. Not `ipaddress.is_global`: what it says differs between releases of Python.
+_NOT_PUBLIC_V4: Final = (
+    ("0.0.0.0/8", "an address of this machine"),
+    ("127.0.0.0/8", "an address of this machine"),
+    ("169.254.0.0/16", "a link-local address, where clouds keep their metadata"),
+    ("168.63.129.16/32", "an address of a cloud's own services"),
+    ("10.0.0.0/8", "a private address"),
+    ("172.16.0.0/12", "a private address"),
+    ("192.168.0.0/16", "a private address"),
+    ("100.64.0.0/10", "an address within a provider's network"),
+    ("192.0.0.0/24", "a reserved address"),
+    ("192.0.2.0/24", "a reserved address"),
+    ("192.88.99.0/24", "a reserved address"),
+    ("198.18.0.0/15", "a reserved address"),
+    ("198.51.100.0/24", "a reserved address"),
+    ("203.0.113.0/24", "a reserved address"),
+    ("224.0.0.0/4", "a multicast address"),
+    ("240.0.0.0/4", "a reserved address"),
+)
+# https://www.iana.org/assignments/iana-ipv6-special-registry, the same day. Only 2000::/3 is given out to hosts.
+_NOT_PUBLIC_V6: Final = (
+    ("::/127", "an address of this machine"),
+    ("fe80::/10", "a link-local address"),
+    ("fc00::/7", "a private address"),
+    ("ff00::/8", "a multicast address"),
+    ("2001::/23", "a reserved address"),
+    ("2001:db8::/32", "a reserved address"),
+    ("3fff::/20", "a reserved address"),
+)
+_PUBLIC_V6: Final = "2000::/3"
+_HOLDS_V4: Final = (("::ffff:0:0/96", 0), ("64:ff9b::/96", 0), ("2002::/16", 80))
+"""IPv6 networks whose addresses lead to an IPv4 address, and how many bits follow that."""
+
+_NAME: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?")
+_NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
+_OF_NETWORKS: Final = frozenset(
+    {"localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "arpa", "test"}
+)
+_LONGEST_URL: Final = 8_000
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class WebUrl(msgspec.Struct, frozen=True):
+    """An http or https URL whose host can be read in one way only."""
+
+    scheme: str
+    host: str
+    """In lower case and ASCII; IPv6 without brackets, IPv4 as four numbers however it was written."""
+    port: int
+    path: str
+    """With the query; begins with a slash."""
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}{self.path}"
+
+
+def parse_url(text: str) -> WebUrl:
+    """The parts of a URL; its fragment is dropped. Raises `ToolError`, which shows no password."""
+    text = text.strip()
+    if not text.isprintable() or len(text) > _LONGEST_URL:
+        raise ToolError(
+            "url holds a line break or another control character, or is longer than 8,000; give a plain URL"
+        )
+    scheme, separator, rest = text.partition("://")
+    scheme = scheme.lower()
+    if scheme not in _DEFAULT_PORTS or not separator:
+        raise ToolError(_not_of_the_web(text, scheme if separator else ""))
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "@" in authority:
+        raise ToolError("url holds a user name or a password; web_fetch sends none: leave it out")
+    host, port = _host_and_port(authority)
+    if not host:
+        raise ToolError(f"{scheme}://{authority[:200]} names no host; give a URL as https://example.com/page")
+    path = rest[len(authority) :].partition("#")[0]
+    return WebUrl(scheme, host, port or _DEFAULT_PORTS[scheme], path if path.startswith("/") else f"/{path}")
+
+
+def _host_and_port(authority: str) -> tuple[str, int]:
+    """Both as everybody reads them, 0 for no port; an empty host for what is none."""
+    try:
+        parts = urlsplit(f"//{authority}")
+        host, port = _plain_host(parts.hostname or ""), parts.port
+    except ValueError:
+        return "", 0
+    is_plain = "\\" not in authority and port != 0
+    return (host if is_plain else ""), port or 0
+
+
+def _not_of_the_web(text: str, scheme: str) -> str:
+    if scheme == "file":
+        return "web_fetch fetches http and https; use read_file for files"
+    if scheme:
+        return f"web_fetch fetches http and https, not {scheme[:20]}"
+    return f"{text[:200]!r} is not a whole URL; give it with its scheme, as https://example.com/page"
+
+
+def _plain_host(host: str) -> str:
+    """The host as everybody reads it; empty for none."""
+    try:
+        host = host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        return ""
+    host = host.lower()
+    if ":" in host:
+        return str(IPv6Address(host)) if _is_ipv6(host) else ""
+    if not _NAME.fullmatch(host) or len(host) > 254:
+        return ""
+    if not _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
+        return host
+    try:
+        # 127.1, 0x7f000001 and 2130706433 are 127.0.0.1 to who resolves names.
+        return str(IPv4Address(socket.inet_aton(host.rstrip("."))))
+    except OSError:
+        return ""
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return "%" not in host and ip_address(host).version == 6
+    except ValueError:
+        return False
+
+
+def why_not_public(host: str) -> str:
+    """What is against fetching from a host, by its name or address alone; empty if nothing is.
+
+    A name can still have an address that is not public: `PublicAddresses` sees to that.
+    """
+    try:
+        return why_not_public_address(host)
+    except ValueError:
+        last = host.rstrip(".").rpartition(".")[2]
+        if "." not in host.rstrip(".") or last in _OF_NETWORKS:
+            return "the name of this machine or of one in a private network"
+        return ""
+
+
+def why_not_public_address(address: str) -> str:
+    """What an address is that is not one of the public internet; empty for one that is. Raises `ValueError`."""
+    parsed = ip_address(address.partition("%")[0])
+    if isinstance(parsed, IPv4Address):
+        return next((what for network, what in _NOT_PUBLIC_V4 if parsed in ip_network(network)), "")
+    for network, bits in _HOLDS_V4:
+        if parsed in ip_network(network):
+            return why_not_public_address(str(IPv4Address(int(parsed) >> bits & 0xFFFF_FFFF)))
+    kinds = (what for network, what in _NOT_PUBLIC_V6 if parsed in ip_network(network))
+    return next(kinds, "" if parsed in ip_network(_PUBLIC_V6) else "a reserved address")
+
+
+class PublicAddresses:
+    """Resolves names for an adapter of `Http` that then connects to these addresses and to no other.
+
+    So a name can't have one address when it is checked and another when it is used.
+    """
+
+    def __init__(self, resolve: Resolve | None = None) -> None:
+        self._resolve = resolve or system_addresses
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """The addresses of a host. Raises `HttpError` if one of them is not public, `OSError` if there are none."""
+        found = await self._resolve(host, port)
+        for address in found:
+            if what := why_not_public_address(address):
+                where = "" if address == host else f"is at {address}, "
+                raise HttpError("connection", f"{host} {where or 'is '}{what}: only public web addresses are fetched.")
+        return found
+
+
+async def system_addresses(host: str, port: int) -> Sequence[str]:
+    """What the system's resolver says, in its order. Raises `OSError`, and `UnicodeError` for no name at all."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))

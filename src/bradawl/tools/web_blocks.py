@@ -1,0 +1,172 @@
+"""The two halves of Markdown that is being written: text within a block, and the blocks below each other. Pure."""
+
+import re
+from typing import Final
+
+_MOST_FRAMES: Final = 20
+_MOST_CONTAINERS: Final = 50
+_MOST_INDENTED: Final = 8
+_PERMALINKS: Final = frozenset({"#", "¶", "§", "🔗", "permalink", "link to this heading"})
+_WRAPS: Final = {"strong": "**", "em": "*"}
+
+
+class _Frame:
+    """Text within one inline element."""
+
+    def __init__(self, kind: str, target: str = "") -> None:
+        self.kind = kind
+        self.target = target
+        self.pieces: list[str] = []
+
+    @property
+    def has_text(self) -> bool:
+        return any(piece.strip() for piece in self.pieces)
+
+    def text(self) -> str:
+        text = "".join(self.pieces)
+        core = text.strip()
+        if not core:
+            return text
+        if self.kind == "code":
+            longest = max(map(len, re.findall("`+", core)), default=0)
+            mark = "`" * (longest + 1)
+            core = f"{mark} {core} {mark}" if longest else f"{mark}{core}{mark}"
+        elif self.kind == "link":
+            core = f"[{core}]({self.target})" if self.target else "" if core.lower() in _PERMALINKS else core
+        elif self.kind:
+            core = f"{_WRAPS[self.kind]}{core}{_WRAPS[self.kind]}"
+        first = text.index(text.lstrip()[0])
+        return f"{text[:first]}{core}{text[len(text.rstrip()) :]}"
+
+
+class Inline:
+    """The text of the block that is being read, with what is bold, a link or code in it."""
+
+    def __init__(self) -> None:
+        self._frames = [_Frame("")]
+
+    @property
+    def is_in_code(self) -> bool:
+        """True within inline code."""
+        return any(frame.kind == "code" for frame in self._frames)
+
+    def add(self, text: str) -> None:
+        """More text, its white space reduced."""
+        self._frames[-1].pieces.append(re.sub(r"\s+", " ", text))
+
+    def break_line(self) -> None:
+        """The next text begins a line."""
+        self._frames[-1].pieces.append("\n")
+
+    def open(self, kind: str, target: str = "") -> None:
+        """What follows is `strong`, `em`, `code` or a `link` to `target`. One within its like adds nothing."""
+        if len(self._frames) < _MOST_FRAMES and not self.is_in_code and all(each.kind != kind for each in self._frames):
+            self._frames.append(_Frame(kind, target))
+
+    def close(self, kind: str) -> None:
+        """End it, and what was opened within it; nothing if it is not open."""
+        if any(frame.kind == kind for frame in self._frames):
+            while self._fold() != kind:
+                pass
+
+    def take(self) -> str:
+        """The text so far, and begin anew; what is open stays open, but only the first block of a link is one."""
+        open_frames = self._frames[1:]
+        while len(self._frames) > 1:
+            self._fold()
+        text = self._frames.pop().text()
+        text = re.sub(r" *\n *", "\n", re.sub(" {2,}", " ", text)).strip()
+        self._frames = [_Frame("")]
+        for frame in open_frames:
+            self._frames.append(_Frame(frame.kind, "" if frame.has_text else frame.target))
+        return text
+
+    def _fold(self) -> str:
+        """Close the innermost; gives back its kind."""
+        frame = self._frames.pop()
+        self._frames[-1].pieces.append(frame.text())
+        return frame.kind
+
+
+class _Container:
+    """A list, an item or a quote that is open."""
+
+    def __init__(self, kind: str, first: str = "", rest: str = "", number: int = 1) -> None:
+        self.kind = kind
+        self.first = first
+        """What its first line begins with; then it is like the rest."""
+        self.rest = rest
+        self.number = number
+        """Of a list's next item."""
+        self.has_begun = False
+
+
+class Blocks:
+    """Finished blocks, each with the marks of the lists and quotes it stands in."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.size = 0
+        """Characters so far."""
+        self._containers: list[_Container] = []
+        self._is_list_running = False
+
+    def put(self, text: str) -> None:
+        """One block. A blank line goes before it unless it is the next item of a list, or says what a term is."""
+        begun = {each.kind for each in self._containers if each.first != each.rest}
+        is_next_item = "dd" in begun or ("li" in begun and self._is_list_running)
+        if self.lines and not is_next_item:
+            self._line("".join(each.rest for each in self._containers if each.has_begun).rstrip())
+        for line in text.split("\n"):
+            self._line((self._margin() + line).rstrip())
+        self._is_list_running = self.is_in("li")
+
+    def is_in(self, kind: str) -> bool:
+        """True within a container of that kind."""
+        return any(each.kind == kind for each in self._containers)
+
+    def begin_list(self, *, is_numbered: bool, first: int = 1) -> None:
+        """A list begins."""
+        self._push(_Container("ol" if is_numbered else "ul", number=first))
+
+    def begin_item(self) -> None:
+        """The next item of the innermost list; the one before ends."""
+        is_in_list = self.is_in("ul") or self.is_in("ol")
+        ended_by = ("ul", "ol") if is_in_list else ()
+        while self._containers and self._containers[-1].kind not in ended_by and (is_in_list or self.is_in("li")):
+            self._containers.pop()
+        around = self._containers[-1] if is_in_list else _Container("ul")
+        mark = f"{around.number}. " if around.kind == "ol" else "- "
+        around.number += 1
+        self._push(_Container("li", mark, " " * len(mark)))
+
+    def begin(self, kind: str) -> None:
+        """A `blockquote`, or the definition (`dd`) of a term."""
+        first, rest = ("> ", "> ") if kind == "blockquote" else (": ", "  ")
+        self._push(_Container(kind, first, rest))
+
+    def end(self, kind: str) -> None:
+        """The innermost of that kind ends, with all in it; nothing if there is none."""
+        if self.is_in(kind):
+            while self._containers.pop().kind != kind:
+                pass
+        if not (self.is_in("ul") or self.is_in("ol")):
+            self._is_list_running = False
+
+    def _push(self, container: _Container) -> None:
+        # Deeper ones count for nothing: marks that grow with the depth would make a page of lists in lists endless.
+        if len(self._containers) < _MOST_CONTAINERS:
+            if len(self._containers) >= 2 * _MOST_INDENTED:
+                container.first = container.rest = ""
+            self._containers.append(container)
+
+    def _margin(self) -> str:
+        margin = "".join(each.first for each in self._containers)
+        for each in self._containers:
+            each.first = each.rest
+            each.has_begun = True
+        return margin
+
+    def _line(self, text: str) -> None:
+        self.lines.append(text)
+        self.size += len(text) + 1

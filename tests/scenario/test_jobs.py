@@ -1,0 +1,294 @@
+"""Commands in the background of a session: noted when they end or ask, gone with the session, missed by the next."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from house import assert_valid, build, results
+
+from bradawl.agent.jobs import BackgroundJobs
+from bradawl.core.errors import ToolError
+from bradawl.core.events import Envelope, JobEnded, JobStarted, NoteQueued
+from bradawl.core.messages import User
+from bradawl.core.workspace import CommandResult
+from bradawl.testing.fakes import FakeClock, MemoryStore, ScriptedProcesses
+from bradawl.tools.bash import Bash
+from bradawl.tools.bash_kill import BashKill
+from bradawl.tools.bash_output import BashOutput
+from bradawl.workspace.files import LocalFiles
+from bradawl.workspace.processes import LocalProcesses
+
+TOOLS = (Bash(patience_s=1), BashOutput(), BashKill())
+
+
+def use(number: int, name: str, **arguments: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"id": f"id_{number}", "name": name, "arguments": arguments}]}
+
+
+@pytest.fixture
+def real(tmp_path):
+    """What makes an agent work on this machine, in a folder of its own."""
+    processes = LocalProcesses(os.environ)
+    yield {
+        "tools": TOOLS,
+        "files": LocalFiles(str(tmp_path)),
+        "processes": processes,
+        "project": str(tmp_path),
+    }
+    processes.close()
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
+    except OSError:
+        return False
+
+
+def pid_in(path: Path) -> int:
+    return int(path.read_text())
+
+
+async def until(condition, within_s: float = 10.0) -> None:
+    async with asyncio.timeout(within_s):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens outside of this program
+            await asyncio.sleep(0.01)
+
+
+def notes(session) -> list[str]:
+    return [note.text for note in session.inbox.waiting]
+
+
+def test_a_server_runs_while_other_calls_use_it_and_ends_with_the_session(real, tmp_path):
+    serve = "echo $$ > pid; echo ready; trap 'echo bye > bye; exit 0' TERM; while :; do sleep 0.05; done"
+    script = [
+        use(1, "bash", command=serve, run_in_background=True),
+        use(2, "bash", command="cat pid >/dev/null && echo up"),
+        use(3, "bash_output", job_id="job-1"),
+        use(4, "bash_output", job_id="job-7"),
+        {"text": "done"},
+    ]
+
+    async def main() -> None:
+        agent, *_ = build(script, **real)
+        async with agent.open() as session:
+            await session.run("go")
+            assert_valid(session.transcript.messages)
+            started, used, looked, unknown = results(session.transcript.messages)
+            assert "in the background as job-1" in started and used == "up\n[exit code 0]"
+            assert "[job-1 is running" in looked
+            assert unknown == "there is no job 'job-7'; there are job-1"
+            pid = pid_in(tmp_path / "pid")
+            assert lives(pid)
+        assert not lives(pid)
+        assert (tmp_path / "bye").exists()  # it was asked, not killed
+
+    asyncio.run(main())
+
+
+def test_a_job_is_ended_by_call_without_a_note(real, tmp_path):
+    script = [
+        use(1, "bash", command="echo $$ > pid; setsid sleep 300 & echo $! > child; wait", run_in_background=True),
+        use(2, "bash_kill", job_id="job-1"),
+        use(3, "bash_output", job_id="job-1"),
+        {"text": "done"},
+    ]
+
+    async def main() -> None:
+        agent, *_ = build(script, **real)
+        async with agent.open() as session:
+            await session.run("go")
+            _, killed, looked = results(session.transcript.messages)
+            assert "[job-1 has ended with exit code 143" in killed and "[job-1 has ended" in looked
+            assert not lives(pid_in(tmp_path / "pid")) and not lives(pid_in(tmp_path / "child"))
+            assert notes(session) == []
+
+    asyncio.run(main())
+
+
+def test_the_model_is_told_when_a_job_ends(real, tmp_path):
+    wait = "until [ -e go ]; do sleep 0.01; done; "
+    script = [
+        use(1, "bash", command=wait + "seq 1 20; echo -e '\\e[31mred\\e[0m'; exit 3", run_in_background=True),
+        {"text": "started"},
+        {"text": "done"},
+    ]
+
+    async def main() -> None:
+        agent, *_ = build(script, **real)
+        async with agent.open() as session:
+            events: list[Any] = []
+            await session.run("go", lambda item: events.append(item))
+            (tmp_path / "go").touch()
+            await until(lambda: notes(session))
+            (text,) = notes(session)
+            assert text.startswith("job-1 (until [ -e go ]; do sleep 0.01; done; seq 1 20; ")
+            assert "has ended with exit code 3 after" in text
+            assert text.endswith("Its last lines:\n17\n18\n19\n20\nred")
+            await session.run("and?")
+            told = [
+                note.text
+                for message in session.transcript.messages
+                if isinstance(message, User)
+                for note in message.notes
+            ]
+            assert told == [text]
+            kinds = [item.event for item in events if isinstance(item, Envelope)]
+            assert JobStarted("job-1", "id_1", script[0]["tool_calls"][0]["arguments"]["command"]) in kinds
+            assert JobEnded("job-1", 3) in kinds
+
+    asyncio.run(main())
+
+
+def test_a_command_without_a_timeout_is_moved_and_told_of(real, tmp_path):
+    script = [
+        use(1, "bash", command="echo half; until [ -e go ]; do sleep 0.01; done; echo whole"),
+        use(2, "bash", command="touch go"),
+        use(3, "bash_output", job_id="job-1", wait=20),
+        {"text": "done"},
+    ]
+
+    async def main() -> None:
+        agent, *_ = build(script, **real)
+        async with agent.open() as session:
+            await session.run("go")
+            moved, _, looked = results(session.transcript.messages)
+            assert moved.startswith("half\n[still running after 1 s, in the background as job-1;")
+            assert looked.startswith("whole\n[job-1 has ended with exit code 0")
+            assert notes(session) == []  # it was told already
+
+    asyncio.run(main())
+
+
+def test_jobs_go_on_when_a_turn_is_cancelled(real, tmp_path):
+    script = [
+        use(1, "bash", command="echo $$ > job; exec sleep 300", run_in_background=True),
+        use(2, "bash", command="echo $$ > call; exec sleep 300", timeout=300),
+    ]
+
+    async def main() -> None:
+        agent, *_ = build(script, **real)
+        async with agent.open() as session:
+            turn = asyncio.ensure_future(session.run("go"))
+            await until(lambda: (tmp_path / "call").exists() and (tmp_path / "call").read_text())
+            session.cancel()
+            assert (await turn).reason == "cancelled"
+            assert not lives(pid_in(tmp_path / "call"))
+            assert lives(pid_in(tmp_path / "job"))
+        assert not lives(pid_in(tmp_path / "job"))
+
+    asyncio.run(main())
+
+
+def test_a_session_that_is_cancelled_takes_its_jobs_along(real, tmp_path):
+    script = [use(1, "bash", command="echo $$ > job; trap '' TERM; while :; do sleep 1; done", run_in_background=True)]
+
+    async def life(opened: asyncio.Event) -> None:
+        agent, *_ = build([*script, {"text": "done"}], **real)
+        async with agent.open() as session:
+            await session.run("go")
+            opened.set()
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        opened = asyncio.Event()
+        task = asyncio.ensure_future(life(opened))
+        await opened.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not lives(pid_in(tmp_path / "job"))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("printed", "is_told"),
+    [
+        (b"Proceed? (y/n) ", True),
+        (b"Overwrite [Y/n]?", True),
+        (b"\x1b[1mPassword for root:\x1b[0m ", True),
+        (b"Name: ", True),
+        (b"Press any key to continue...", True),
+        (b"Really delete?\n", True),
+        (b"listening on http://localhost:80\n", False),
+        (b"50%", False),
+        (b"compiling:\n", False),
+        (b"", False),
+    ],
+)
+def test_a_job_that_seems_to_wait_for_an_answer_is_told_of_once(printed, is_told):
+    async def main() -> None:
+        processes = ScriptedProcesses({"ask": CommandResult(0, printed, b"")})
+        processes.hold("ask")
+        script = [use(1, "bash", command="ask", run_in_background=True), {"text": "done"}]
+        agent, *_ = build(script, tools=TOOLS, processes=processes, clock=FakeClock())
+        async with agent.open() as session:
+            session.jobs = BackgroundJobs(session, stall_s=0.02)
+            await session.run("go")
+            job = processes.started[0]
+            job.print(printed)
+            waits = [0]
+            real = job.wait
+
+            async def counted(timeout_s: float) -> bool:
+                waits[0] += 1
+                return await real(timeout_s)
+
+            job.wait = counted
+            await until(lambda: waits[0] >= 5)
+            assert len(notes(session)) == is_told
+            if is_told:
+                assert "has printed nothing for 0 s and seems to wait for an answer" in notes(session)[0]
+                job.print(b"and again? ")
+                await until(lambda: len(notes(session)) == 2)
+
+    asyncio.run(main())
+
+
+def test_who_resumes_a_session_is_told_which_jobs_are_gone():
+    async def main() -> None:
+        store = MemoryStore()
+        processes = ScriptedProcesses({"serve": CommandResult(0, b"", b"")})
+        processes.hold("serve")
+        script = [use(1, "bash", command="serve", run_in_background=True), {"text": "done"}]
+        agent, *_ = build(script, tools=TOOLS, processes=processes, store=store, clock=FakeClock())
+        async with agent.open() as session:
+            await session.run("go")
+            entries = tuple(store.logs[session.id].entries)  # as a killed program leaves them
+        agent, *_ = build([{"text": "again"}], tools=TOOLS, processes=processes, store=store, clock=FakeClock())
+        async with agent.open(session.id) as session:
+            jobs = BackgroundJobs(session, entries)
+            await session.run("hello")
+            jobs.recover()
+            jobs.recover()
+            (text,) = notes(session)
+            assert text == "job-1 (serve) ended when the session was left. Start it again if it is needed."
+            assert [entry.event for entry in store.logs[session.id].entries if isinstance(entry.event, JobEnded)] == [
+                JobEnded("job-1")
+            ]
+            assert any(isinstance(entry.event, NoteQueued) for entry in store.logs[session.id].entries)
+            assert jobs.add(await processes.start(processes.commands[0], processes.grants[0]), "serve", "c") == "job-2"
+            with pytest.raises(ToolError, match="there are job-2"):
+                await jobs.look("job-1")
+            await jobs.close()
+
+    asyncio.run(main())
+
+
+def test_a_closed_job_is_closed_in_the_log():
+    async def main() -> None:
+        store = MemoryStore()
+        processes = ScriptedProcesses({"serve": CommandResult(0, b"", b"")})
+        processes.hold("serve")
+        script = [use(1, "bash", command="serve", run_in_background=True), {"text": "done"}]
+        agent, *_ = build(script, tools=TOOLS, processes=processes, store=store, clock=FakeClock())
+        async with agent.open() as session:
+            await session.run("go")
+        events = [entry.event for entry in store.logs[session.id].entries]
+        assert JobEnded("job-1", -15) in events
+        assert processes.running == 0
+
+    asyncio.run(main())

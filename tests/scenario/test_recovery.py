@@ -1,0 +1,69 @@
+"""After the program was killed during a call: what the model is told of the files it was writing."""
+
+import asyncio
+
+import pytest
+from house import Probe, build, call, results
+
+from bradawl.core.events import ToolStarted
+from bradawl.testing.fakes import MemoryFiles, MemoryStore
+
+
+class Writer(Probe):
+    """Writes what its call names, one file after the other, before it ends."""
+
+    async def run(self, params, context):
+        for path in params.writes:
+            known = context.files.files.get(path)
+            before = None if known is None else (await context.files.read(path, 100)).sha256
+            await context.files.replace(path, b"new", before)
+        return await super().run(params, context)
+
+
+def killed_at_the_start_of_its_call(files: MemoryFiles, call_: dict) -> tuple[MemoryStore, str]:
+    """A store whose log ends where the call's effect may begin."""
+    store = MemoryStore()
+    agent, *_ = build([{"tool_calls": [call_]}, {"text": "ok"}], store=store, files=files, tools=(Writer(),))
+    session_id = asyncio.run(agent.run("go")).session_id
+    entries = store.logs[session_id].entries
+    end = next(n for n, entry in enumerate(entries) if isinstance(entry.event, ToolStarted))
+    del entries[end + 1 :]
+    return store, session_id
+
+
+def resumed(store: MemoryStore, session_id: str, files: MemoryFiles) -> str:
+    agent, model, _ = build([{"text": "ok"}], store=store, files=files, tools=(Writer(),))
+
+    async def main() -> str:
+        async with agent.open(session_id) as session:
+            await session.run("go on")
+            assert not model.failures
+            return results(session.transcript.messages)[0]
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("undone", "said"),
+    [
+        ([], "Of the files it was to write: changed: /p/a, /p/b."),
+        (["/p/b"], "Of the files it was to write: changed: /p/a; not changed: /p/b."),
+        (["/p/a", "/p/b"], "Of the files it was to write: not changed: /p/a, /p/b."),
+    ],
+)
+def test_a_resume_says_which_files_a_killed_call_had_changed(undone: list[str], said: str) -> None:
+    old = {"/p/a": b"old"}
+    files = MemoryFiles(old)
+    store, session_id = killed_at_the_start_of_its_call(files, call("w", writes=["/p/a", "/p/b"]))
+    assert files.files == {"/p/a": b"new", "/p/b": b"new"}
+    for path in undone:
+        files.files.pop(path)
+        files.files |= {path: old[path]} if path in old else {}
+    text = resumed(store, session_id, files)
+    assert "may or may not have happened" in text and text.endswith(said)
+
+
+def test_of_a_call_whose_files_are_not_known_only_that_it_was_interrupted_is_said() -> None:
+    files = MemoryFiles()
+    text = resumed(*killed_at_the_start_of_its_call(files, call("w", unknown=True)), files)
+    assert "may or may not have happened" in text and "files" not in text

@@ -1,0 +1,123 @@
+"""Todos: kept by the session, recalled when nobody looks after them, and whole after a compaction."""
+
+import asyncio
+from typing import Any
+
+from house import Probe, assert_valid, build, call
+
+from bradawl.agent.reminders import PATIENCE
+from bradawl.core.events import Compacted, NoteQueued, PromptSubmitted
+from bradawl.core.messages import ToolResults, User
+from bradawl.testing.fakes import MemoryStore, RecordingEmit
+from bradawl.tools.todo_write import TodoWrite
+
+
+def write(*todos: tuple[str, str]) -> dict[str, Any]:
+    """A script's step that sets the todos."""
+    listed = [{"content": content, "status": status} for content, status in todos]
+    return {"tool_calls": [{"name": "todo_write", "arguments": {"todos": listed}}]}
+
+
+def work(count: int, start: int = 0) -> list[dict[str, Any]]:
+    """Steps that do something else."""
+    return [{"tool_calls": [call(f"w{start + n}")]} for n in range(count)]
+
+
+def notes_of(message: Any) -> list[str]:
+    return [note.text for note in message.notes] if isinstance(message, User | ToolResults) else []
+
+
+def run(script: list[dict[str, Any]], **changes: Any) -> tuple[list[list[str]], Any]:
+    """The notes that came new with each request, and the session."""
+    agent, model, _ = build([*script, {"text": "done"}], **{"tools": (TodoWrite(), Probe()), **changes})
+
+    async def main() -> Any:
+        async with agent.open() as session:
+            await session.run("go")
+            assert_valid(session.transcript.messages)
+        return session
+
+    session = asyncio.run(main())
+    return [notes_of(request[-1]) for request in model.requests], session
+
+
+OPEN = write(("look", "completed"), ("mend", "in_progress"), ("test", "pending"))
+
+
+def test_open_todos_are_recalled_after_some_steps_without_a_word_on_them_and_again_after_as_many():
+    notes, session = run([OPEN, *work(2 * PATIENCE + 1)])
+    recalled = [number for number, told in enumerate(notes) if told]
+    assert recalled == [1 + PATIENCE, 1 + 2 * PATIENCE]
+    (text,) = notes[recalled[0]]
+    assert "[completed] look\n[in_progress] mend\n[pending] test" in text and "todo_write" in text
+    assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
+
+
+def test_an_update_begins_the_count_anew_even_if_nothing_changed():
+    notes, _ = run([OPEN, *work(PATIENCE - 2), OPEN, *work(PATIENCE - 1, 50)])
+    assert not any(notes)
+
+
+def test_a_list_that_is_done_empty_or_never_was_is_not_recalled():
+    assert not any(run([write(("look", "completed")), *work(2 * PATIENCE)])[0])
+    assert not any(run([OPEN, write(), *work(2 * PATIENCE)])[0])
+    assert not any(run(work(2 * PATIENCE))[0])
+
+
+def test_notes_come_with_the_last_results_and_what_was_sent_stays_as_it_was():
+    emit = RecordingEmit()
+    agent, model, _ = build([OPEN, *work(PATIENCE + 3), {"text": "done"}], tools=(TodoWrite(), Probe()))
+
+    async def main() -> None:
+        async with agent.open() as session:
+            await session.run("go", emit)
+
+    asyncio.run(main())
+    assert sum(isinstance(event, NoteQueued) for event in emit.events) == 1
+    for earlier, later in zip(model.requests, model.requests[1:], strict=False):
+        assert later[: len(earlier)] == earlier
+
+
+def test_after_a_compaction_the_todos_are_still_there_and_said_again_at_once():
+    emit = RecordingEmit()
+    agent, *_ = build([OPEN, {"text": "one"}, {"text": "two"}, {"text": "three"}], tools=(TodoWrite(),))
+
+    async def main() -> Any:
+        async with agent.open() as session:
+            await session.run("go")
+            session.record(Compacted("summary", 0, "0" * 64))
+            await session.run("go on", emit)
+            await session.run("and on", emit)
+        return session
+
+    session = asyncio.run(main())
+    assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
+    said = [event for event in emit.events if isinstance(event, NoteQueued | PromptSubmitted)]
+    assert [type(event) for event in said] == [PromptSubmitted, NoteQueued, PromptSubmitted]
+
+
+def test_a_resumed_session_still_has_its_todos():
+    store = MemoryStore()
+    _, session = run([OPEN], store=store)
+    agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(TodoWrite(), Probe()))
+
+    async def main() -> None:
+        async with agent.open(session.id) as again:
+            assert again.state.todos == session.state.todos
+            await again.run("go on")
+
+    asyncio.run(main())
+    assert [bool(notes_of(request[-1])) for request in model.requests].index(True) == PATIENCE
+
+
+def test_where_the_tool_is_not_offered_nothing_is_recalled():
+    store = MemoryStore()
+    _, session = run([OPEN], store=store)
+    agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(Probe(),))
+
+    async def main() -> None:
+        async with agent.open(session.id) as again:
+            await again.run("go on")
+
+    asyncio.run(main())
+    assert not any(notes_of(message) for request in model.requests for message in request)

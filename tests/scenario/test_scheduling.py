@@ -1,0 +1,117 @@
+"""Calls that run at the same time leave the world, and see it, as if they had run one after the other."""
+
+import asyncio
+import posixpath
+
+import msgspec
+from house import build, results
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.core.effects import UNKNOWN, Effects
+from bradawl.core.events import Cwd, Env
+from bradawl.core.messages import Text
+from bradawl.core.ports import CallContext, ToolOutput
+
+
+class StepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Reads, writes and moves."""
+
+    name: str
+    reads: list[str] = []
+    writes: list[str] = []
+    cd: str = ""
+    export: str = ""
+    unknown: bool = False
+    slow: int = 0
+    """How often it lets others go first."""
+
+
+class World:
+    """Files, a working directory and a variable."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+
+    def act(self, step: StepParams, cwd: str, variable: str) -> str:
+        """What a call sees; then what it writes."""
+        seen = [f"{cwd} {variable}", *(self.files.get(path, "-") for path in places(step.reads, cwd))]
+        for path in places(step.writes, cwd):
+            self.files[path] = self.files.get(path, "") + step.name
+        return " ".join(seen)
+
+
+def places(paths: list[str], cwd: str) -> tuple[str, ...]:
+    return tuple(posixpath.normpath(posixpath.join(cwd, path)) for path in paths)
+
+
+class Step:
+    """A tool whose calls take their time in the middle."""
+
+    name = "step"
+    params = StepParams
+
+    def __init__(self) -> None:
+        self.world = World()
+
+    def effects(self, params: StepParams, context: CallContext) -> Effects:
+        """As the arguments say."""
+        if params.unknown:
+            return UNKNOWN
+        session = (("cwd",) if params.cd else ()) + (("env",) if params.export else ())
+        return Effects(places(params.reads, context.cwd), places(params.writes, context.cwd), session=session)
+
+    async def run(self, params: StepParams, context: CallContext) -> ToolOutput:
+        """Wait, act, wait, move."""
+        for _ in range(params.slow):
+            await asyncio.sleep(0)
+        seen = self.world.act(params, context.cwd, str(context.env.get("V", "")))
+        for _ in range(params.slow):
+            await asyncio.sleep(0)
+        if params.cd:
+            context.change(Cwd(posixpath.normpath(posixpath.join(context.cwd, params.cd))))
+        if params.export:
+            context.change(Env({"V": params.export}))
+        return ToolOutput((Text(seen),))
+
+
+def one_after_the_other(steps: list[StepParams]) -> tuple[list[str], World]:
+    world, cwd, variable, seen = World(), "/project", "", []
+    for step in steps:
+        seen.append(world.act(step, cwd, variable))
+        cwd = posixpath.normpath(posixpath.join(cwd, step.cd))
+        variable = step.export or variable
+    return seen, world
+
+
+PATHS = st.lists(st.sampled_from(["a", "b", "../a", "d/a"]), max_size=2)
+STEPS = st.lists(
+    st.builds(
+        dict,
+        reads=PATHS,
+        writes=PATHS,
+        cd=st.sampled_from(["", "", "", "d", ".."]),
+        export=st.sampled_from(["", "", "", "1", "2"]),
+        unknown=st.sampled_from([False, False, False, True]),
+        slow=st.integers(0, 6),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@given(STEPS)
+def test_what_runs_at_once_is_as_if_it_had_run_in_order(drawn: list[dict]) -> None:
+    steps = [{"name": f"n{number}", **one} for number, one in enumerate(drawn)]
+    calls = [{"id": f"id_{one['name']}", "name": "step", "arguments": one} for one in steps]
+    tool = Step()
+    agent, *_ = build([{"tool_calls": calls}, {"text": "ok"}], tools=(tool,))
+
+    async def main() -> list[str]:
+        async with agent.open() as session:
+            await session.run("go")
+            return results(session.transcript.messages)
+
+    seen, world = one_after_the_other([StepParams(**one) for one in steps])
+    assert asyncio.run(main()) == seen
+    assert tool.world.files == world.files

@@ -1,0 +1,134 @@
+"""A turn with sub-agents may be cancelled at any await, and leaves every one of them closed."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+from house import assert_valid, call, results
+from subagent_house import Crowd, entries_of, events_of, family, task
+from test_cancellation import Waits
+
+from bradawl.core.events import AgentEnded, AgentSpawned, AssistantReplied, ToolFinished
+from bradawl.core.transcript import fold
+from bradawl.session.store import LocalStore
+from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore
+
+MAIN = [
+    {"text": "Two at once.", "tool_calls": [task("one"), task("two", kind="explore")]},
+    {"text": "done"},
+]
+SUB = [
+    {"text": "A clue.", "tool_calls": [call("r", reads=["/p/a"]), call("w", writes=["/p/a"])]},
+    {"text": "a conclusion"},
+]
+
+
+def cancelled_run(cancel_at: int | None) -> tuple[int, str, MemoryStore]:
+    store = MemoryStore()
+    agent, *_ = family(MAIN, SUB, store=store)
+    waits = Waits(cancel_at)
+
+    async def main() -> str:
+        async with agent.open() as session:
+            waits.install(session)
+            result = await session.run("go")
+            asyncio.get_running_loop().set_task_factory(None)
+            assert_valid(session.transcript.messages)
+            assert not session.transcript.turn_is_open and not session.transcript.started
+            assert len(asyncio.all_tasks()) == 1
+        return result.reason
+
+    reason = asyncio.run(main())
+    return waits.count, reason, store
+
+
+def assert_closed(store: MemoryStore) -> None:
+    entries = entries_of(store)
+    spawned, ended = events_of(store, AgentSpawned), events_of(store, AgentEnded)
+    assert sorted(one.spawned for one in spawned) == sorted(one.spawned for one in ended)
+    for one in spawned:
+        own = fold(entries, one.spawned)
+        assert_valid(own.messages)
+        assert not own.open_calls and not own.started and not own.turn_is_open
+    for agent in ("main", *(one.spawned for one in spawned)):
+        answered = [event.call_id for event in events_of(store, ToolFinished, agent)]
+        assert len(answered) == len(set(answered))
+
+
+def test_wherever_a_turn_is_cancelled_its_sub_agents_are_closed_and_every_call_is_answered() -> None:
+    total, reason, _ = cancelled_run(None)
+    assert reason == "completed" and total > 50
+    reasons = set()
+    for cancel_at in range(1, total + 1):
+        _, reason, store = cancelled_run(cancel_at)
+        reasons.add(reason)
+        if store.logs:
+            assert_closed(store)
+            reasons |= {one.reason for one in events_of(store, AgentEnded)}
+    assert reasons == {"cancelled", "completed"}
+
+
+def test_cancelling_the_parent_ends_all_at_once_and_answers_every_call():
+    main = [{"tool_calls": [task(f"t{n}") for n in range(10)]}, {"text": "never"}]
+    sub = [
+        {"text": "A first clue.", "tool_calls": [call("r", writes=["/p/a"]), call("w", writes=["/p/a"])]},
+        {"text": "never"},
+    ]
+    store = MemoryStore()
+    crowd = Crowd(10)
+    agent, *_ = family(main, sub, store=store, probe=crowd)
+    crowd.gate("r")
+
+    async def main_() -> tuple[Any, Any, float]:
+        async with asyncio.timeout(20), agent.open() as session, asyncio.TaskGroup() as group:
+            turn = group.create_task(session.run("go"))
+            await crowd.is_full.wait()
+            began = time.monotonic()
+            session.cancel()
+            result = await turn
+            took = time.monotonic() - began
+            assert_valid(session.transcript.messages)
+        assert len(asyncio.all_tasks()) == 1
+        return result, session, took
+
+    result, session, took = asyncio.run(main_())
+    assert result.reason == "cancelled" and took < 0.2
+    told = results(session.transcript.messages)
+    assert len(told) == 10 and all(
+        "A first clue." in text and "cancelled while it was running" in text for text in told
+    )
+    assert [event.reason for event in events_of(store, AgentEnded)] == ["cancelled"] * 10
+    for number in range(1, 11):
+        own = fold(entries_of(store), f"agent-{number}")
+        assert_valid(own.messages)
+        assert not own.open_calls and not own.started and not own.turn_is_open
+
+
+def test_a_session_with_sub_agents_is_read_again_from_its_file(tmp_path: Path) -> None:
+    clock, ids = FakeClock(is_eager=True), FakeIds()
+    agent, *_ = family(MAIN, SUB, store=LocalStore(tmp_path, tmp_path, clock, ids), clock=clock, ids=ids)
+
+    async def first() -> tuple[str, Any, Any]:
+        async with agent.open() as session:
+            await session.run("go")
+            return session.id, session.state, session.transcript.messages
+
+    name, before, messages = asyncio.run(first())
+    store = LocalStore(tmp_path, tmp_path, clock, ids)
+    again, *_ = family([{"tool_calls": [task("three")]}, {"text": "done"}], SUB, store=store, clock=clock, ids=ids)
+
+    async def second() -> None:
+        async with again.open(name) as session:
+            assert session.transcript.messages == messages
+            assert (session.state.usage, session.state.cost) == (before.usage, before.cost)
+            assert not session.notices
+            await session.run("once more")
+            assert_valid(session.transcript.messages)
+
+    asyncio.run(second())
+    opened = LocalStore(tmp_path, tmp_path, clock, ids).open(name)
+    opened.log.close()
+    replies = [entry.agent for entry in opened.entries if isinstance(entry.event, AssistantReplied)]
+    assert sorted(set(replies)) == ["agent-1", "agent-2", "agent-3", "main"]
+    assert len([entry for entry in opened.entries if isinstance(entry.event, AgentEnded)]) == 3

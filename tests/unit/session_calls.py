@@ -1,0 +1,40 @@
+"""Calls tools that work on the session itself: no files, no processes, what they change is written down."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from bradawl.agent.seen import SeenFiles
+from bradawl.core.events import State
+from bradawl.core.permissions import Grant
+from bradawl.core.ports import CallContext, Tool, ToolOutput
+from bradawl.shaping.fitting import fit
+from bradawl.testing.fakes import MemoryFiles, ScriptedProcesses
+
+
+class Desk:
+    """One session's state as tools see it."""
+
+    def __init__(self, **given: Any) -> None:
+        self.changes: list[State] = []
+        self.context = CallContext(
+            call_id="call",
+            cwd="/project",
+            files=MemoryFiles(),
+            processes=ScriptedProcesses(),
+            seen=SeenFiles({}, self.changes.append),
+            grant=Grant(),
+            progress=lambda _: None,
+            change=self.changes.append,
+            **given,
+        )
+
+    def call(self, tool: Tool[Any], /, **arguments: Any) -> ToolOutput:
+        """Run it with arguments as a model gives them."""
+        params = msgspec.convert(fit(arguments, tool.params), tool.params, strict=False)
+        return asyncio.run(tool.run(params, self.context))
+
+    def text(self, tool: Tool[Any], /, **arguments: Any) -> str:
+        """What the model would see."""
+        return "".join(getattr(part, "text", "") for part in self.call(tool, **arguments).parts)

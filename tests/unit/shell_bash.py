@@ -1,0 +1,99 @@
+"""Asks the real bash: which commands a line runs, and what it changes on the disk."""
+
+import os
+import stat
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+HOME = "/home/somebody"
+
+# Nothing is found on this PATH, so bash hands every command that isn't built in to the handler. Patterns stay as
+# they are, as in what is foretold. One write per command, so that parts of a pipeline don't mix.
+_TELL = """\
+set -f
+enable -n . cd echo test [ true false pwd type command : kill wait read let declare local alias shift times jobs bg fg
+command_not_found_handle() { printf '%s\\0' "$line" "$#" "$@" >&9; return "$answer"; }
+for answer in 0 1; do
+  line=0
+  for text in "$@"; do ( eval "$text" ); line=$((line + 1)); done
+done
+"""
+
+
+def executed(lines: Sequence[str], folder: Path) -> list[set[tuple[str, ...]]]:
+    """For each line the argv of every command bash ran, once with all commands successful and once with none."""
+    receiver, sender = os.pipe()
+    try:
+        script = f"exec 9>&{sender} {sender}>&-\n{_TELL}"
+        with subprocess.Popen(
+            ["/bin/bash", "-c", script, "bash", *lines],
+            cwd=folder,
+            env={"PATH": "/nowhere", "HOME": HOME, "LC_ALL": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(sender,),
+        ):
+            os.close(sender)
+            sender = -1
+            with os.fdopen(os.dup(receiver), "rb") as pipe:
+                fields = pipe.read().decode("utf-8", "surrogateescape").split("\0")
+    finally:
+        os.close(receiver)
+        if sender >= 0:
+            os.close(sender)
+    return _by_line(fields, len(lines))
+
+
+def _by_line(fields: list[str], count: int) -> list[set[tuple[str, ...]]]:
+    found: list[set[tuple[str, ...]]] = [set() for _ in range(count)]
+    place = 0
+    while place + 1 < len(fields):
+        line, size = int(fields[place]), int(fields[place + 1])
+        found[line].add(tuple(fields[place + 2 : place + 2 + size]))
+        place += 2 + size
+    return found
+
+
+def run(line: str, folder: Path) -> None:
+    """Run a line in a folder, as the tool `bash` does, and wait for its end, however it ends."""
+    subprocess.run(
+        ["/bin/bash", "-c", line],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "PWD": str(folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+        timeout=20,
+    )
+
+
+Snapshot = dict[str, tuple[object, ...]]
+
+
+def snapshot(root: Path) -> Snapshot:
+    """Every entry below a folder with its kind, mode and content; links are told, not followed."""
+    found: Snapshot = {}
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(folder, name)
+            status = path.lstat()
+            if stat.S_ISLNK(status.st_mode):
+                found[str(path)] = (str(path.readlink()),)
+            elif stat.S_ISREG(status.st_mode):
+                found[str(path)] = (status.st_mode, status.st_nlink, status.st_mtime_ns, path.read_bytes())
+            else:
+                found[str(path)] = (status.st_mode,)  # a folder's time changes with what is in it
+    return found
+
+
+def changes(before: Snapshot, after: Snapshot) -> set[str]:
+    """Paths that came, went or are not as they were."""
+    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+
+
+def covered(path: str, places: Iterable[str]) -> bool:
+    """Whether a path is one of the places or lies below one."""
+    return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)

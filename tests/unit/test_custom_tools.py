@@ -1,0 +1,442 @@
+"""Functions as tools: what the model is told of them, how they run, and what becomes of their mistakes."""
+
+import asyncio
+import enum
+import json
+import re
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from tool_calls import workspace
+
+import bradawl
+from bradawl import (
+    CallContext,
+    Effects,
+    Image,
+    ModelSettings,
+    Settings,
+    Text,
+    ToolError,
+    ToolOutput,
+    build_agent,
+    build_tools,
+    tool,
+)
+from bradawl.core.effects import UNKNOWN
+from bradawl.core.errors import SettingsError
+from bradawl.core.messages import ToolResults, text_of
+from bradawl.tools.custom import with_distinct_names
+
+PAGE = (Path(__file__).parents[2] / "docs" / "custom-tools.md").read_text()
+
+
+@pytest.fixture
+def house(tmp_path: Path):
+    with workspace(tmp_path) as made:
+        yield made
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Box(msgspec.Struct):
+    name: str
+
+
+def properties(made) -> dict[str, Any]:
+    """The parameters as the model is told of them, by name."""
+    schema = msgspec.json.schema(made.params)
+    return schema["$defs"][made.params.__name__]["properties"]
+
+
+# ------------------------------------------------------------------ what the model is told
+
+
+def test_name_description_parameters_and_defaults_are_those_of_the_function():
+    @tool
+    def look_up(word: Annotated[str, "What to find."], limit: int = 5, *, exact: bool = False) -> str:
+        """Look a word up.
+
+        In the dictionary.
+        """
+        return f"{word} {limit} {exact}"
+
+    assert look_up.name == "look_up"
+    assert look_up.params.__doc__ == "Look a word up.\n\nIn the dictionary."
+    assert properties(look_up) == {
+        "word": {"type": "string", "description": "What to find."},
+        "limit": {"type": "integer", "default": 5},
+        "exact": {"type": "boolean", "default": False},
+    }
+    assert look_up("a", exact=True) == "a 5 True"
+
+
+def test_parameters_of_every_kind_arrive_as_they_were_annotated(house):
+    @tool
+    def take(
+        text: str,
+        color: Color,
+        point: Point,
+        box: Box,
+        numbers: list[float],
+        table: dict[str, int],
+        *,
+        mode: Literal["a", "b"] = "a",
+        maybe: int | None = None,
+        point_or_not: Point | None = None,
+        names: tuple[str, ...] = ("x",),
+        anything: Any = None,
+    ) -> str:
+        """Take all."""
+        return repr((text, color, point, box, numbers, table, mode, maybe, point_or_not, names, anything))
+
+    given = '{"text":"t","color":"red","point":{"x":1},"box":{"name":"n"},"numbers":[1,2.5],"table":{"k":1}}'
+    params = msgspec.json.decode(given, type=take.params)
+    said = text_of(asyncio.run(take.run(params, house.context())).parts)
+    assert said == repr(("t", Color.RED, Point(1), Box("n"), [1.0, 2.5], {"k": 1}, "a", None, None, ("x",), None))
+    more = msgspec.convert({**json.loads(given), "maybe": 3, "point_or_not": {"x": 2}, "names": []}, take.params)
+    assert text_of(asyncio.run(take.run(more, house.context())).parts).endswith("3, Point(x=2, y=0), (), None)")
+    assert "anyOf" not in json.dumps(msgspec.json.schema(take.params))
+
+
+def test_what_may_be_none_need_not_be_given(house):
+    @tool
+    def take(first: str | None, second: str | None = "x") -> dict:
+        """Take."""
+        return {"first": first, "second": second}
+
+    assert house.text(take) == '{"first":null,"second":"x"}'
+
+
+def test_a_default_that_can_change_is_not_shared_more_than_in_python(house):
+    @tool(name="adds")
+    def add(item: str, to: list[str] | None = None) -> list[str]:
+        """Add."""
+        return [*(to or []), item]
+
+    assert add.name == "adds"
+    assert [house.text(add, item="a"), house.text(add, item="b", to=["a"])] == ['["a"]', '["a","b"]']
+
+
+def no_annotation(value):
+    """Do."""
+
+
+def star(*values: int):
+    """Do."""
+
+
+def named(**values: int):
+    """Do."""
+
+
+def by_place(value: int, /):
+    """Do."""
+
+
+def no_docstring(value: int): ...
+
+
+def a_path(value: Path):
+    """Do."""
+
+
+def two_types(value: int | str):
+    """Do."""
+
+
+def inner_none(value: list[int | None]):
+    """Do."""
+
+
+def unknown_name(value: "NoSuchType"):  # type: ignore[name-defined]  # noqa: F821 - that is the point
+    """Do."""
+
+
+def yields(value: int):
+    """Do."""
+    yield value
+
+
+def Capitals(value: int):
+    """Do."""
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (no_annotation, "the parameter value has no annotation"),
+        (star, "can't be given by its name"),
+        (named, "can't be given by its name"),
+        (by_place, "can't be given by its name"),
+        (no_docstring, "no docstring"),
+        (a_path, "the parameter value is a Path, which JSON can't hold"),
+        (two_types, "the parameter value may be of several types"),
+        (inner_none, "the parameter value may be of several types"),
+        (unknown_name, "NoSuchType"),
+        (yields, "gives back one result"),
+        (Capitals, "a-z, 0-9 and _"),
+        (3, "takes a function"),
+        (Point, "takes a function"),
+    ],
+)
+def test_what_no_model_could_use_is_refused_where_it_is_made(function, said):
+    with pytest.raises(TypeError, match="can't be a tool") as refusal:
+        tool(function)
+    assert said in str(refusal.value)
+
+
+async def waits(value: str) -> Effects:
+    return Effects()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"reads": "other"}, "none named 'other'"),
+        ({"writes": ["value", "other"]}, "none named 'other'"),
+        ({"read_only": True, "writes": "value"}, "both"),
+        ({"effects": lambda value: Effects(), "reads": "value"}, "leave reads"),
+        ({"effects": lambda other: Effects()}, "takes other"),
+        ({"effects": waits}, "without waiting"),
+    ],
+)
+def test_effects_that_make_no_sense_are_refused_where_they_are_said(options, said):
+    def act(value: str) -> None:
+        """Act."""
+
+    with pytest.raises(TypeError, match=re.escape(said)):
+        tool(**options)(act)
+
+
+# ------------------------------------------------------------------ what a call touches
+
+
+def effects_of(house, made, **arguments) -> Effects:
+    return made.effects(made.params(**arguments), house.context())
+
+
+def test_nothing_said_means_that_anything_may_happen(house):
+    @tool
+    def act(value: str) -> None:
+        """Act."""
+
+    assert effects_of(house, act, value="x") == UNKNOWN
+
+
+def test_paths_are_those_of_the_arguments_seen_from_the_working_directory(house):
+    @tool(reads=("source", "more"), writes="target")
+    def copy(source: str, target: str | None = None, more: list[str] = ["d"]) -> None:  # noqa: B006 - it is a default
+        """Copy."""
+
+    here = house.cwd
+    assert effects_of(house, copy, source="a") == Effects(reads=(f"{here}/a", f"{here}/d"))
+    assert effects_of(house, copy, source="a", target="/b", more=[]) == Effects(reads=(f"{here}/a",), writes=("/b",))
+
+
+def test_a_promise_or_a_function_says_the_rest(house):
+    @tool(read_only=True)
+    def add(one: int, two: int) -> int:
+        """Add."""
+        return one + two
+
+    @tool(effects=lambda city, context: Effects(hosts=(f"{city}.example",), reads=(context.cwd,)))
+    def weather(city: str, day: int = 1) -> str:
+        """Tell."""
+        return city
+
+    @tool(effects=lambda **all_of_them: Effects(hosts=(str(sorted(all_of_them)),)))
+    def anything(one: int = 1) -> str:
+        """Do."""
+        return ""
+
+    assert effects_of(house, add, one=1, two=2) == Effects()
+    assert effects_of(house, weather, city="rome") == Effects(hosts=("rome.example",), reads=(house.cwd,))
+    assert effects_of(house, anything) == Effects(hosts=("['context', 'one']",))
+
+
+# ------------------------------------------------------------------ what comes back
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("text", "text"),
+        (None, "(done; it gave nothing back)"),
+        ({"a": [1, None]}, '{"a":[1,null]}'),
+        (Point(1), '{"x":1,"y":0}'),
+        (Box("n"), '{"name":"n"}'),
+        (7, "7"),
+        ("broken \udcff", "broken \\udcff"),
+        (Text("part"), "part"),
+        (ToolOutput((Text("whole"),)), "whole"),
+    ],
+)
+def test_what_a_function_gives_back_becomes_text(house, value, expected):
+    @tool
+    def give() -> Any:
+        """Give."""
+        return value
+
+    assert house.text(give) == expected
+
+
+def test_an_image_stays_one(house):
+    @tool
+    async def draw() -> Image:
+        """Draw."""
+        return Image("image/png", b"x")
+
+    assert house.call(draw).parts == (Image("image/png", b"x"),)
+
+
+def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(house):
+    def where(*, context: CallContext) -> str:
+        """Where."""
+        context.progress("on the way")
+        return threading.current_thread().name
+
+    async def here(context: CallContext) -> str:
+        """Here."""
+        return f"{threading.current_thread().name} {context.cwd}"
+
+    assert house.text(tool(where)) == "tool"
+    assert house.progress == ["on the way"]
+    assert house.text(tool(here)) == f"MainThread {house.cwd}"
+
+
+def test_cancelling_does_not_wait_for_a_thread(house):
+    release, begun = threading.Event(), threading.Event()
+
+    @tool
+    def hang() -> str:
+        """Hang."""
+        begun.set()
+        release.wait(20)
+        return "late"
+
+    async def main() -> float:
+        call = asyncio.ensure_future(house.acall(hang))
+        await asyncio.to_thread(begun.wait, 20)
+        started = time.monotonic()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        return time.monotonic() - started
+
+    try:
+        assert asyncio.run(main()) < 0.2
+    finally:
+        release.set()
+    for thread in threading.enumerate():
+        if thread.name == "tool":
+            thread.join(5)
+    assert not [thread for thread in threading.enumerate() if thread.name == "tool"]
+
+
+def raising(error: BaseException, *, is_async: bool):
+    @tool(read_only=True)
+    def fail() -> str:
+        """Fail."""
+        raise error
+
+    @tool(read_only=True, name="fail")
+    async def fail_later() -> str:
+        """Fail."""
+        raise error
+
+    return fail_later if is_async else fail
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    "error", [ValueError("odd"), StopIteration("odd"), SystemExit("odd"), KeyError("odd"), ToolError("odd")], ids=repr
+)
+def test_a_broken_tool_is_told_to_the_model_and_the_turn_goes_on(tmp_path, capsys, error, is_async):
+    said = answers(tmp_path, raising(error, is_async=is_async), "fail", {})
+    assert "odd" in said or "StopIteration" in said
+    assert ("broke" in said) is not isinstance(error, ToolError)
+    assert "Traceback" not in said + capsys.readouterr().err
+
+
+def test_broken_effects_are_told_to_the_model_and_the_turn_goes_on(tmp_path):
+    def no_effects(value: str) -> Effects:
+        return f"reads {value}"  # type: ignore[return-value]  # that is the point
+
+    @tool(effects=no_effects)
+    def act(value: str) -> str:
+        """Act."""
+        return value
+
+    assert "act broke: TypeError: effects gave back str, not Effects" in answers(tmp_path, act, "act", {"value": "x"})
+
+
+def test_what_can_not_be_sent_is_a_fault_of_the_tool(tmp_path):
+    @tool(read_only=True)
+    def give() -> object:
+        """Give."""
+        return object()
+
+    assert "give broke: TypeError" in answers(tmp_path, give, "give", {})
+
+
+def answers(tmp_path: Path, made, name: str, arguments: dict[str, object], **settings) -> str:
+    """What the model is answered when it calls the tool once, in a whole agent."""
+    script = tmp_path / "script.json"
+    calls = [{"id": "c1", "name": name, "arguments": arguments}]
+    script.write_text(json.dumps([{"tool_calls": calls}, {"text": "done"}]))
+    home = str(tmp_path / "home")
+    chosen = Settings(model=ModelSettings("scripted", str(script)), cwd=str(tmp_path), home=home, **settings)
+    agent = build_agent(chosen, tools=[*build_tools(), made])
+    result = agent.run_sync("go")
+    assert result.reason == "completed", result
+    (message,) = (each for each in agent.model.requests[1] if isinstance(each, ToolResults))  # type: ignore[attr-defined]  # the scripted one
+    return text_of(message.results[0].parts)
+
+
+# ------------------------------------------------------------------ several, and the page about them
+
+
+def test_two_tools_of_one_name_are_refused_by_both_their_origins():
+    @tool
+    def bash(command: str) -> str:
+        """Mine."""
+        return command
+
+    with pytest.raises(SettingsError, match=r"named bash: bradawl\.tools\.bash\.Bash and .*test_custom_tools.*bash\."):
+        with_distinct_names([*build_tools(), bash])
+    assert with_distinct_names(known := build_tools()) == known
+
+
+def test_the_example_of_the_page_runs_in_an_agent(tmp_path, monkeypatch):
+    source = re.search(r"<!-- example: a function -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+    assert source
+    namespace: dict[str, Any] = {"__name__": "example"}
+    exec(compile(source[1], "custom-tools.md", "exec", dont_inherit=True), namespace)  # noqa: S102 - our own page
+    (tmp_path / "notes.txt").write_text("one two\nthree\n")
+    count = namespace["count"]
+    assert answers(tmp_path, count, "count", {"path": "notes.txt"}) == "2 lines in notes.txt"
+    assert answers(tmp_path, count, "count", {"path": "notes.txt", "what": "words"}) == "3 words in notes.txt"
+    assert "is not a file" in answers(tmp_path, count, "count", {"path": "none.txt"})
+    assert "count was not run" in answers(tmp_path, count, "count", {"path": "notes.txt", "what": "letters"})
+
+
+def test_what_the_page_imports_is_public():
+    assert {"tool", "CallContext", "Effects", "Image", "Text", "ToolError", "ToolOutput"} <= set(bradawl.__all__)
+    assert all(getattr(bradawl, name) is not None for name in bradawl.__all__)
+    assert "bradawl.tools.custom" in sys.modules

@@ -1,0 +1,56 @@
+"""What is shown of a result that is too long for its tool."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.core.messages import Image, Text
+from bradawl.core.ports import ToolOutput
+from bradawl.shaping.preview import cut_middle, fitted
+
+LINES = "".join(f"line {number}\n" for number in range(1, 1_001))
+
+
+def test_what_fits_stays_as_it_is():
+    output = ToolOutput((Text("a"), Text("b")), limit=2)
+    assert fitted(output) == (output.parts, None)
+
+
+def test_the_longest_text_is_cut_in_the_middle_at_line_breaks_and_the_notes_stay():
+    parts, full = fitted(ToolOutput((Text(LINES), Text("[exit code 0]")), limit=200))
+    body, notes = parts
+    assert notes == Text("[exit code 0]") and full == f"{LINES}[exit code 0]".encode()
+    head, _, tail = body.text.partition("\n[... lines ")
+    assert LINES.startswith(f"{head}\n") and tail.endswith("line 1000\n")
+    first, last = tail.partition(" of 1,000 cut ...]\n")[0].split("-")
+    assert int(first) == head.count("\n") + 2 and f"cut ...]\nline {int(last) + 1}\n" in body.text
+
+
+def test_one_long_line_is_cut_by_characters():
+    text = cut_middle("a" * 50_000 + "b" * 50_000, 1_000)
+    assert text == "a" * 500 + "\n[... characters 501-99,500 of 100,000, lines 1-1 of 1 cut ...]\n" + "b" * 500
+
+
+def test_a_tool_that_sees_to_its_length_itself_is_left_alone_and_so_are_pictures():
+    picture = Image("image/png", b"x" * 100)
+    assert fitted(ToolOutput((Text(LINES),), limit=None)) == ((Text(LINES),), None)
+    assert fitted(ToolOutput((picture, Text("a" * 100)), limit=10))[0][0] == picture
+
+
+def test_what_a_tool_gives_as_the_whole_is_kept_as_the_whole():
+    assert fitted(ToolOutput((Text(LINES),), b"all of it", limit=100))[1] == b"all of it"
+
+
+@given(st.text(alphabet="ab\n", max_size=400), st.integers(20, 200))
+def test_what_is_shown_is_beginning_and_end_and_the_numbers_are_right(text: str, most: int):
+    shown = cut_middle(text, most)
+    if len(text) <= most:
+        assert shown == text
+        return
+    head, _, rest = shown.partition("\n[... ")
+    missing, _, tail = rest.partition(" cut ...]\n")
+    assert text.startswith(head) and text.endswith(tail)
+    if missing.startswith("lines"):
+        first, last = (int(number) for number in missing.split()[1].split("-"))
+        lines = text.split("\n")
+        assert lines[: first - 1] == head.split("\n") and lines[last:] == tail.split("\n")
+    assert int(missing.split(" of ")[-1]) == text.count("\n") + (not text.endswith("\n"))

@@ -1,0 +1,385 @@
+"""What the system, a hostile program or a killed agent does to processes, and that nothing is left of it."""
+
+import asyncio
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant
+from bradawl.core.workspace import Command, CommandResult
+from bradawl.workspace import processes as module
+from bradawl.workspace.processes import LocalProcesses
+from bradawl.workspace.watchdog import Watchdog
+
+
+@pytest.fixture
+def processes():
+    made = LocalProcesses(os.environ)
+    yield made
+    made.close()
+
+
+def shell(line: str, cwd: object = "/", **options) -> Command:
+    return Command((line,), str(cwd), is_shell=True, **options)
+
+
+def run(processes: LocalProcesses, command: Command) -> CommandResult:
+    return asyncio.run(processes.run(command, Grant()))
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
+    except OSError:
+        return False
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def until(condition, within_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+AGENT = """
+import asyncio, os, sys
+from bradawl.core.permissions import Grant
+from bradawl.core.workspace import Command
+from bradawl.workspace.processes import LocalProcesses
+
+async def main():
+    processes = LocalProcesses(os.environ)
+    for _ in range(3):
+        await processes.run(Command(("true",), "/", is_shell=True), Grant())
+    command = Command((sys.argv[1],), sys.argv[2], is_shell=True, spill_limit_bytes=1000, output_limit_bytes=10)
+    await processes.run(command, Grant(), lambda data: print("up", flush=True))
+
+asyncio.run(main())
+"""
+
+TREE = (
+    "(echo $BASHPID > a.pid; sleep 300) & "
+    "setsid bash -c 'echo $$ > b.pid; sleep 300' & "
+    "setsid bash -c 'env -i sleep 300 & echo $! > c.pid; wait' & "
+    "bash -c 'trap : TERM; echo $$ > d.pid; while :; do sleep 1; done' & "
+    "setsid -f bash -c 'echo $$ > e.pid; exec sleep 300 >/dev/null 2>&1 200>&-' & "
+    "until [ -s a.pid -a -s b.pid -a -s c.pid -a -s d.pid -a -s e.pid ]; do sleep 0.01; done; "
+    "echo $$ > f.pid; echo more than ten bytes; exec env -i sleep 300"
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for survivors in /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_nothing_survives_the_agent_not_even_its_watchdog(tmp_path, number):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", AGENT, TREE, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    ) as agent:
+        assert agent.stdout is not None and agent.stdout.readline() == b"up\n"
+        (folder,) = temporary.iterdir()
+        assert len(list(folder.iterdir())) == 2
+        children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+        pids = {int(path.read_text()) for path in tmp_path.glob("*.pid")} | set(map(int, children))
+        assert len(pids) == 7  # six of the tree, and who watches over them
+        agent.send_signal(number)
+    survivors = lambda: [pid for pid in pids if lives(pid)]  # noqa: E731 - read twice below
+    ended = until(lambda: not survivors())
+    left = survivors()
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert ended, left
+    assert until(lambda: not list(temporary.iterdir()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for children")
+def test_who_runs_no_shell_line_has_no_watchdog(processes):
+    run(processes, Command(("true",), "/"))
+    assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    run(processes, shell("true"))
+    (watchdog,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    run(processes, shell("true"))
+    assert Path(f"/proc/self/task/{os.getpid()}/children").read_text().split() == [watchdog]
+    os.kill(int(watchdog), signal.SIGKILL)
+    assert until(lambda: not lives(int(watchdog)))
+    assert run(processes, shell("echo fine")).stdout == b"fine\n"
+    (again,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert again != watchdog
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for children")
+def test_a_stopped_watchdog_holds_nobody_up():
+    watchdog = Watchdog("no such mark", os.environ["PATH"])
+    nobody = 2**30
+    watchdog.guard(nobody, "")
+    (process,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    os.kill(int(process), signal.SIGSTOP)
+    began = time.monotonic()
+    for _ in range(50_000):
+        watchdog.guard(nobody, "/nowhere")
+        watchdog.release(nobody)
+    watchdog.close()
+    watchdog.close()
+    assert time.monotonic() - began < 5
+    assert not lives(int(process))
+
+
+def test_closing_ends_what_was_left_running(processes, tmp_path):
+    async def main() -> int:
+        await processes.start(shell("setsid sleep 300 & echo $! > a.pid; wait", tmp_path), Grant())
+        until(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "a.pid").read_text() != "")
+        processes.close()
+        return int((tmp_path / "a.pid").read_text())
+
+    assert not lives(asyncio.run(main()))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cat",
+        "read -r x",
+        "sudo -n true",
+        "ssh -o BatchMode=no localhost true",
+        "git commit",
+        "less /etc/passwd",
+        "man true",
+        "python3 -c 'input()'",
+        "stty sane",
+        "cat < /dev/tty",
+        "git -C / log",
+        "git add -p",
+        "su -c true",
+        "passwd",
+        "top -b -n1",
+    ],
+)
+def test_who_wants_input_or_a_terminal_is_done_within_a_second(processes, tmp_path, line):
+    result = run(processes, shell(line, tmp_path, timeout_s=5))
+    assert result.exit_code is not None
+    assert result.seconds < 1
+
+
+def test_a_timeout_is_over_two_seconds_later_whoever_ignores_it(processes, tmp_path):
+    deaf = "trap '' TERM; while :; do sleep 1; done"
+    line = f'for i in 1 2 3; do setsid bash -c "{deaf}" & done; {deaf}'
+    began = time.monotonic()
+    result = run(processes, shell(line, tmp_path, timeout_s=0.5))
+    assert result.exit_code is None
+    assert time.monotonic() - began <= 2.5
+
+
+def test_a_line_may_end_while_others_hold_its_output(processes):
+    began = time.monotonic()
+    result = run(processes, shell("setsid sleep 300 & exit 3"))
+    assert (result.exit_code, result.ended_background) == (3, True)
+    assert time.monotonic() - began < 1.5
+
+
+def test_without_descriptors_left_nothing_starts_and_nothing_breaks(processes):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def main() -> None:
+        assert (await processes.run(shell("echo before"), Grant())).stdout == b"before\n"
+        used = open_files()
+        for spare in range(12):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, hard))
+            try:
+                result = await processes.run(shell("echo tight", spill_limit_bytes=10, output_limit_bytes=1), Grant())
+                assert result.exit_code == 0
+            except ToolError as error:
+                assert "end other programs, or try again later" in str(error)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert (await processes.run(shell("echo after"), Grant())).stdout == b"after\n"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
+def test_a_fork_the_system_refuses_is_told(number):
+    error = module._start_error(shell("true"), OSError(number, os.strerror(number)))
+    assert f"the shell can't be started now: {os.strerror(number)}" in str(error)
+
+
+def test_a_missing_shell_is_told(tmp_path):
+    made = LocalProcesses(os.environ, bash=str(tmp_path / "no-shell"))
+    with pytest.raises(ToolError, match="the shell is not installed"):
+        run(made, shell("true"))
+    made.close()
+
+
+@pytest.mark.parametrize("path", ["", "/nowhere", ":"])
+def test_an_empty_path_finds_the_shell_and_little_else(path):
+    made = LocalProcesses({"PATH": path, "TMPDIR": os.environ["TMPDIR"]})
+    result = run(made, shell("echo fine; no-such-program-anywhere"))
+    assert (result.stdout, result.exit_code) == (b"fine\n", 127)
+    made.close()
+
+
+def test_a_folder_that_goes_away_under_the_line_is_told_as_it_was(processes, tmp_path):
+    (tmp_path / "sub").mkdir()
+    result = run(processes, shell("rmdir ../sub; true", tmp_path / "sub"))
+    assert result.exit_code == 0
+    with pytest.raises(ToolError, match="does not exist any more"):
+        run(processes, shell("true", tmp_path / "sub"))
+
+
+def test_a_killed_child_is_told_by_its_code(processes):
+    assert run(processes, shell("bash -c 'kill -9 $$'")).exit_code == 137
+    assert run(processes, shell("kill -9 $$")).exit_code == -9
+
+
+def test_a_thousand_calls_leave_no_descriptor(processes):
+    async def main() -> tuple[int, int]:
+        await processes.run(shell("true"), Grant())
+        before = open_files()
+        for number in range(1_000):
+            line = ("true", "echo x", "exit 3", "cd /usr; export A=1")[number % 4]
+            await processes.run(shell(line, spill_limit_bytes=10, output_limit_bytes=1), Grant())
+        return before, open_files()
+
+    before, after = asyncio.run(main())
+    assert after == before
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path):
+    made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        result = run(made, shell("head -c 100000 /dev/zero", output_limit_bytes=1_000, spill_limit_bytes=1_000_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert (result.spilled, result.dropped_bytes) == ("", 99_000)
+    (folder,) = tmp_path.iterdir()
+    assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
+    made.close()
+
+
+def test_all_output_goes_to_a_file_as_it_came_up_to_a_cap(processes):
+    command = shell("echo a; echo b >&2; seq 1 5000", output_limit_bytes=1_000, spill_limit_bytes=5_000)
+    result = run(processes, command)
+    whole = b"".join(b"%d\n" % n for n in range(1, 5_001))
+    data = Path(result.spilled).read_bytes()
+    assert len(data) == 5_000
+    assert data.startswith(b"a\n1\n2\n") or data.startswith(b"b\na\n") or data.startswith(b"a\nb\n")
+    assert (b"a\n" + whole).startswith(data.replace(b"b\n", b""))
+    assert result.dropped_bytes == len(whole) + 2 - 1_000
+
+
+def test_no_file_is_left_of_what_is_kept_whole(tmp_path):
+    made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
+    command = shell(
+        "head -c 900 /dev/zero; head -c 900 /dev/zero >&2", output_limit_bytes=1_000, spill_limit_bytes=5_000
+    )
+    result = run(made, command)
+    assert (len(result.stdout), len(result.stderr), result.dropped_bytes, result.spilled) == (900, 900, 0, "")
+    (folder,) = tmp_path.iterdir()
+    assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
+    made.close()
+
+
+def test_who_is_looked_at_needs_no_file(processes):
+    async def main() -> tuple[list[int], CommandResult]:
+        command = shell("seq 1 5000; sleep 0.2; seq 1 100", output_limit_bytes=1_000, spill_limit_bytes=50_000)
+        process = await processes.start(command, Grant())
+        assert not await process.wait(0.1)
+        first, dropped = process.printed()
+        assert await process.wait(20)
+        second, rest = process.printed()
+        return [len(first) + dropped, len(second) + rest], process.result()
+
+    sizes, result = asyncio.run(main())
+    assert sizes == [23_893, 292]
+    assert result.spilled == ""
+
+
+def test_a_flood_is_ended():
+    made = LocalProcesses(os.environ, flood_bytes=20_000_000)
+    result = run(made, shell("setsid yes & yes", timeout_s=20, output_limit_bytes=1_000))
+    made.close()
+    assert result.exit_code is None
+    assert result.seconds < 10
+    assert result.dropped_bytes > 19_000_000
+
+
+def test_cancelling_a_flood_leaves_neither_file_nor_descriptor(tmp_path):
+    made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
+
+    async def main() -> tuple[int, int]:
+        await made.run(shell("true"), Grant())
+        before, printed = open_files(), 0
+        flowing = asyncio.Event()
+
+        def count(data: bytes) -> None:
+            nonlocal printed
+            printed += len(data)
+            if printed > 5_000_000:
+                flowing.set()
+
+        task = asyncio.ensure_future(
+            made.run(shell("yes", output_limit_bytes=1_000, spill_limit_bytes=10**9), Grant(), count)
+        )
+        await flowing.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return before, open_files()
+
+    before, after = asyncio.run(main())
+    (folder,) = tmp_path.iterdir()
+    assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
+    made.close()
+    assert after == before
+
+
+def test_a_cleaner_of_temporary_files_takes_nothing_from_who_runs(tmp_path):
+    made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
+    result = run(made, shell("seq 1 1000", output_limit_bytes=10, spill_limit_bytes=10_000))
+    (folder,) = tmp_path.iterdir()
+    (folder / "prelude.bash").unlink()
+    assert run(made, shell("cd /usr")).cwd == "/usr"
+    assert Path(result.spilled).parent == folder and Path(result.spilled).exists()
+    made.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_somebody_else_has_put_in_place_of_ours_is_not_used(tmp_path):
+    made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
+    run(made, shell("true"))
+    (folder,) = tmp_path.iterdir()
+    (folder / "prelude.bash").unlink()
+    folder.rmdir()
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "prelude.bash").write_text("echo evil\n")
+    folder.symlink_to(tmp_path / "theirs")
+    assert run(made, shell("echo good")).stdout == b"good\n"
+    made.close()
+
+
+def test_a_call_within_a_call_carries_the_marks_of_both():
+    made = LocalProcesses({**os.environ, "BRADAWL_CALL": "outer.mark"})
+    result = run(made, shell("echo $BRADAWL_CALL; unset BRADAWL_CALL; cd /usr; export A=1"))
+    made.close()
+    outer, own = result.stdout.decode().split()
+    assert outer == "outer.mark" and "." in own
+    assert (result.cwd, result.exports) == ("/usr", {"A": "1", "OLDPWD": "/"})

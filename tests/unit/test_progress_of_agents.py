@@ -1,0 +1,190 @@
+"""How sub-agents and todos are shown: one line a step, the list as it stands."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.app.progress import Progress
+from bradawl.app.tui.painter import Painter
+from bradawl.app.tui.render import call_line, todo_lines, todos_line
+from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
+from bradawl.core.effects import Effects
+from bradawl.core.errors import Failure
+from bradawl.core.events import (
+    AgentEnded,
+    AgentSpawned,
+    AssistantReplied,
+    CallPrepared,
+    Cwd,
+    Envelope,
+    LimitReached,
+    Live,
+    PromptSubmitted,
+    ReplyWithdrawn,
+    RequestSent,
+    StateChanged,
+    Todo,
+    TodosSet,
+    ToolFinished,
+    TurnFinished,
+)
+from bradawl.core.messages import Assistant, Origin, Text, ToolCall
+from bradawl.core.usage import Usage
+
+ORIGIN = Origin("openai_chat", "openai", "m")
+SUB = "agent-1"
+
+
+def envelope(event, agent="main"):
+    return Envelope(0, None, 0, agent, event)
+
+
+def replied(*parts):
+    return AssistantReplied(1, Assistant(parts, ORIGIN), "tool_calls")
+
+
+def prepared(call_id, name, raw="{}"):
+    return CallPrepared(call_id, 1, name, raw, Effects())
+
+
+def finished(call_id, outcome="ok", text=""):
+    return ToolFinished(call_id, outcome, (Text(text),))
+
+
+READS = replied(
+    Text("I look."), ToolCall("x", "read_file", '{"file_path": "a.py"}'), ToolCall("y", "grep", '{"pattern": "z"}')
+)
+LIFE = (
+    envelope(AgentSpawned(SUB, "a", "explore", "find\nit \x1b[2J" + "x" * 300)),
+    *(
+        envelope(event, SUB)
+        for event in (
+            PromptSubmitted((Text("find it"),)),
+            RequestSent(1, ""),
+            prepared("x", "read_file"),
+            finished("x", "error", "no such file"),
+            READS,
+            replied(Text("It is in a.py.")),
+            TurnFinished("completed"),
+        )
+    ),
+    envelope(AgentEnded(SUB, "completed", Usage(10, 2), 0.5)),
+)
+
+
+def shown(*items, **options):
+    stream = io.StringIO()
+    progress = Progress(stream, **options)
+    for item in items:
+        progress.emit(item)
+    return stream.getvalue()
+
+
+def painted(*items):
+    console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
+    console.answer = console.stdout.write
+    painter = Painter(console)
+    for item in items:
+        painter.emit(item)
+    return console.stdout.getvalue()
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_a_sub_agent_is_a_line_at_its_beginning_at_each_step_and_at_its_end(is_watched):
+    first, *rest = shown(*LIFE, is_watched=is_watched).splitlines()
+    assert first.startswith("  agent-1 (explore): find it xxx") and len(first) <= 100
+    assert rest == [
+        "  agent-1: read_file(a.py), grep(z)",
+        "  agent-1: completed, 2 steps, 10 tokens in, 2 out, $0.50",
+    ]
+
+
+def test_the_terminal_shows_the_same_lines():
+    assert painted(*LIFE) == shown(*LIFE)
+
+
+def test_a_text_that_is_being_written_stays_whole_while_a_sub_agent_is_busy():
+    busy = (
+        envelope(RequestSent(1, ""), SUB),
+        Live(SUB, 0, TextDelta(0, "inner")),
+        Live(SUB, 0, ThinkingDelta(0, "inner")),
+        Live(SUB, 0, CallDelta(0, "x", "bash", "{")),
+        envelope(prepared("x", "bash"), SUB),
+        envelope(finished("x"), SUB),
+        envelope(StateChanged(Cwd("/")), SUB),
+    )
+    text = replied(Text("One two."))
+    items = (Live("main", 0, TextDelta(0, "One ")), *busy, Live("main", 0, TextDelta(0, "two.")), envelope(text))
+    assert painted(*items) == "One two.\n"
+
+
+def test_calls_of_two_agents_with_the_same_id_are_not_mixed_up():
+    items = (
+        envelope(prepared("a", "bash", '{"command": "outer"}')),
+        envelope(prepared("a", "read_file"), SUB),
+        envelope(finished("a", "error", "inner"), SUB),
+        envelope(finished("a")),
+    )
+    assert shown(*items) == painted(*items) == "> bash(outer)  ok\n"
+
+
+def test_what_goes_wrong_in_a_sub_agent_says_whose_it_is():
+    failure = Failure("overloaded", "busy")
+    items = (
+        Live(SUB, 0, RetryScheduled(1, 2.0, failure)),
+        envelope(ReplyWithdrawn(1, failure), SUB),
+        envelope(LimitReached("steps", 50, 50), SUB),
+    )
+    lines = shown(*items).splitlines()
+    assert len(lines) == 3 and all(line.startswith("  agent-1: ") for line in lines)
+    assert painted(*items).splitlines() == lines
+
+
+def test_a_call_of_a_sub_agent_is_named_by_its_description():
+    assert call_line("agent", '{"prompt": "a long text", "description": "find it"}') == "agent(find it)"
+    assert call_line("agent", '{"prompt": "a long text"}') == "agent(a long text)"
+
+
+# ------------------------------------------------------------------ todos
+
+TODOS = (Todo("look", "completed"), Todo("mend\x1b[2J\nit", "in_progress"), Todo("test"))
+WRITTEN = (
+    envelope(prepared("t", "todo_write", '{"todos": []}')),
+    envelope(StateChanged(TodosSet(TODOS))),
+    envelope(finished("t")),
+)
+
+
+def test_at_a_terminal_the_whole_list_is_shown_in_place_of_the_call():
+    assert shown(*WRITTEN, is_watched=True) == "  [x] look\n  [>] mend it\n  [ ] test\n"
+
+
+def test_elsewhere_it_is_a_line_that_says_how_far_the_plan_is():
+    assert shown(*WRITTEN) == painted(*WRITTEN) == "  todos: 1 of 3 completed, now: mend it\n"
+    assert shown(envelope(StateChanged(TodosSet(())))) == "  todos: 0 of 0 completed\n"
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_a_list_that_was_refused_is_shown_as_a_failed_call(is_watched):
+    items = (envelope(prepared("t", "todo_write")), envelope(finished("t", "error", "2 todos are in_progress")))
+    assert "2 todos are in_progress" in shown(*items, is_watched=is_watched)
+
+
+def test_todos_of_a_sub_agent_are_not_shown_as_the_users():
+    items = [envelope(item.event, SUB) for item in WRITTEN]
+    assert shown(*items, is_watched=True) == painted(*items) == ""
+
+
+@given(st.lists(st.sampled_from(["pending", "in_progress", "completed"]), max_size=60))
+def test_of_a_long_list_what_comes_next_is_always_among_what_is_shown(statuses):
+    todos = tuple(Todo(f"todo {number}", status) for number, status in enumerate(statuses))
+    lines = todo_lines(todos)
+    assert len(lines) <= 22
+    if todos and (open_ := [todo for todo in todos if todo.status != "completed"]):
+        assert any(line.endswith(open_[0].content) for line in lines)
+    assert f"of {len(todos)} completed" in todos_line(todos)
+    hidden = sum(int(line.split()[1]) for line in lines if line.startswith("..."))
+    assert hidden + sum(line.startswith("[") for line in lines) == len(todos)

@@ -1,0 +1,293 @@
+"""What is foretold of a line of bash, against what the real bash does."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import shell_bash
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bradawl.core.effects import Effects
+from bradawl.safety.shell_effects import shell_effects, simple_commands
+from bradawl.workspace.files import LocalFiles
+
+pytestmark = pytest.mark.skipif(not os.access("/bin/bash", os.X_OK), reason="needs /bin/bash")
+# Each example starts many programs, so the deep profiles grow by less than they say.
+_TOGETHER = settings(
+    max_examples=45 + settings().max_examples // 4,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+# ------------------------------------------------------------------ the words bash sees
+
+_NAMES = st.sampled_from(
+    ["aa", "b-b", "c.c", "x1", "A=b d"] * 3
+    + ["aa", "b-b", "c.c", "x1", "if", "time", "!", "[", "A=b", "B=", "./x", "é", "10", "~", "then"]
+)
+_TEXT = st.sampled_from(
+    [
+        *(
+            "a",
+            "b c",
+            "",
+            "-n",
+            "--",
+            "-",
+            "x=y",
+            "a;b",
+            "#",
+            "é",
+            "~",
+            "~/x",
+            "a~1",
+            "HEAD~2",
+            "x^",
+            "*",
+            "?",
+            "a*b",
+            "]",
+        ),
+        *(
+            "[",
+            "!",
+            "$",
+            "$a",
+            "`",
+            "\\",
+            "\\ ",
+            "{a,b}",
+            "{a}",
+            "(",
+            ")",
+            "&",
+            "|",
+            "<",
+            ">",
+            "2",
+            "%",
+            "@",
+            ":",
+            "+,",
+        ),
+        *(
+            "=",
+            "==",
+            "a=~",
+            "a:~/b",
+            "\r",
+            "\x0b",
+            "\x0c",
+            "\xa0",
+            "\u200b",
+            "\t",
+            "\n",
+            "#x",
+            "a#b",
+            "\\\n",
+            "!a",
+            "0x",
+        ),
+    ]
+)
+_QUOTED = st.tuples(st.sampled_from(["", "", "", "'", '"']), _TEXT).map(lambda pair: f"{pair[0]}{pair[1]}{pair[0]}")
+_PLAIN = st.sampled_from(
+    ["a", "-n", "x=y", "'b  c'", '"a;b"', "--a='*'", "é", "''", "a'|'b", "HEAD~1", "'$a`'", '"#"', "a/b", "-", "'\\'"]
+)
+_WORD = st.one_of(_PLAIN, _PLAIN, _PLAIN, st.lists(_QUOTED, min_size=1, max_size=3).map("".join))
+_REDIRECT = st.sampled_from(
+    ["> r1", "2>&1", "> /dev/null", "< in"] * 4
+    + [
+        "> r1",
+        ">>r1",
+        "2> r2",
+        "2>&1",
+        ">&2",
+        "&> r1",
+        "< in",
+        "<in",
+        "1>r1",
+        "12>r1",
+        "2>&1x",
+        ">| r1",
+        "<> r1",
+        "<< a",
+    ]
+    + ["<<< a", ">& r1", "0< in", "3> r1", "> r1 > r2", ">(aa)", "<(aa)", "> r*", ">", "2>", "> /dev/null"]
+)
+_COMMAND = st.tuples(_NAMES, st.lists(st.one_of(_WORD, _WORD, _WORD, _REDIRECT), max_size=3)).map(
+    lambda pair: " ".join((pair[0], *pair[1]))
+)
+_JOINT = st.sampled_from(
+    ["; ", "\n", " && ", " || ", " | "] * 6
+    + ["; ", ";", "\n", " && ", " || ", " | ", "&&", "|", " & ", ";;", "|&", " &&\n", " |\n\n", "\n\n", " \\\n && "]
+    + [" # c\n", "#c\n", " # c \\\n", " ;\n", "; ;", "&&&", "||;", "\n;", "{ ", " }", "(", ")", "! ", "\\\n", " \\\n"]
+)
+
+
+def _joined(parts: tuple[list[str], list[str]]) -> str:
+    commands, joints = parts
+    pairs = zip(commands, [*joints, ""], strict=False)
+    return "".join(f"{command}{joint}" for command, joint in pairs)
+
+
+_LINES = st.tuples(st.lists(_COMMAND, min_size=1, max_size=4), st.lists(_JOINT, min_size=4, max_size=4)).map(_joined)
+_LETTERS = [*" \t\n;|&<>'\"\\$`#~*?[]{}()!=:,.@%+^-/a2bé", "\r", "\xa0", "  ", "&&", "||", "2>&1", "\\\n", "aa "]
+_SOUP = st.lists(st.sampled_from(_LETTERS), min_size=1, max_size=14).map("".join)
+_INSERTED = st.tuples(_LINES, st.sampled_from(_LETTERS), st.integers(0, 60)).map(
+    lambda three: three[0][: three[2]] + three[1] + three[0][three[2] :]
+)
+
+
+def _is_harmless(text: str, foretold: tuple[tuple[str, ...], ...]) -> bool:
+    """Whether it may run here: no program by its path, no file opened outside the folder."""
+    has_redirect = "<" in text or ">" in text
+    return not any("/" in argv[0] for argv in foretold) and not (has_redirect and "/" in text.replace("/dev/null", ""))
+
+
+@_TOGETHER
+@given(st.lists(st.one_of(_LINES, _LINES, _INSERTED, _SOUP), min_size=10, max_size=25))
+def test_bash_runs_no_command_and_no_argument_that_was_not_foretold(tmp_path: Path, lines: list[str]):
+    (tmp_path / "in").touch()
+    foretold = {line: simple_commands(line, home=shell_bash.HOME) for line in dict.fromkeys(lines)}
+    understood = {line: argvs for line, argvs in foretold.items() if argvs is not None and _is_harmless(line, argvs)}
+    for (line, argvs), real in zip(understood.items(), shell_bash.executed(list(understood), tmp_path), strict=True):
+        assert real <= set(argvs), (line, argvs, real)
+        if "<" not in line and ">" not in line:
+            assert real == set(argvs), (line, argvs, real)
+
+
+# ------------------------------------------------------------------ what changes on the disk
+
+_READERS = (
+    *(
+        "cat",
+        "ls",
+        "ls -R",
+        "ls -la",
+        "wc -l",
+        "head -n2",
+        "tail -1",
+        "sort",
+        "sort -u",
+        "uniq -c",
+        "grep -r a",
+        "grep a",
+    ),
+    *("find", "diff", "diff -r --no-dereference", "cmp", "stat", "du -a", "xxd", "od -c", "md5sum", "readlink -f"),
+    *(
+        "sed -n 1p",
+        "test -f",
+        "[ -d",
+        "echo",
+        "printf '%s %s'",
+        "cut -c1",
+        "tr a",
+        "nl",
+        "tac",
+        "comm",
+        "paste",
+        "file",
+    ),
+)
+_WRITERS = (
+    *(
+        "mkdir",
+        "mkdir -p",
+        "touch",
+        "touch -c",
+        "rm",
+        "rm -f",
+        "rm -r",
+        "rm -rf",
+        "rmdir",
+        "mv",
+        "mv -f",
+        "mv -n",
+        "mv -T",
+    ),
+    *(
+        "cp",
+        "cp -f",
+        "cp -p",
+        "cp -T",
+        "cp -r",
+        "cp -a",
+        "cp -rT",
+        "cp -u",
+        "ln",
+        "ln -s",
+        "ln -sf",
+        "ln -sfn",
+        "ln -sT",
+    ),
+    *("chmod 600", "chmod -R 700", "chmod +x", "tee", "tee -a"),
+)
+_PLACES = (
+    *("a.txt", "b.txt", "d", "d/", "d/x.txt", "d/e", "d/e/z.txt", "d/link", "new", "new/q", "new/", "other", "empty"),
+    *(
+        "to_file",
+        "to_folder",
+        "to_folder/x.txt",
+        "out_file",
+        "out_folder",
+        "out_folder/",
+        "out_folder/k.txt",
+        "dangling",
+    ),
+    *("out_folder/sub", "../out", "../out/k.txt", "../out/sub", ".", "./a.txt", "d/../a.txt", "to_folder/../a.txt"),
+    *("out_folder/../ws/a.txt", "*", "*.txt", "d/*", "*/x.txt", "to*", "out_*", "d/e/*", "new/*", "?.txt", "d/e/*.txt"),
+    *("-", "-n", "--", "./-n", "''", "'a.txt'", "a.txt/x", "missing", "/dev/null", "out_folder/link_back"),
+)
+_STEP = st.one_of(
+    st.tuples(st.sampled_from(_READERS), st.lists(st.sampled_from(_PLACES), max_size=2)),
+    st.tuples(st.sampled_from(_WRITERS), st.lists(st.sampled_from(_PLACES), min_size=1, max_size=3)),
+    st.tuples(st.just("cd"), st.lists(st.sampled_from(_PLACES), min_size=1, max_size=1)),
+).map(lambda pair: " ".join((pair[0], *pair[1])) + (" ]" if pair[0].startswith("[") else ""))
+_END = st.one_of(
+    st.just(""),
+    st.just(""),
+    st.tuples(st.sampled_from([" > ", " >> ", " < ", " 2> "]), st.sampled_from(_PLACES)).map("".join),
+)
+_STEPS = st.lists(st.tuples(_STEP, _END).map("".join), min_size=1, max_size=4)
+_SCRIPTS = st.tuples(
+    _STEPS, st.lists(st.sampled_from(["; ", " && ", " || ", " | ", "\n"]), min_size=4, max_size=4)
+).map(_joined)
+
+
+def _plant(top: Path) -> Path:
+    """A workspace so far below `top` that no script of these can climb out of it, with links of every kind."""
+    ws = top.joinpath(*"123456", "ws")
+    for folder in (ws / "d" / "e", ws / "empty", ws.parent / "out" / "sub"):
+        folder.mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "-n", "d/x.txt", "d/e/z.txt", "../out/k.txt", "../out/sub/x.txt"):
+        (ws / name).write_text(f"{name} a\n")
+        os.utime(ws / name, (1_000_000_000, 1_000_000_000))
+    links = {"to_file": "a.txt", "to_folder": "d", "out_file": "../out/k.txt", "out_folder": "../out"}
+    links |= {"dangling": "../out/nothing", "d/link": "../../out/k.txt", "../out/link_back": "../ws/b.txt"}
+    links |= {"d/e/out": "../../../out"}
+    for name, target in links.items():
+        (ws / name).symlink_to(target)
+    return ws
+
+
+def _foretold(line: str, ws: Path) -> Effects:
+    home = str(ws)
+    return shell_effects(line, cwd=str(ws), home=home, resolve=LocalFiles(home).resolve)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the tables were read from the manuals of GNU programs")
+@_TOGETHER
+@given(st.lists(_SCRIPTS, min_size=6, max_size=8))
+def test_a_line_that_is_understood_changes_nothing_but_what_it_declares(tmp_path_factory, lines: list[str]):
+    top = Path(os.path.realpath(tmp_path_factory.mktemp("tree")))
+    for number, line in enumerate(dict.fromkeys(lines)):
+        ws = _plant(top / str(number))
+        effects = _foretold(line, ws)
+        if effects.unknown:
+            continue
+        before = shell_bash.snapshot(top)
+        shell_bash.run(line, ws)
+        changed = shell_bash.changes(before, shell_bash.snapshot(top))
+        assert [path for path in sorted(changed) if not shell_bash.covered(path, effects.writes)] == [], (line, effects)

@@ -1,0 +1,79 @@
+"""`agent`, the tool: what it hands over, and how a sub-agent's end is told."""
+
+import json
+
+import pytest
+from session_calls import Desk
+
+from bradawl.core.errors import ToolError
+from bradawl.shaping.tool_schema import schema_of
+from bradawl.testing.fakes import FakeSpawner
+from bradawl.tools.agent import LIMIT, AgentTool
+
+
+def test_the_conclusion_of_one_that_completed_its_task_stands_alone():
+    spawner = FakeSpawner(["It is in a.py:3.\n"])
+    output = Desk(spawner=spawner).call(AgentTool(), prompt="find it", kind="explore", description="find")
+    assert (output.parts[0].text, output.is_error, output.full) == ("It is in a.py:3.", False, None)
+    assert spawner.spawned == [("explore", "find it", "call")]
+
+
+def test_without_a_kind_it_may_do_all():
+    spawner = FakeSpawner()
+    Desk(spawner=spawner).call(AgentTool(), prompt="mend it")
+    assert spawner.spawned == [("general", "mend it", "call")]
+
+
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [
+        ("steps", "it reached its limit of steps"),
+        ("budget", "it reached the limit of cost"),
+        ("time", "it reached the limit of time"),
+        ("error", "it failed"),
+        ("refused", "refused"),
+        ("cancelled", "it was cancelled"),
+        ("interrupted", "it was interrupted"),
+    ],
+)
+def test_any_other_end_is_said_first_and_is_an_error(reason, why):
+    output = Desk(spawner=FakeSpawner(["half of it"], [reason])).call(AgentTool(), prompt="x")
+    first, rest = output.parts[0].text.split("\n", 1)
+    assert output.is_error and "did not complete its task" in first and why in first
+    assert rest == "half of it"
+
+
+@pytest.mark.parametrize("extra", [0, 1, 100_000])
+def test_of_a_long_one_the_end_is_shown_and_the_whole_handed_over(extra):
+    whole = "b" * extra + "e" * (LIMIT - 4) + "\ud800END"
+    output = Desk(spawner=FakeSpawner([whole])).call(AgentTool(), prompt="x")
+    text = output.parts[0].text
+    assert text.endswith(whole[-LIMIT:]) and output.limit is None
+    assert (output.full is not None) == (extra > 0)
+    if extra:
+        assert text.startswith(f"[the first {extra:,} characters are cut]\n")
+        assert len(output.full) == len(whole)
+
+
+@pytest.mark.parametrize("prompt", ["", " \n"])
+def test_a_task_that_is_none_is_refused_before_anything_is_spent(prompt):
+    with pytest.raises(ToolError, match="prompt is empty"):
+        AgentTool().effects(AgentTool().params(prompt), Desk().context)
+
+
+def test_where_none_can_be_started_the_model_is_told_to_work_itself():
+    with pytest.raises(ToolError, match="do the task yourself"):
+        Desk().call(AgentTool(), prompt="x")
+
+
+def test_it_declares_to_spend_and_to_look_at_the_working_directory():
+    for kind in ("explore", "general"):
+        effects = AgentTool().effects(AgentTool().params("x", kind), Desk().context)
+        assert effects.spends and effects.reads == ("/project",)
+        assert not (effects.writes or effects.session or effects.unknown or effects.commands)
+
+
+def test_its_schema_has_no_choice_between_types():
+    schema = json.loads(bytes(schema_of(AgentTool()).parameters))
+    assert "anyOf" not in json.dumps(schema) and schema["required"] == ["prompt"]
+    assert schema["properties"]["kind"]["enum"] == ["explore", "general"]

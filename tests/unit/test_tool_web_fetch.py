@@ -1,0 +1,452 @@
+"""`web_fetch`: what it fetches, what it refuses, and what it shows; on servers of this machine, or on none."""
+
+import asyncio
+import gzip
+import time
+from pathlib import Path
+
+import pytest
+from tool_calls import workspace
+
+from bradawl.core.effects import Effects
+from bradawl.core.errors import ToolError
+from bradawl.core.http import HttpError, HttpRequest
+from bradawl.core.messages import Image, text_of
+from bradawl.providers.http_h11 import DirectHttp
+from bradawl.providers.http_httpx2 import Httpx2Http
+from bradawl.testing.fakes import Cut, Reply, ScriptedHttp
+from bradawl.testing.raw_server import RawServer
+from bradawl.tools.web_addresses import PublicAddresses, parse_url, why_not_public, why_not_public_address
+from bradawl.tools.web_fetch import WebFetch
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
+ADAPTERS = {
+    "h11": lambda _url, addresses: DirectHttp(addresses=addresses, redirects=0),
+    "httpx2": lambda _url, _addresses: Httpx2Http(redirects=0),
+}
+
+
+@pytest.fixture
+def house(tmp_path: Path):
+    with workspace(tmp_path) as made:
+        yield made
+
+
+def fetch(house, answer, path="/", adapter="h11", **options):
+    """What the tool makes of what a server on this machine answers."""
+    arguments = {name: options.pop(name) for name in ("offset", "limit") if name in options}
+
+    async def main():
+        async with RawServer(answer) as server:
+            tool = WebFetch(ADAPTERS[adapter], allow_private=True, **options)
+            return await house.acall(tool, url=server.url + path, **arguments)
+
+    return asyncio.run(main())
+
+
+def told(house, body: bytes, *headers: str, status="200 OK", **options) -> str:
+    async def answer(exchange):
+        await exchange.answer(body, status, *headers)
+
+    return text_of(fetch(house, answer, **options).parts)
+
+
+def scripted(*replies) -> tuple[WebFetch, ScriptedHttp]:
+    http = ScriptedHttp(replies)
+    return WebFetch(lambda _url, _addresses: http), http
+
+
+def page(body: bytes = b"<p>there", content_type="text/html", status=200, **headers: str) -> Reply:
+    pairs = (("content-type", content_type), *((name.replace("_", "-"), value) for name, value in headers.items()))
+    return Reply(status, (body,), pairs)
+
+
+# ------------------------------------------------------------------ what it shows
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_page_comes_as_markdown_with_its_title_and_where_it_came_from(house, adapter):
+    html = b"<title>A page</title><nav>menu</nav><h1>Head</h1><p>See <a href='/x'>there</a>.<script>no()</script>"
+    shown = told(house, html, "content-type: text/html", path="/a?b=c#d", adapter=adapter)
+    head, title, _, *body = shown.split("\n")
+    assert "/a?b=c (text/html): material from the web" in head
+    assert title == "Title: A page"
+    assert "\n".join(body).startswith("# Head\n\nSee [there](http://127.0.0.1:")
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/ld+json", "text/plain", "image/svg+xml", ""])
+def test_text_comes_as_it_is(house, content_type):
+    body = b'{"a": ["<p>", 1]}'
+    assert told(house, body, f"content-type: {content_type}").split("\n\n", 1)[1] == body.decode()
+
+
+def test_a_page_that_does_not_say_what_it_is_is_recognised(house):
+    assert "# Head" in told(house, b" <!DOCTYPE html><h1>Head</h1>")
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        ("Grüße €".encode(), "text/html"),
+        ("Grüße €".encode("cp1252"), "text/html"),
+        ("Grüße €".encode("cp1252"), "text/html; charset=ISO-8859-1"),
+        ("Grüße €".encode("utf-16"), "text/html"),
+        (b"<meta charset='windows-1252'>" + "Grüße €".encode("cp1252"), "text/html"),
+        (b"<meta charset='utf-16'>" + "Grüße €".encode(), "text/html"),
+        ("Grüße €".encode(), "text/html; charset=no-such-thing"),
+        ("Grüße €".encode(), "text/html; charset=unicode_escape"),
+        ("Grüße €".encode(), 'text/html; CHARSET="utf8"'),
+        ("\ufeffGrüße €".encode(), "text/html; charset=latin-1"),
+    ],
+)
+def test_the_encoding_is_found_as_browsers_find_it(house, body, content_type):
+    assert told(house, body, f"content-type: {content_type}").endswith("Grüße €")
+
+
+def test_an_image_is_shown_as_one_if_it_is_one(house):
+    async def answer(exchange):
+        await exchange.answer(PNG if exchange.path == "/ok" else b"<p>no image", "200 OK", "content-type: image/png")
+
+    assert fetch(house, answer, "/ok").parts[1] == Image("image/png", PNG)
+    assert not any(isinstance(part, Image) for part in fetch(house, answer, "/not").parts)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "said"),
+    [
+        (b"%PDF-1.7", "application/pdf", "application/pdf, 8 bytes"),
+        (b"%PDF-1.7", "application/octet-stream", "application/pdf, 8 bytes"),
+        (b"PK\x03\x04" + bytes(99), "text/plain", "a zip archive"),
+        (bytes(100), "text/html", "binary data, 100 bytes"),
+        (b"x", "video/mp4", "video/mp4, 1 bytes"),
+        (b"x", "application/vnd.ms-excel", "application/vnd.ms-excel"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_its_kind_its_size_and_a_way(house, body, content_type, said):
+    with pytest.raises(ToolError, match="curl -LO http://127") as refusal:
+        told(house, body, f"content-type: {content_type}")
+    assert said in str(refusal.value)
+
+
+def test_an_error_of_the_server_is_an_answer_with_status_and_the_beginning_of_its_body(house):
+    async def answer(exchange):
+        await exchange.answer(b"<p>slow down " + b"x" * 9_000, "429 Busy", "content-type: text/html", "retry-after: 7")
+
+    output = fetch(house, answer)
+    assert output.is_error
+    assert "HTTP 429 Too Many Requests, retry after 7" in text_of(output.parts)
+    assert "slow down" in text_of(output.parts)
+    assert len(text_of(output.parts)) < 2_300
+
+
+def test_an_empty_answer_says_so(house):
+    assert "nothing to read" in told(house, b"", "content-type: text/html")
+    assert "nothing to read" in told(house, b"<div id=root></div><script>app()</script>", "content-type: text/html")
+
+
+def test_offset_and_limit_choose_lines(house):
+    body = b"".join(b"line %d\n" % number for number in range(1, 101))
+    assert told(house, body, offset=3, limit=2).endswith("\n\nline 3\nline 4\n[lines 3-4 of 101]")
+    assert told(house, body, offset=99).endswith("line 99\nline 100\n\n[lines 99-101 of 101]")
+    with pytest.raises(ToolError, match="has 101 lines"):
+        told(house, body, offset=200)
+
+
+# ------------------------------------------------------------------ bounds
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_body_without_end_is_cut_and_the_connection_closed(house, adapter):
+    async def answer(exchange):
+        await exchange.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
+        exchange.hang_up()
+        while True:
+            await exchange.send(b"x" * 100_000)
+
+    output = fetch(house, answer, adapter=adapter)
+    assert len(output.parts[1].text) == 5_000_000
+    assert "only the first 5 MB" in output.parts[2].text
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_compressed_bomb_is_cut_like_any_other_body(house, adapter):
+    bomb = gzip.compress(bytes([32]) * 60_000_000)
+    shown = told(house, bomb, "content-type: text/plain", "content-encoding: gzip", adapter=adapter)
+    assert "only the first 5 MB" in shown
+    with pytest.raises(ToolError, match=r"compressed in a way that was not asked for \(br\)"):
+        told(house, b"x", "content-encoding: br", adapter=adapter)
+
+
+def test_a_server_that_says_nothing_ends_with_the_time_cap(house):
+    async def answer(exchange):
+        await exchange.until_gone()
+
+    with pytest.raises(ToolError, match=r"took longer than 0\.2 s"):
+        fetch(house, answer, timeout_s=0.2)
+
+
+def test_a_server_that_drips_ends_with_the_time_cap(house):
+    async def answer(exchange):
+        await exchange.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
+        while not exchange._writer.is_closing():
+            await exchange.send(b"x")
+            await asyncio.sleep(0.01)
+
+    with pytest.raises(ToolError, match="took longer"):
+        fetch(house, answer, timeout_s=0.2)
+
+
+def test_a_page_that_takes_long_to_read_holds_nobody_up_and_can_be_cancelled(house):
+    tool, http = scripted(page(b"<p><b>x</b>" * 400_000))
+
+    async def main() -> tuple[float, int]:
+        call = asyncio.ensure_future(house.acall(tool, url="https://example.com"))
+        ticks = 0
+        while ticks < 20:
+            await asyncio.sleep(0.001)
+            assert not call.done()
+            ticks += 1
+        started = time.monotonic()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        return time.monotonic() - started, http.open
+
+    took, still_open = asyncio.run(main())
+    assert took < 0.2
+    assert still_open == 0
+    assert http.is_closed
+
+
+def test_a_connection_that_breaks_is_an_error_in_words(house):
+    for reply in (Cut(), Reply(200, (b"<p>a", Cut()), (("content-type", "text/html"),))):
+        tool, http = scripted(reply)
+        with pytest.raises(ToolError, match="cuts the exchange"):
+            house.call(tool, url="https://example.com/")
+        assert http.is_closed
+
+
+# ------------------------------------------------------------------ redirects
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_are_followed_and_told(house, status, adapter):
+    async def answer(exchange):
+        where = {"/": "a/b", "/a/b": "/c?d#e"}.get(exchange.path)
+        if where:
+            await exchange.answer(b"", f"{status} Moved", f"location: {where}")
+        else:
+            await exchange.answer(b"<a href=f>g</a>", "200 OK", "content-type: text/html")
+
+    shown = text_of(fetch(house, answer, adapter=adapter).parts)
+    assert "/c?d (text/html, after 2 redirects)" in shown
+    assert "/f)" in shown
+
+
+def test_a_circle_of_redirects_ends(house):
+    tool, http = scripted(*[page(status=302, location="https://example.com/again")] * 9)
+    with pytest.raises(ToolError, match="more than 5 redirects"):
+        house.call(tool, url="https://example.com/")
+    assert len(http.requests) == 6
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://127.0.0.1/",
+        "//169.254.169.254/latest/meta-data/",
+        "https://[::1]/",
+        "http://localhost:8080/",
+        "file:///etc/passwd",
+        "gopher://example.com/",
+        "http://me:secret@example.com/",
+        "http://[",
+        "http://2130706433/",
+    ],
+)
+def test_each_hop_is_checked(house, location):
+    tool, http = scripted(page(status=302, location=location), page())
+    with pytest.raises(ToolError, match="redirects to an address that is not fetched"):
+        house.call(tool, url="https://example.com/")
+    assert len(http.requests) == 1
+
+
+def test_nothing_but_a_get_without_credentials_is_sent(house):
+    tool, http = scripted(page())
+    house.call(tool, url="https://example.com/")
+    (asked,) = http.requests
+    assert (asked.method, asked.body) == ("GET", ())
+    assert {name for name, _ in asked.headers} == {"user-agent", "accept"}
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "example.com",
+        "file:///etc/passwd",
+        "ftp://example.com/",
+        "javascript:alert(1)",
+        "http://",
+        "http:///x",
+        "http://?x",
+        "http://me@example.com/",
+        "http://me:secret@example.com/",
+        "http://example.com\\@127.0.0.1/",
+        "http://example.com:99999/",
+        "http://example.com:0/",
+        "http://example.com:x/",
+        "http://exa mple.com/",
+        "http://example..com/",
+        "http://example.com\0.evil.example/",
+        "http://example.com/\r\nhost: x",
+        "http://[::1",
+        "http://[fe80::1%25eth0]/",
+        "http://%6c%6fcalhost/",
+        "http://1.2.3.4.5/",
+        "http://0x/" + "a" * 9_000,
+        "https://" + "a" * 64 + ".com/",
+    ],
+)
+def test_what_is_no_plain_url_of_the_web_is_refused_before_anybody_is_asked(house, url):
+    tool, http = scripted(page())
+    with pytest.raises(ToolError) as refusal:
+        tool.effects(tool.params(url=url), house.context())
+    assert "secret" not in str(refusal.value)
+    assert not http.requests
+
+
+PRIVATE = [
+    *("127.0.0.1", "127.1", "0x7f.1", "0177.0.0.1", "2130706433", "0", "0.0.0.1", "127.0.0.1.", "\uff11\uff12\uff17.1"),
+    *("10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254", "100.64.0.1", "100.100.100.200"),
+    *("224.0.0.1", "255.255.255.255", "240.1.1.1", "192.0.2.1", "198.18.0.1", "168.63.129.16", "192.0.0.192"),
+    *("[::1]", "[::]", "[fe80::1]", "[fd00:ec2::254]", "[ff02::1]", "[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]"),
+    *("[64:ff9b::a00:1]", "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2002:c0a8:101::1]", "[2001::1]", "[2001:db8::1]"),
+    *("[::127.0.0.1]", "[0:0:0:0:0:ffff:10.0.0.1]", "[4000::1]", "[fec0::1]"),
+    *("localhost", "LOCALHOST", "localhost.", "a.localhost", "metadata.google.internal", "printer.local", "router"),
+    *("nas.lan", "x.home.arpa", "1.0.0.127.in-addr.arpa"),
+]
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+def test_private_hosts_are_refused_however_they_are_written(house, host):
+    tool, _ = scripted(page())
+    with pytest.raises(ToolError, match="public web addresses only"):
+        tool.effects(tool.params(url=f"http://{host}/"), house.context())
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(
+            "example.com",
+            "example.com.",
+            "a_b.example.co.uk",
+            "xn--bcher-kva.example",
+            "b\u00fccher.example",
+            "8.8.8.8",
+        ),
+        *("172.32.0.1", "100.128.0.1", "[2606:4700::1111]", "[::ffff:8.8.8.8]", "[64:ff9b::808:808]", "localhost.com"),
+        *("internal.example.com", "[2002:808:808::1]", "127.0.0.1.example.com", "0x7f.example"),
+    ],
+)
+def test_public_hosts_are_not_refused(host):
+    assert why_not_public(parse_url(f"http://{host}/").host) == ""
+
+
+def test_a_url_is_sent_as_it_was_checked():
+    assert str(parse_url(" HTTP://B\u00fccher.Example:80/a%20b?c=d#e ")) == "http://xn--bcher-kva.example/a%20b?c=d"
+    assert str(parse_url("https://0x08.8.8.8:8443")) == "https://8.8.8.8:8443/"
+    assert str(parse_url("https://[2606:4700:0::1111]?x")) == "https://[2606:4700::1111]/?x"
+    assert str(parse_url("https://example.com/a:b@c\\d")) == "https://example.com/a:b@c\\d"
+
+
+def test_the_call_declares_the_host_it_reaches(house):
+    tool, _ = scripted(page())
+    assert tool.effects(tool.params(url="https://Example.com/x"), house.context()) == Effects(hosts=("example.com",))
+
+
+def at(*addresses: str):
+    """A resolver that knows one answer, and notes who asks."""
+
+    async def resolve(host: str, port: int):
+        resolve.asked.append(host)
+        return addresses
+
+    resolve.asked = []
+    return resolve
+
+
+@pytest.mark.parametrize("addresses", [("127.0.0.1",), ("8.8.8.8", "10.0.0.1"), ("::1",), ("fe80::1%eth0",)])
+def test_a_name_with_an_address_that_is_not_public_is_not_connected_to(house, addresses):
+    async def main() -> int:
+        async with RawServer(lambda exchange: exchange.answer(b"secret")) as server:
+            tool = WebFetch(ADAPTERS["h11"], resolve=at(*addresses))
+            with pytest.raises(ToolError, match=r"pages\.example\.org is at .*only public web addresses"):
+                await house.acall(tool, url=f"http://pages.example.org:{server.port}/")
+            return server.connections
+
+    assert asyncio.run(main()) == 0
+
+
+def test_the_adapter_connects_to_the_addresses_it_is_given_and_asks_once():
+    async def main() -> None:
+        async with RawServer(lambda exchange: exchange.answer(exchange.header("host").encode())) as server:
+            http = DirectHttp(addresses=(resolve := at("127.0.0.2", "127.0.0.1")))
+            try:
+                request = HttpRequest("GET", f"http://pages.example.org:{server.port}/", ())
+                for _ in range(2):
+                    async with http.stream(request) as response:
+                        said = b"".join([piece async for piece in response.chunks()])
+                assert said == f"pages.example.org:{server.port}".encode()
+                assert resolve.asked == ["pages.example.org"]
+            finally:
+                await http.aclose()
+
+    asyncio.run(main())
+
+
+def test_the_certificate_is_still_that_of_the_name():
+    import ssl
+
+    import trustme
+
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("pages.example.org").configure_cert(context)
+
+    def trusting() -> ssl.SSLContext:
+        made = ssl.create_default_context()
+        authority.configure_trust(made)
+        return made
+
+    async def status(name: str) -> int:
+        async with RawServer(lambda exchange: exchange.answer(b"x"), tls=context) as server:
+            http = DirectHttp(trusting, addresses=at("127.0.0.1"))
+            try:
+                async with http.stream(HttpRequest("GET", f"https://{name}:{server.port}/", ())) as response:
+                    return response.status
+            finally:
+                await http.aclose()
+
+    assert asyncio.run(status("pages.example.org")) == 200
+    with pytest.raises(HttpError, match="certificate"):
+        asyncio.run(status("other.example.org"))
+
+
+def test_a_name_without_an_address_can_not_be_reached():
+    async def main() -> None:
+        async with DirectHttp(addresses=PublicAddresses(at())).stream(HttpRequest("GET", "http://no.example/", ())):
+            raise AssertionError("there is nothing")
+
+    with pytest.raises(HttpError, match=r"no\.example can't be reached: it has no address"):
+        asyncio.run(main())
+
+
+def test_every_special_address_of_the_registries_is_refused():
+    for address in ("192.88.99.1", "203.0.113.9", "198.51.100.1", "3fff::1", "5f00::1", "100::1", "fc00::1"):
+        assert why_not_public_address(address), address

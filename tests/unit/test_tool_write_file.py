@@ -1,0 +1,89 @@
+import hashlib
+from pathlib import Path
+
+import pytest
+from tool_calls import workspace
+
+from bradawl.core.effects import Effects
+from bradawl.core.errors import ToolError
+from bradawl.tools.read_file import ReadFile
+from bradawl.tools.write_file import WriteFile
+
+READ, WRITE = ReadFile(), WriteFile()
+
+
+@pytest.fixture
+def place(tmp_path):
+    with workspace(tmp_path) as made:
+        yield made
+
+
+def test_effects_name_resolved_paths(place, tmp_path):
+    (tmp_path / "link").symlink_to("real")
+    context = place.context()
+    assert WRITE.effects(WRITE.params("link", ""), context) == Effects(writes=(f"{place.cwd}/real",))
+
+
+def test_a_new_file_is_written_with_its_folders(place, tmp_path):
+    assert place.text(WRITE, file_path="a/b/c.txt", content="1\n2") == "Wrote 2 lines to a/b/c.txt"
+    assert (tmp_path / "a/b/c.txt").read_bytes() == b"1\n2"
+    assert "+1 -1" in place.text(WRITE, file_path="a/b/c.txt", content="1\n3")
+
+
+def test_a_file_that_was_not_read_is_not_overwritten(place, tmp_path):
+    (tmp_path / "f").write_text("precious\n")
+    with pytest.raises(ToolError, match="read_file it first"):
+        place.call(WRITE, file_path="f", content="new\n")
+    assert "exactly this content" in place.text(WRITE, file_path="f", content="precious\n")
+    (tmp_path / "f").write_text("changed\n")
+    with pytest.raises(ToolError, match=r"changed since you last saw it; .*\n@@ -1,1 \+1,1 @@\n-precious\n\+changed"):
+        place.call(WRITE, file_path="f", content="new\n")
+    assert (tmp_path / "f").read_text() == "changed\n"
+    place.call(READ, file_path="f")
+    text = place.text(WRITE, file_path="f", content="new\n")
+    assert text == "Wrote 1 line to f: +1 -1\n@@ -1,1 +1,1 @@\n-changed\n+new"
+    (tmp_path / "f").unlink()
+    assert place.text(WRITE, file_path="f", content="again\n") == "Wrote 1 line to f"
+
+
+@pytest.mark.parametrize(
+    ("before", "content", "after"),
+    [
+        (b"a\r\nb\r\n", "c\nd\n", b"c\r\nd\r\n"),
+        (b"a\r\nb\n", "c\nd\n", b"c\nd\n"),
+        (b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n"),
+        ("\ufeffa\n".encode("utf-16-le"), "\u4e2d\n", "\ufeff\u4e2d\n".encode("utf-16-le")),
+        (b"\x89PNG\0", "text", b"text"),
+    ],
+)
+def test_overwriting_keeps_line_endings_and_marks(place, tmp_path, before, content, after):
+    (tmp_path / "f").write_bytes(before)
+    place.seen[f"{place.cwd}/f"] = hashlib.sha256(before).hexdigest()
+    place.call(WRITE, file_path="f", content=content)
+    assert (tmp_path / "f").read_bytes() == after
+
+
+@pytest.mark.parametrize("path", ["", "d", "d/", "x/", "f/x", "a\0b"])
+def test_a_path_that_is_no_file_is_refused(place, tmp_path, path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "f").write_text("")
+    with pytest.raises(ToolError):
+        place.call(WRITE, file_path=path, content="x")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that takes no new files, also from root")
+@pytest.mark.parametrize("path", ["/proc/nope", "/proc/nope/x", "../../../../../../../../proc/nope"])
+def test_a_file_that_can_not_be_created_is_no_listing(place, path):
+    with pytest.raises(ToolError, match=f"^{path} can't be created: the system takes no new files there"):
+        place.call(WRITE, file_path=path, content="x")
+
+
+def test_of_a_change_too_large_for_a_diff_only_the_counts_are_told(place, tmp_path):
+    place.call(WRITE, file_path="f", content="x\n" * 6_000)
+    text = place.text(WRITE, file_path="f", content="y\n")
+    assert text == "Wrote 1 line to f: +1 -6000\n(too many changed lines to show)"
+
+
+def test_content_that_is_no_text_is_refused(place):
+    with pytest.raises(ToolError, match="can't be written"):
+        place.call(WRITE, file_path="f", content="\ud800")

@@ -1,0 +1,184 @@
+"""Tools from a user's folder and from packages: found, offered, and left out with a word when they are broken."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bradawl.extensions.user_tools import site_folders, user_tools
+
+GOOD = '''
+from bradawl import tool
+
+@tool(read_only=True)
+def {name}(word: str) -> str:
+    """Say a word."""
+    return word
+'''
+CLASS = '''
+from __future__ import annotations
+import dataclasses
+import msgspec
+from bradawl import Effects, Text, ToolOutput
+
+@dataclasses.dataclass
+class Inner:
+    x: int
+
+class Params(msgspec.Struct):
+    """Act."""
+    inner: Inner
+
+class Act:
+    name = "act"
+    params = Params
+    def effects(self, params, context): return Effects()
+    async def run(self, params, context): return ToolOutput((Text("ok"),))
+'''
+
+
+@pytest.fixture(autouse=True)
+def _modules_as_before(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith(("bradawl_user_tools_", "bradawl_sample")):
+            del sys.modules[name]
+
+
+def found(folder: Path, **files: str):
+    """What is found in a folder of these files, and the names of the tools."""
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    seen = user_tools(folder, (), ("bash",))
+    return [each.name for each in seen.tools], seen.warnings
+
+
+def test_no_folder_means_no_tools(tmp_path):
+    assert user_tools(tmp_path / "none", (), ()).tools == ()
+    (tmp_path / "file").write_text("")
+    assert user_tools(tmp_path / "file", (str(tmp_path / "gone"),), ()).warnings == ()
+
+
+def test_every_tool_of_every_file_is_offered_in_order(tmp_path):
+    two = GOOD.format(name="b_two") + GOOD.format(name="a_one") + "again = a_one\n_hidden = b_two\n"
+    assert found(tmp_path, b=two, a=GOOD.format(name="first"), _c=GOOD.format(name="hidden")) == (
+        ["first", "b_two", "a_one"],
+        (),
+    )
+
+
+def test_a_class_is_a_tool_without_being_made(tmp_path):
+    assert found(tmp_path, a=CLASS) == (["act"], ())
+    assert found(tmp_path, a=CLASS + "\nmine = Act()\n") == (["act"], ())
+
+
+def test_what_a_file_only_imports_is_not_offered_twice(tmp_path):
+    text = "from bradawl.tools.bash import Bash\nfrom bradawl import tool, Effects\n" + GOOD.format(name="mine")
+    assert found(tmp_path, a=text) == (["mine"], ())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def x(:\n", "SyntaxError"),
+        ("\n\n1 / 0\n", "ZeroDivisionError: division by zero (line 3)"),
+        ("import no_such_module_at_all\n", "ModuleNotFoundError"),
+        ("import sys\nsys.exit('bye')\n", "SystemExit: bye (line 2)"),
+        ("raise BaseExceptionGroup('g', [ValueError(1)])", "ExceptionGroup"),
+        ("from bradawl import tool\n@tool\ndef x(a): 'd'\n", "has no annotation. (line 2)"),
+        (CLASS.replace('"act"', '"Act now!"'), "'Act now!' is not made of a-z"),
+        (CLASS.replace("params = Params", "params = dict"), "params of act are not a msgspec Struct"),
+        (CLASS.replace("inner: Inner", "inner: object"), "TypeError"),
+        (CLASS.replace("class Act:", "class Act:\n    def __init__(self): raise ValueError('no')"), "ValueError: no"),
+        ("\0", "SyntaxError"),
+    ],
+)
+def test_a_broken_file_is_told_and_the_others_are_offered(tmp_path, text, said, capfd):
+    names, warnings = found(tmp_path, a_broken=text, good=GOOD.format(name="mine"))
+    assert names == ["mine"]
+    (warning,) = warnings
+    assert str(tmp_path / "a_broken.py") in warning
+    assert said in warning
+    assert "Traceback" not in warning + "".join(capfd.readouterr())
+
+
+def test_a_file_that_can_not_be_read_is_told(tmp_path):
+    (tmp_path / "a.py").mkdir()
+    (tmp_path / "b.py").symlink_to(tmp_path / "gone")
+    (tmp_path / "c.py").write_bytes(b"x = '\xff'\n")
+    seen = user_tools(tmp_path, (), ())
+    assert (seen.tools, len(seen.warnings)) == ((), 3)
+
+
+def test_a_name_that_is_taken_is_told_and_left_out(tmp_path):
+    names, warnings = found(
+        tmp_path, a=GOOD.format(name="bash"), b=GOOD.format(name="mine"), c=GOOD.format(name="mine")
+    )
+    assert names == ["mine"]
+    assert [part in warning for part, warning in zip(("bradawl's own", "b.py"), warnings, strict=True)] == [True, True]
+
+
+def test_files_of_one_name_in_two_folders_do_not_meet(tmp_path):
+    assert found(tmp_path / "one", a=GOOD.format(name="one")) == (["one"], ())
+    assert found(tmp_path / "two", a=GOOD.format(name="two")) == (["two"], ())
+
+
+def install(site: Path, package: str, entries: str, module: str = "bradawl_sample") -> None:
+    """A package as installers leave it."""
+    info = site / f"{package}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[bradawl.tools]\n{entries}\n")
+    (site / f"{module}.py").write_text(GOOD.format(name="sampled") + GOOD.format(name="other"))
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ("x = bradawl_sample", ["sampled", "other"]),
+        ("x = bradawl_sample:sampled", ["sampled"]),
+        ("", []),
+    ],
+)
+def test_a_package_offers_tools_by_its_entry_points(tmp_path, monkeypatch, entries, expected):
+    install(tmp_path, "bradawl_sample", entries)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    seen = user_tools(tmp_path / "none", (str(tmp_path),), ())
+    assert ([each.name for each in seen.tools], seen.warnings) == (expected, ())
+
+
+def test_a_package_that_is_broken_is_told_and_one_of_another_name_is_not_looked_at(tmp_path, monkeypatch):
+    install(tmp_path, "bradawl_sample", "x = bradawl_sample:gone")
+    install(tmp_path, "another", "x = bradawl_sample_two", "bradawl_sample_two")
+    install(tmp_path, "bradawl", "x = bradawl_sample_two", "bradawl_sample_two")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    seen = user_tools(tmp_path / "none", (str(tmp_path),), ())
+    assert seen.tools == ()
+    (warning,) = seen.warnings
+    assert "the package bradawl_sample" in warning
+    assert "gone" in warning
+
+
+def test_packages_are_looked_for_where_python_installs_them_and_not_in_a_project(monkeypatch, tmp_path):
+    project = tmp_path / "site-packages"
+    project.mkdir()
+    monkeypatch.setattr(sys, "path", [str(project), "", *sys.path])
+    folders = site_folders()
+    assert str(project) not in folders
+    assert any(Path(folder, "msgspec").is_dir() for folder in folders)
+
+
+def test_who_has_no_tools_pays_for_no_metadata(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from bradawl.extensions.user_tools import site_folders, user_tools\n"
+        f"user_tools(Path({str(tmp_path / 'none')!r}), site_folders(), ())\n"
+        "print({'importlib.metadata', 'importlib.util', 'inspect'} & set(sys.modules))"
+    )
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert "importlib.metadata" not in done.stdout
