@@ -78,7 +78,14 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|workspace/(child|private|watchdog)\.py"  # parts of workspace/processes.py: what it starts, and its own files
     r"|workspace/replacing\.py"  # writes for workspace/files.py
 )
-PROGRAMS = frozenset({"tools/scan.py", "tools/newest.py", "tools/part_of_file.py", "tools/pdf_text.py"})
+PROGRAMS = frozenset(
+    {
+        "tools/searching/scan.py",
+        "tools/searching/newest.py",
+        "tools/reading/part_of_file.py",
+        "tools/reading/pdf_text.py",
+    }
+)
 """Files that are started with the bare interpreter, where nothing of bradawl can be imported."""
 
 
@@ -120,7 +127,7 @@ def only_app_knows_the_user(module: Module) -> Iterator[str]:
                 yield f"{node.lineno}: uses {name}"
 
 
-_FOR_ONE_PROGRAM = {"tools/pdf_text.py": "pypdf"}  # ADR 0016
+_FOR_ONE_PROGRAM = {"tools/reading/pdf_text.py": "pypdf"}  # ADR 0016
 
 
 def programs_stand_alone(module: Module) -> Iterator[str]:

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.edit_fit import NO_FINAL_BREAK
-from bradawl.tools.edit_plan import Change, plan
+from bradawl.tools.editing.fit import NO_FINAL_BREAK
+from bradawl.tools.editing.plan import Change, plan
 
 MOVED = "new_string indented like the line it replaces"
 

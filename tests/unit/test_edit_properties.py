@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.edit_plan import Change, plan
+from bradawl.tools.editing.plan import Change, plan
 
 BYTES = (
     b"a",

@@ -16,7 +16,7 @@ from bradawl.core.workspace import Job
 from bradawl.tools.bash import Bash
 from bradawl.tools.bash_kill import BashKill
 from bradawl.tools.bash_output import BashOutput
-from bradawl.tools.output_text import clean, shorten_lines
+from bradawl.tools.shell.output_text import clean, shorten_lines
 
 BASH = Bash()
 

@@ -11,7 +11,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import FileContent
 from bradawl.tools.edit_file import EditFile
-from bradawl.tools.edit_plan import Change, plan
+from bradawl.tools.editing.plan import Change, plan
 
 EDIT = EditFile()
 

@@ -15,10 +15,10 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Image
 from bradawl.tools.bash import Bash
 from bradawl.tools.edit_file import EditFile
-from bradawl.tools.images import media_type_of
-from bradawl.tools.notebook import notebook_page
-from bradawl.tools.paging import Span
 from bradawl.tools.read_file import ReadFile
+from bradawl.tools.reading.images import media_type_of
+from bradawl.tools.reading.notebook import notebook_page
+from bradawl.tools.reading.paging import Span
 
 READ, EDIT = ReadFile(), EditFile()
 
@@ -262,7 +262,7 @@ def test_images_and_text_are_read_in_one_call(place, tmp_path):
 
 @given(st.binary(max_size=60), st.sampled_from([png()[:16], JPEG[:4], GIF[:6], b"RIFF\0\0\0\0WEBPVP8 "]))
 def test_no_image_however_broken_breaks_the_reader(data, head):
-    from bradawl.tools.images import image_page
+    from bradawl.tools.reading.images import image_page
 
     data = head + data
     try:

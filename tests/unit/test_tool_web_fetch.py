@@ -16,7 +16,7 @@ from bradawl.providers.http_h11 import DirectHttp
 from bradawl.providers.http_httpx2 import Httpx2Http
 from bradawl.testing.fakes import Cut, Reply, ScriptedHttp
 from bradawl.testing.raw_server import RawServer
-from bradawl.tools.web_addresses import PublicAddresses, parse_url, why_not_public, why_not_public_address
+from bradawl.tools.web.addresses import PublicAddresses, parse_url, why_not_public, why_not_public_address
 from bradawl.tools.web_fetch import WebFetch
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)

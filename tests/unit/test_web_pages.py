@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bradawl.tools.web.html import Tag, attributes_of, tokens
 from bradawl.tools.web_fetch import to_markdown
-from bradawl.tools.web_html import Tag, attributes_of, tokens
 
 URL = "https://example.org/a/b.html"
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from bradawl.providers.deadlines import Deadlines
     from bradawl.providers.debug_log import DebugLog
     from bradawl.providers.keys import KeySource
-    from bradawl.tools.web_addresses import PublicAddresses
+    from bradawl.tools.web.addresses import PublicAddresses
 
 
 _WITH_A_USER = RetryBudget(deadline_s=120.0, longest_wait_s=60.0)

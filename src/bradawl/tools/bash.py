@@ -12,8 +12,8 @@ from bradawl.core.events import Cwd
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, Jobs, Process, ToolOutput
 from bradawl.core.workspace import Command
-from bradawl.tools.bash_result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
-from bradawl.tools.bash_state import keep_state, mark_seen, nearest_folder
+from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
+from bradawl.tools.shell.state import keep_state, mark_seen, nearest_folder
 
 _PATIENCE_S = 120
 _AT_ONCE_S = 0.2

@@ -18,7 +18,7 @@ from bradawl.core.errors import SettingsError
 from bradawl.core.messages import Document, Image, Text
 from bradawl.core.ports import CallContext, Tool, ToolOutput
 from bradawl.tools.custom_params import Parameters, parameters_of
-from bradawl.tools.decoding import presentable
+from bradawl.tools.reading.decoding import presentable
 
 _NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
 

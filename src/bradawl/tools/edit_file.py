@@ -9,10 +9,10 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.workspace import FileContent
-from bradawl.tools.naming import named_as_given, with_suggestion
+from bradawl.tools.reading.naming import named_as_given, with_suggestion
 
 if TYPE_CHECKING:  # the engine loads with the first edit: many sessions make none
-    from bradawl.tools.edit_plan import Change, Planned
+    from bradawl.tools.editing.plan import Change, Planned
 
 READ_LIMIT = 50_000_000
 
@@ -36,15 +36,15 @@ class EditFile:
 
     def effects(self, params: EditFileParams, context: CallContext) -> Effects:
         """Writes the file. Raises `ToolError` for strings that can't be an edit."""
-        from bradawl.tools.edit_plan import check_change
+        from bradawl.tools.editing.plan import check_change
 
         check_change(_change(params))
         return Effects(writes=(context.resolve(params.file_path),))
 
     async def run(self, params: EditFileParams, context: CallContext) -> ToolOutput:
         """Replace the one match, or all; shows the change as a diff, and says when the match was not exact."""
-        from bradawl.tools.edit_plan import check_change, plan
-        from bradawl.tools.edit_seen import allowed_path
+        from bradawl.tools.editing.plan import check_change, plan
+        from bradawl.tools.editing.seen import allowed_path
 
         check_change(_change(params))
         path = allowed_path(params.file_path, context)
@@ -58,14 +58,14 @@ class EditFile:
 
 
 def _change(params: EditFileParams) -> "Change":
-    from bradawl.tools.edit_plan import Change
+    from bradawl.tools.editing.plan import Change
 
     return Change(params.old_string, params.new_string, params.replace_all)
 
 
 async def read_for_edit(path: str, given: str, context: CallContext) -> FileContent:
     """The file as it is, if it is as it was last seen. Raises `ToolError`."""
-    from bradawl.tools.edit_seen import check_unchanged
+    from bradawl.tools.editing.seen import check_unchanged
 
     with named_as_given(path, given, context):
         try:
@@ -80,7 +80,7 @@ async def read_for_edit(path: str, given: str, context: CallContext) -> FileCont
 
 def told_change(before: FileContent, planned: "Planned", context: CallContext, *, count: int = 0) -> str:
     """One line about an edit, and its diff."""
-    from bradawl.tools.diffs import describe_change
+    from bradawl.tools.editing.diffs import describe_change
 
     added, removed, diff = describe_change(planned.encoding.decode(before.data), planned.encoding.decode(planned.data))
     notes = [f"{count} replacement{'' if count == 1 else 's'}"] if count else []

@@ -14,12 +14,12 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.workspace import Command, FileEntry
-from bradawl.tools.decoding import presentable
-from bradawl.tools.naming import named_as_given, on_one_line, with_suggestion
-from bradawl.tools.patterns import compile_glob, literal_prefix
+from bradawl.tools.reading.decoding import presentable
+from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
+from bradawl.tools.searching.patterns import compile_glob, literal_prefix
 
 if TYPE_CHECKING:
-    from bradawl.tools.ripgrep import Ripgrep
+    from bradawl.tools.searching.ripgrep import Ripgrep
 
 _WALK_LIMIT = 200_000
 _FEW = 300
@@ -27,7 +27,7 @@ _FEW = 300
 _SHOWN = 100
 _TIMEOUT_S = 60.0
 _OUTPUT_LIMIT = 2_000_000
-_NEWEST = str(Path(__file__).with_name("newest.py"))
+_NEWEST = str(Path(__file__).parent / "searching" / "newest.py")
 
 
 class GlobParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,7 +84,7 @@ class Glob:
         if not rest and not any(entry.path == root for entry in entries):
             rest = "**"  # the pattern names a folder: all that is in it
         if is_cut and self._rg:
-            from bradawl.tools.ripgrep import Ripgrep
+            from bradawl.tools.searching.ripgrep import Ripgrep
 
             return await _newest(Ripgrep(self._rg, root, False, self._ignore_file(root)), rest, context)
         return _chosen(root, rest, entries, is_cut)
@@ -131,7 +131,7 @@ async def _newest(rg: "Ripgrep", rest: str, context: CallContext) -> Search:
 
 def _names(rest: str) -> tuple[tuple[str, ...], bool]:
     """Options that choose files by the last part of a pattern, and whether they say all that the pattern says."""
-    from bradawl.tools.ripgrep import named
+    from bradawl.tools.searching.ripgrep import named
 
     folders, _, name = rest.rpartition("/")
     if "**" in name or ("," in name and "{" not in name) or not (chosen := named(name)):

@@ -10,9 +10,9 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
-from bradawl.tools.decoding import presentable
-from bradawl.tools.naming import named_as_given, on_one_line, with_suggestion
-from bradawl.tools.search import MOST_CONTEXT, Found, OutputMode, Query, is_included, shown
+from bradawl.tools.reading.decoding import presentable
+from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
+from bradawl.tools.searching.search import MOST_CONTEXT, Found, OutputMode, Query, is_included, shown
 
 _DEFAULT_LIMIT = 200
 _MOST = 2_000
@@ -69,14 +69,14 @@ class Grep:
         return ToolOutput((Text(presentable(shown(found, query, on_one_line(where), context))),), limit=None)
 
     async def _ripgrep(self, rg: str, query: Query, context: CallContext) -> Found | None:
-        from bradawl.tools import ripgrep
+        from bradawl.tools.searching import ripgrep
 
         runner = ripgrep.Ripgrep(rg, query.root, query.is_file, self._ignore_file(query.root))
         return await ripgrep.search(runner, query, context)
 
     async def _scan(self, query: Query, context: CallContext) -> Found:
-        from bradawl.tools import scanning
-        from bradawl.tools.file_types import names_of_type
+        from bradawl.tools.searching import scanning
+        from bradawl.tools.searching.file_types import names_of_type
 
         names = await names_of_type(query.file_type, self._rg, context) if query.file_type else ()
         found = await scanning.search(query, names, context)

@@ -10,10 +10,10 @@ from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.workspace import FileContent
 from bradawl.tools.edit_file import EditFileParams, read_for_edit, remember_edit, told_change
-from bradawl.tools.naming import named_as_given
+from bradawl.tools.reading.naming import named_as_given
 
 if TYPE_CHECKING:  # the engine loads with the first edit
-    from bradawl.tools.edit_plan import Planned
+    from bradawl.tools.editing.plan import Planned
 
 
 class MultiEditParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +65,7 @@ class MultiEdit:
 
 
 def _wrong_by_itself(edit: EditFileParams) -> str:
-    from bradawl.tools.edit_plan import Change, check_change
+    from bradawl.tools.editing.plan import Change, check_change
 
     try:
         check_change(Change(edit.old_string, edit.new_string))
@@ -84,7 +84,7 @@ def _refusal(problems: list[str], count: int) -> ToolError:
 
 async def _drafts(params: MultiEditParams, context: CallContext) -> list[Draft]:
     """Every file as it would be. Raises `ToolError` that names each edit that can't be made."""
-    from bradawl.tools.edit_seen import allowed_path
+    from bradawl.tools.editing.seen import allowed_path
 
     drafts: dict[str, Draft] = {}
     unreadable: set[str] = set()
@@ -111,7 +111,7 @@ async def _draft(path: str, given: str, context: CallContext, unreadable: set[st
 
 
 def _apply(draft: Draft, edit: EditFileParams, number: int, context: CallContext) -> None:
-    from bradawl.tools.edit_plan import Change, plan
+    from bradawl.tools.editing.plan import Change, plan
 
     change = Change(edit.old_string, edit.new_string, edit.replace_all)
     planned = plan(draft.data, change, context.relative(draft.before.path))

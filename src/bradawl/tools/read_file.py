@@ -9,9 +9,9 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Image, Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.workspace import FileContent, FileEntry
-from bradawl.tools.decoding import encoding_of, presentable, split_lines
-from bradawl.tools.naming import named_as_given, with_suggestion
-from bradawl.tools.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, numbered, text_page
+from bradawl.tools.reading.decoding import encoding_of, presentable, split_lines
+from bradawl.tools.reading.naming import named_as_given, with_suggestion
+from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, numbered, text_page
 
 _READ_LIMIT = 50_000_000
 _LEAST_CHARACTERS = 2_000
@@ -111,7 +111,7 @@ async def _unread(error: ToolError, real: str, span: Span, context: CallContext)
             raise await with_suggestion(error, real, context) from None
     if entries:
         return await _unloaded(error, entries[0], span, context)
-    from bradawl.tools.listing import FOLDER_LIMIT, listing
+    from bradawl.tools.reading.listing import FOLDER_LIMIT, listing
 
     found, is_cut = await context.files.list(real, FOLDER_LIMIT)
     return text_page(presentable(listing(span.path, real, found, is_cut=is_cut)), "")
@@ -121,7 +121,7 @@ async def _unloaded(error: ToolError, entry: FileEntry, span: Span, context: Cal
     if entry.size <= _READ_LIMIT:
         with named_as_given(entry.path, span.path, context):
             raise error
-    from bradawl.tools.long_file import long_page
+    from bradawl.tools.reading.long_file import long_page
 
     return await long_page(entry.path, entry.size, span, context)
 
@@ -129,16 +129,16 @@ async def _unloaded(error: ToolError, entry: FileEntry, span: Span, context: Cal
 async def _page(content: FileContent, span: Span, context: CallContext) -> Page:
     data = content.data
     if data.startswith(b"%PDF-"):
-        from bradawl.tools.pdf import pdf_page
+        from bradawl.tools.reading.pdf import pdf_page
 
         return await pdf_page(content.path, span, context)
     if data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")):
-        from bradawl.tools.images import image_page, media_type_of
+        from bradawl.tools.reading.images import image_page, media_type_of
 
         if media_type := media_type_of(data):
             return image_page(data, media_type, span.path)
     if span.path.endswith(".ipynb"):
-        from bradawl.tools.notebook import notebook_page
+        from bradawl.tools.reading.notebook import notebook_page
 
         if (page := notebook_page(data, span)) is not None:
             return page

@@ -13,8 +13,8 @@ from bradawl.core.messages import Image, Text
 from bradawl.core.ports import CallContext, Http, HttpResponse, ToolOutput
 
 if TYPE_CHECKING:
-    from bradawl.tools.markdown import MarkdownWriter, Page
-    from bradawl.tools.web_addresses import PublicAddresses, Resolve, WebUrl
+    from bradawl.tools.web.addresses import PublicAddresses, Resolve, WebUrl
+    from bradawl.tools.web.markdown import MarkdownWriter, Page
 
 Connect = Callable[[str, "PublicAddresses | None"], Http]
 """Makes an adapter for a URL that follows no redirects. It connects only to addresses it is given by the second."""
@@ -94,7 +94,7 @@ class WebFetch:
             raise ToolError(str(error)) from error
 
     def _checked(self, text: str) -> "WebUrl":
-        from bradawl.tools.web_addresses import parse_url, why_not_public
+        from bradawl.tools.web.addresses import parse_url, why_not_public
 
         url = parse_url(text)
         if not self._allow_private and (what := why_not_public(url.host)):
@@ -114,7 +114,7 @@ class WebFetch:
 
     async def _one_hop(self, url: "WebUrl", hops: int) -> "_Fetched | str":
         """What is there, or where to look instead."""
-        from bradawl.tools.web_addresses import PublicAddresses
+        from bradawl.tools.web.addresses import PublicAddresses
 
         http = self._connect(str(url), None if self._allow_private else PublicAddresses(self._resolve))
         request = HttpRequest("GET", str(url), _HEADERS, idle_timeout_s=self._timeout_s)
@@ -138,7 +138,7 @@ def _onward(url: "WebUrl", location: str) -> str:
 
 
 async def _received(url: "WebUrl", hops: int, response: HttpResponse) -> _Fetched:
-    from bradawl.tools.web_content import is_never_text, media_type
+    from bradawl.tools.web.content import is_never_text, media_type
 
     headers = response.headers
     content_type = headers.get("content-type", "")
@@ -173,7 +173,7 @@ def _no_text(url: "WebUrl", kind: str, size: str) -> ToolError:
 
 
 async def _presented(fetched: _Fetched, params: WebFetchParams) -> ToolOutput:
-    from bradawl.tools.web_content import binary_kind, image_type, media_type
+    from bradawl.tools.web.content import binary_kind, image_type, media_type
 
     media = media_type(fetched.content_type)
     is_error = fetched.status >= 400
@@ -194,9 +194,9 @@ async def _presented(fetched: _Fetched, params: WebFetchParams) -> ToolOutput:
 
 
 async def _page(fetched: _Fetched, media: str) -> "Page":
-    from bradawl.tools.decoding import presentable
-    from bradawl.tools.markdown import Page
-    from bradawl.tools.web_content import decode, is_html
+    from bradawl.tools.reading.decoding import presentable
+    from bradawl.tools.web.content import decode, is_html
+    from bradawl.tools.web.markdown import Page
 
     text = presentable(decode(fetched.body, fetched.content_type, is_cut=fetched.is_cut))
     if not is_html(media, text):
@@ -207,7 +207,7 @@ async def _page(fetched: _Fetched, media: str) -> "Page":
 
 async def to_markdown(html: str, url: str) -> "Page":
     """A page of HTML as Markdown, its links seen from `url`. Other tasks go on meanwhile; can be cancelled."""
-    from bradawl.tools.markdown import MarkdownWriter
+    from bradawl.tools.web.markdown import MarkdownWriter
 
     writer = MarkdownWriter(url)
     await _write(writer, html)
@@ -219,7 +219,7 @@ async def to_markdown(html: str, url: str) -> "Page":
 
 
 async def _write(writer: "MarkdownWriter", html: str) -> None:
-    from bradawl.tools.web_html import tokens
+    from bradawl.tools.web.html import tokens
 
     for count, token in enumerate(tokens(html)):
         if writer.is_full:

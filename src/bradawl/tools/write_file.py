@@ -7,8 +7,8 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.workspace import FileContent
-from bradawl.tools.decoding import UTF_8, Encoding, encoding_of, split_lines
-from bradawl.tools.naming import named_as_given
+from bradawl.tools.reading.decoding import UTF_8, Encoding, encoding_of, split_lines
+from bradawl.tools.reading.naming import named_as_given
 
 _READ_LIMIT = 50_000_000
 
@@ -33,7 +33,7 @@ class WriteFile:
 
     async def run(self, params: WriteFileParams, context: CallContext) -> ToolOutput:
         """Create the file, or overwrite one the model has seen as it is now."""
-        from bradawl.tools.edit_seen import allowed_path
+        from bradawl.tools.editing.seen import allowed_path
 
         _check_name(params)
         path = allowed_path(params.file_path, context)
@@ -73,8 +73,8 @@ class WriteFile:
         return _same(current, context)
 
     async def _overwrite(self, current: FileContent, params: WriteFileParams, context: CallContext) -> ToolOutput:
-        from bradawl.tools.diffs import describe_change
-        from bradawl.tools.edit_seen import check_unchanged
+        from bradawl.tools.editing.diffs import describe_change
+        from bradawl.tools.editing.seen import check_unchanged
 
         shown = context.relative(current.path)
         encoding = _encoding_kept(current)

@@ -15,9 +15,9 @@ import msgspec
 
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.tools.file_types import is_named, known_names, names_of_type
-from bradawl.tools.scan import LONGEST_TEXT, around
-from bradawl.tools.search import Found, Line, Query, by_component, too_slow
+from bradawl.tools.searching.file_types import is_named, known_names, names_of_type
+from bradawl.tools.searching.scan import LONGEST_TEXT, around
+from bradawl.tools.searching.search import Found, Line, Query, by_component, too_slow
 
 _WALK_LIMIT = 200_000
 _MUCH = 1_000_000

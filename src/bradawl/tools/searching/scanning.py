@@ -11,8 +11,8 @@ from pathlib import Path
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.tools.file_types import is_named
-from bradawl.tools.search import Found, Line, Query, by_component, too_slow
+from bradawl.tools.searching.file_types import is_named
+from bradawl.tools.searching.search import Found, Line, Query, by_component, too_slow
 
 _WALK_LIMIT = 200_000
 _LARGEST_FILE = 50_000_000

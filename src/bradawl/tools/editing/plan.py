@@ -6,10 +6,8 @@ Each step is taken only where one place matches, and where the next text to writ
 import msgspec
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.decoding import Encoding
-from bradawl.tools.edit_exact import Exact, joins_lines, reframed
-from bradawl.tools.edit_view import View, check_encodable, encodings_of, view_of
-from bradawl.tools.matching import (
+from bradawl.tools.editing.exact import Exact, joins_lines, reframed
+from bradawl.tools.editing.matching import (
     MOST_MATCHES,
     Match,
     disjoint,
@@ -18,6 +16,8 @@ from bradawl.tools.matching import (
     line_ending_at,
     line_number,
 )
+from bradawl.tools.editing.view import View, check_encodable, encodings_of, view_of
+from bradawl.tools.reading.decoding import Encoding
 
 _PLACES_NAMED = 10
 _LEAST_LETTERS = 3
@@ -164,8 +164,8 @@ def _with_other_line_ends(job: _Job) -> Planned | None:
 
 
 def _fitted(job: _Job, match: Match, encoding: Encoding) -> Planned:
-    from bradawl.tools.edit_fit import fit_of_span
-    from bradawl.tools.edit_rewrite import rewritten
+    from bradawl.tools.editing.fit import fit_of_span
+    from bradawl.tools.editing.rewrite import rewritten
 
     _check_joint(job, Exact.of(job.data, match, encoding))
     span = view_of(job.data[match.start : match.end], Encoding(encoding.codec)).text
@@ -186,8 +186,8 @@ def _put(data: bytes, match: Match, text: str, encoding: Encoding) -> bytes:
 
 
 def _loosely(job: _Job) -> Planned | None:
-    from bradawl.tools.edit_loose import Loose, loose_fit
-    from bradawl.tools.edit_rewrite import rewritten
+    from bradawl.tools.editing.loose import Loose, loose_fit
+    from bradawl.tools.editing.rewrite import rewritten
 
     if sum(map(str.isalnum, job.change.old)) < _LEAST_LETTERS:
         return None  # it would be a guess
@@ -206,7 +206,7 @@ def _loosely(job: _Job) -> Planned | None:
 
 def _translated(job: _Job) -> Planned | None:
     """What read_file or a layer of quoting has added to the text, taken away again."""
-    from bradawl.tools.edit_translate import translations
+    from bradawl.tools.editing.translate import translations
 
     for translation in translations(job.change.old, job.change.new):
         changed = msgspec.structs.replace(job, change=Change(translation.old, translation.new))
@@ -232,7 +232,7 @@ def _places(job: _Job) -> list[tuple[Match, Encoding]]:
 
 
 def _missed(job: _Job) -> ToolError:
-    from bradawl.tools.edit_miss import explain_absence
+    from bradawl.tools.editing.miss import explain_absence
 
     reason = explain_absence(view_of(job.data, job.encodings[0]).text, job.change.old)
     return ToolError(f"old_string was not found in {job.shown}; nothing was changed. {reason}")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
-from bradawl.tools.decoding import presentable
+from bradawl.tools.reading.decoding import presentable
 
 _FILES_LOOKED_AT = 5_000
 _SUGGESTED = 3

@@ -3,7 +3,7 @@
 import msgspec
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.decoding import LATIN_1, UTF_8, Encoding, encoding_of
+from bradawl.tools.reading.decoding import LATIN_1, UTF_8, Encoding, encoding_of
 
 
 class View(msgspec.Struct, frozen=True):

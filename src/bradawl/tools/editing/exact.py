@@ -2,9 +2,9 @@
 
 import msgspec
 
-from bradawl.tools.decoding import Encoding
-from bradawl.tools.edit_indent import split_indent
-from bradawl.tools.matching import Match
+from bradawl.tools.editing.indent import split_indent
+from bradawl.tools.editing.matching import Match
+from bradawl.tools.reading.decoding import Encoding
 
 _LEAST_LETTERS = 4
 _NEAR = 4_000

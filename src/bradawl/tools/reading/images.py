@@ -6,7 +6,7 @@ import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Image, Text
-from bradawl.tools.paging import Page
+from bradawl.tools.reading.paging import Page
 
 _MOST_BYTES = 3_750_000  # 5 MB in base64: the most that is taken by the services with the lowest bound (2026-11)
 _MOST_PIXELS = 8_000

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.edit_fit import Fit, Line, trailing_blanks
-from bradawl.tools.edit_indent import split_indent
+from bradawl.tools.editing.fit import Fit, Line, trailing_blanks
+from bradawl.tools.editing.indent import split_indent
 
 _MOST_LINES = 2_000
 Code = tuple[str, int, int, int, int]

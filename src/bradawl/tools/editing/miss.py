@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from bradawl.tools.edit_typography import folded
+from bradawl.tools.editing.typography import folded
 
 _LINES_SHOWN = 12
 _LINE_LENGTH = 200

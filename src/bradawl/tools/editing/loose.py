@@ -3,7 +3,7 @@
 import msgspec
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.edit_fit import (
+from bradawl.tools.editing.fit import (
     BLANK_LINES,
     MOST_PLACES,
     NO_FINAL_BREAK,
@@ -17,7 +17,7 @@ from bradawl.tools.edit_fit import (
     windows,
     windows_without_blank_lines,
 )
-from bradawl.tools.edit_view import View
+from bradawl.tools.editing.view import View
 
 _PLACES_NAMED = 10
 

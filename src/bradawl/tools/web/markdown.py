@@ -9,9 +9,9 @@ from urllib.parse import quote, urljoin
 
 import msgspec
 
-from bradawl.tools.web_blocks import Blocks, Inline
-from bradawl.tools.web_html import Tag, attributes_of
-from bradawl.tools.web_sieve import Sieve
+from bradawl.tools.web.blocks import Blocks, Inline
+from bradawl.tools.web.html import Tag, attributes_of
+from bradawl.tools.web.sieve import Sieve
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _INLINE: Final = {

@@ -1,7 +1,7 @@
 """What is in a folder."""
 
 from bradawl.core.workspace import FileEntry
-from bradawl.tools.naming import on_one_line
+from bradawl.tools.reading.naming import on_one_line
 
 FOLDER_LIMIT = 10_000
 """Files that are looked at: folders are known by what they hold."""

@@ -8,7 +8,7 @@ import msgspec
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.tools.paging import Page, Span, sections_that_fit, text_page
+from bradawl.tools.reading.paging import Page, Span, sections_that_fit, text_page
 
 _PROGRAM = str(Path(__file__).with_name("pdf_text.py"))
 _TIMEOUT_S = 60.0

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from bradawl.tools.web_html import Tag, attributes_of
+from bradawl.tools.web.html import Tag, attributes_of
 
 _AROUND: Final = frozenset({"nav", "header", "footer", "aside"})
 _ALWAYS_LEFT_OUT: Final = frozenset({"noscript", "template", "svg", "math", "button", "select", "datalist", "object"})

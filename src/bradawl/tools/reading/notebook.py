@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.paging import Page, Span, sections_that_fit, text_page
+from bradawl.tools.reading.paging import Page, Span, sections_that_fit, text_page
 
 _MOST_OUTPUT = 2_000
 """Characters of the outputs of one cell."""

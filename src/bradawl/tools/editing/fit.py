@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from bradawl.tools.edit_indent import Indent, rule_of, split_indent, unchanged
-from bradawl.tools.edit_typography import Typography, folded
-from bradawl.tools.edit_view import View
+from bradawl.tools.editing.indent import Indent, rule_of, split_indent, unchanged
+from bradawl.tools.editing.typography import Typography, folded
+from bradawl.tools.editing.view import View
 
 MOST_PLACES = 50
 BLANK_LINES = "blank lines"
@@ -214,7 +214,7 @@ def fit_of_span(text: str, start: int, ignored: tuple[str, ...]) -> Fit:
 
 def fit_in_line(view: View, old: str) -> Fit | None:
     """A piece of one line, where it differs in look-alike characters only; None unless there is one such place."""
-    from bradawl.tools.edit_typography import folded_evenly
+    from bradawl.tools.editing.typography import folded_evenly
 
     text, wanted = folded_evenly(view.text), folded_evenly(old)
     if text is None or wanted is None or "\n" in old or text.count(wanted) != 1:

@@ -7,8 +7,8 @@ import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
-from bradawl.tools.naming import on_one_line
-from bradawl.tools.patterns import compile_glob
+from bradawl.tools.reading.naming import on_one_line
+from bradawl.tools.searching.patterns import compile_glob
 
 OutputMode = Literal["content", "files", "count"]
 MOST_LINES = 500

@@ -3,7 +3,7 @@
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command
-from bradawl.tools.patterns import compile_glob
+from bradawl.tools.searching.patterns import compile_glob
 
 _TABLE = """\
 asm: *.S, *.asm, *.s

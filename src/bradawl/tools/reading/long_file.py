@@ -8,8 +8,8 @@ import msgspec
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command
-from bradawl.tools.decoding import encoding_of
-from bradawl.tools.paging import LONGEST_LINE, Page, Span, numbered, rest_of_line, text_page
+from bradawl.tools.reading.decoding import encoding_of
+from bradawl.tools.reading.paging import LONGEST_LINE, Page, Span, numbered, rest_of_line, text_page
 
 _PROGRAM = str(Path(__file__).with_name("part_of_file.py"))
 _TIMEOUT_S = 60.0

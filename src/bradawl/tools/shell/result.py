@@ -3,7 +3,7 @@
 from bradawl.core.messages import Text
 from bradawl.core.ports import ToolOutput
 from bradawl.core.workspace import CommandResult
-from bradawl.tools.output_text import clean, ends_of, shell_code, shorten_lines
+from bradawl.tools.shell.output_text import clean, ends_of, shell_code, shorten_lines
 
 SHOWN = 30_000
 LONGEST_S = 600

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bradawl.tools.decoding import split_lines
+from bradawl.tools.reading.decoding import split_lines
 
 _CONTEXT = 3
 _MOST_CHARACTERS = 3_000

@@ -6,7 +6,7 @@ from itertools import islice
 
 import msgspec
 
-from bradawl.tools.decoding import Encoding
+from bradawl.tools.reading.decoding import Encoding
 
 MOST_MATCHES = 10_000
 

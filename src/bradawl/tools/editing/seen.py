@@ -3,8 +3,8 @@
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import FileContent
-from bradawl.tools.decoding import encoding_of
-from bradawl.tools.diffs import change_between
+from bradawl.tools.editing.diffs import change_between
+from bradawl.tools.reading.decoding import encoding_of
 
 
 def check_unchanged(content: FileContent, context: CallContext) -> None:

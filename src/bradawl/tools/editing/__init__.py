@@ -1,0 +1,1 @@
+"""How an edit finds its place, and what it makes of it."""

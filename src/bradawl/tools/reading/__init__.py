@@ -1,0 +1,1 @@
+"""What is in a file, and how it is shown."""

@@ -1,0 +1,1 @@
+"""Lines and names found, with ripgrep or without."""

@@ -1,0 +1,1 @@
+"""Web pages: which may be read, and what is in them."""
