@@ -41,7 +41,6 @@ from bradawl.tools.web_fetch import WebFetch
 from bradawl.tools.write_file import WriteFile
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
-from bradawl.workspace.walk import own_ignore_file
 
 if TYPE_CHECKING:
     from bradawl.providers.client import Line
@@ -152,13 +151,19 @@ def build_tools(settings: Settings | None = None, *, headless: bool = True) -> t
         WriteFile(),
         EditFile(),
         MultiEdit(),
-        Glob(rg, own_ignore_file),
-        Grep(rg, ignore_file=own_ignore_file),
+        Glob(rg, _own_ignore_file),
+        Grep(rg, ignore_file=_own_ignore_file),
         AgentTool(),
         TodoWrite(),
         *((WebFetch(partial(_way_to, settings), allow_private=settings.allow_private_fetch),) if settings else ()),
         *(() if headless else (AskUser(),)),
     )
+
+
+def _own_ignore_file(root: str) -> str | None:
+    from bradawl.workspace.walk import own_ignore_file  # most runs search nothing
+
+    return own_ignore_file(root)
 
 
 def _bash(settings: Settings) -> Bash:

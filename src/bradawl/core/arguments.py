@@ -31,9 +31,9 @@ def decode(raw: str) -> object:
         return json.loads(raw, strict=False, parse_constant=_reject_constant)
 
 
-_UNFINISHED = re.compile(r"t(r(ue?)?)?|f(a(l(se?)?)?)?|n(u(ll?)?)?|-|\.|[eE][+-]?")
+_UNFINISHED = r"t(r(ue?)?)?|f(a(l(se?)?)?)?|n(u(ll?)?)?|-|\.|[eE][+-]?"
 # The place of the error is behind the backslash; four digits at the very end are still in doubt.
-_UNFINISHED_ESCAPE = re.compile(r"\\?u[0-9a-fA-F]{0,4}")
+_UNFINISHED_ESCAPE = r"\\?u[0-9a-fA-F]{0,4}"
 
 
 def fails_at_the_end(raw: str, error: ValueError) -> bool:
@@ -42,8 +42,8 @@ def fails_at_the_end(raw: str, error: ValueError) -> bool:
         return False
     rest = raw[error.pos :].strip()
     if error.msg.startswith("Invalid \\u"):
-        return bool(_UNFINISHED_ESCAPE.fullmatch(rest))
-    return not rest or error.msg.startswith("Unterminated string") or bool(_UNFINISHED.fullmatch(rest))
+        return bool(re.fullmatch(_UNFINISHED_ESCAPE, rest))
+    return not rest or error.msg.startswith("Unterminated string") or bool(re.fullmatch(_UNFINISHED, rest))
 
 
 def parse_arguments(raw: str, *, cut: bool = False) -> tuple[Arguments | None, ArgumentsStatus]:

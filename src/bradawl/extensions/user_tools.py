@@ -18,9 +18,9 @@ from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Tool
 
 _GROUP: Final = "bradawl.tools"
-_PACKAGE: Final = re.compile(r"(bradawl_[\w.]+)-[^-]+\.dist-info", re.IGNORECASE)
+_PACKAGE: Final = r"(?i)(bradawl_[\w.]+)-[^-]+\.dist-info"
 _SITES: Final = frozenset({"site-packages", "dist-packages"})
-_NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
+_NAME: Final = "[a-z0-9_]{1,64}"
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ def _from_file(path: Path) -> tuple[Tool[Any], ...]:
 def _packages(sites: Iterable[str]) -> Iterator[Source]:
     for site in sites:
         for name in _names(site):
-            if found := _PACKAGE.fullmatch(name):
+            if name[:8].lower() == "bradawl_" and (found := re.fullmatch(_PACKAGE, name)):
                 yield f"the package {found[1]}", partial(_from_package, Path(site, name))
 
 
@@ -169,7 +169,7 @@ def _is_tool(value: object) -> bool:
 
 def _check(made: Tool[Any]) -> None:
     """Raises `SettingsError` for a tool that no model could be offered."""
-    if not isinstance(made.name, str) or not _NAME.fullmatch(made.name):
+    if not isinstance(made.name, str) or not re.fullmatch(_NAME, made.name):
         raise SettingsError(f"the name {made.name!r} is not made of a-z, 0-9 and _, at most 64.")
     if not isinstance(made.params, type) or not issubclass(made.params, msgspec.Struct):
         raise SettingsError(f"the params of {made.name} are not a msgspec Struct.")

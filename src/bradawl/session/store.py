@@ -27,7 +27,7 @@ _PREVIEW_CHARS = 80
 _SHORTEST_PREFIX = 6
 _PROMPT = b'"type":"PromptSubmitted"'
 _FORK = b'"type":"SessionForked"'
-_TEXT_PART = re.compile(rb'"type":"Text","text":("(?:[^"\\]|\\.)*)')
+_TEXT_PART = rb'"type":"Text","text":("(?:[^"\\]|\\.)*)'
 
 
 class SessionSummary(msgspec.Struct, frozen=True):
@@ -231,7 +231,7 @@ def _prompt_text(line: bytes) -> str:
         event = msgspec.json.decode(line, type=Envelope).event
         return text_of(event.parts) if isinstance(event, PromptSubmitted) else ""
     # Longer than the head, or not quite JSON for msgspec: take the text as far as it goes.
-    found = _TEXT_PART.search(line)
+    found = re.search(_TEXT_PART, line)
     if found is None:
         return ""
     with suppress(ValueError):

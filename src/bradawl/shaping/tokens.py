@@ -22,7 +22,7 @@ _WIDE = r"(?P<stop>[\u3000-\u303f\uff00-\uff20]+)|(?P<cjk>[\u2e80-\u30ff\u3400-\
 _SPACES = r"(?P<line>\n\s*)|(?P<space>[ \t\r]{2,})"
 _PLAIN = re.compile(rf"{_WORDS}|{_SPACES}|{_MARKS}|{_WIDE}|(?P<other>[^\x00-\x7f]+)")
 _DENSE = re.compile(r"[A-Za-z0-9+/=_-]{24,}")
-_KINDS = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^a-zA-Z0-9]+")
+_KINDS = r"[a-z]+|[A-Z]+|[0-9]+|[^a-zA-Z0-9]+"
 _LONGEST, _PIECE = 131_072, 4_096
 
 
@@ -43,7 +43,7 @@ def _count(text: str) -> float:
         run = match[0]
         letters = run.replace("_", "").replace("-", "")
         has_digits = sum(map(run.count, "0123456789")) > len(run) * 0.05
-        if not has_digits or len(_KINDS.findall(letters)) * 3.2 < len(letters):
+        if not has_digits or len(re.findall(_KINDS, letters)) * 3.2 < len(letters):
             return run
         runs.append(run)
         return " "

@@ -16,7 +16,7 @@ from bradawl.tools.searching.search import MOST_CONTEXT, Found, OutputMode, Quer
 
 _DEFAULT_LIMIT = 200
 _MOST = 2_000
-_TYPE = re.compile(r"[\w+-]+")
+_TYPE = r"[\w+-]+"
 _SLOWER = "[ripgrep is not installed: this search was slower]"
 
 
@@ -95,7 +95,7 @@ def _check(params: GrepParams) -> None:
         raise ToolError(f"context is a number of lines, from 0 to {MOST_CONTEXT}; it was {params.context}")
     if params.limit < 1:
         raise ToolError(f"limit is a number of matches or files, from 1 to {_MOST}; it was {params.limit}")
-    if params.type and not _TYPE.fullmatch(params.type):
+    if params.type and not re.fullmatch(_TYPE, params.type):
         raise ToolError(f"type {params.type} can't be one; it is a name as py or js, and include takes *.py")
     try:
         is_included(params.include, "", "/name")

@@ -13,7 +13,7 @@ from typing import TypeVar
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.workspace.replacing import create, folder_of, has_saved, locked, open_file, put, read_all, recover
-from bradawl.workspace.walk import Walk, is_temporary
+from bradawl.workspace.temporary import is_temporary
 
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
@@ -256,6 +256,8 @@ def _list(root: str, limit: int, stop: threading.Event) -> tuple[tuple[FileEntry
         os.scandir(root).close()
     if limit == 0:  # only whether there is such a folder: no walk
         return (), True
+    from bradawl.workspace.walk import Walk  # most runs list nothing
+
     found: list[FileEntry] = []
     for entry in Walk(root, _small_text).files():
         if len(found) >= limit or stop.is_set():

@@ -8,21 +8,11 @@ from pathlib import Path
 
 from bradawl.core.workspace import FileEntry
 from bradawl.workspace.ignore import RuleSet, is_ignored, parse_rules
+from bradawl.workspace.temporary import is_temporary
 
-_TEMPORARY = (".bradawl-", ".tmp")
 _OWN_IGNORE = ".bradawlignore"
 ReadText = Callable[[str], str]
 """The text of a small file; empty when it can't be read."""
-
-
-def temporary_name(unique: str) -> str:
-    """The name under which a file is written before it takes its place; no walk shows it."""
-    return unique.join(_TEMPORARY)
-
-
-def is_temporary(name: str) -> bool:
-    """True for names made by `temporary_name`."""
-    return name.startswith(_TEMPORARY[0]) and name.endswith(_TEMPORARY[1])
 
 
 def own_ignore_file(root: str) -> str | None:

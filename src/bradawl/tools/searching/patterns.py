@@ -3,13 +3,13 @@
 import re
 from functools import lru_cache
 
-_SPECIAL = re.compile(r"[*?\[{]")
-_CLASS = re.compile(r"\[([!^]?)(\]?+[^\]/]*)\]")
+_SPECIAL = r"[*?\[{]"
+_CLASS = r"\[([!^]?)(\]?+[^\]/]*)\]"
 
 
 def literal_prefix(pattern: str) -> tuple[str, str]:
     """The leading folders of a pattern that hold no wildcard, and the rest; a pattern without any has an empty rest."""
-    match = _SPECIAL.search(pattern)
+    match = re.search(_SPECIAL, pattern)
     if match is None:
         return pattern, ""
     cut = pattern.rfind("/", 0, match.start()) + 1
@@ -52,7 +52,7 @@ def _piece(pattern: str, place: int) -> tuple[str, int]:
     if char == "?":
         return "[^/]", place + 1
     if char == "[":
-        match = _CLASS.match(pattern, place)
+        match = re.compile(_CLASS).match(pattern, place)
         if match is None:
             raise re.error(f"the [ at character {place + 1} is not closed; \\[ is the bracket itself")
         members = re.sub(r"([\\\[\]^&~|])", r"\\\1", match[2])
