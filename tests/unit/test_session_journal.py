@@ -180,6 +180,39 @@ def test_durable_can_be_used_from_one_loop_after_another(tmp_path):
     assert journal.close()
 
 
+class LoopThatGoesOn(asyncio.SelectorEventLoop):
+    """Right behind each answer of a thread, before anything that waits for it is woken, something else runs."""
+
+    then = staticmethod(lambda: None)
+
+    def call_soon_threadsafe(self, callback, *args, context=None):
+        def both():
+            callback(*args)
+            self.then()
+
+        return super().call_soon_threadsafe(both, context=context)
+
+
+def test_who_comes_between_a_sync_and_its_landing_lets_the_loop_go_on(tmp_path):
+    journal = new(tmp_path)
+    late = []
+
+    def come():
+        if not late:
+            late.append(journal.durable(journal.append(prompt("late"))))
+            late[0].send(None)  # as a task does, up to its first wait; it must come to one
+
+    async def story():
+        asyncio.get_running_loop().then = come
+        return await journal.durable(journal.append(OPENED))
+
+    with asyncio.Runner(loop_factory=LoopThatGoesOn) as runner:
+        assert runner.run(story())
+    assert len(late) == 1
+    late[0].close()
+    assert journal.close()
+
+
 def test_a_cancelled_waiter_leaves_the_sync_to_the_others(tmp_path):
     journal = new(tmp_path)
     entry = journal.append(OPENED)

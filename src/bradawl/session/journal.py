@@ -331,7 +331,8 @@ class Journal:
             if entry.seq > self._lines.written or self._lines.fd is None:
                 return False
             flight = self._flight
-            if flight is None or flight.get_loop() is not asyncio.get_running_loop():
+            # One that is done has not landed yet, and to wait for it would not let the loop go round.
+            if flight is None or flight.done() or flight.get_loop() is not asyncio.get_running_loop():
                 flight = self._take_off()
             if not await asyncio.shield(flight):
                 return False
