@@ -37,8 +37,8 @@ bench: dev ## measure start, steps and memory beside a bare loop
 torture: dev ## property tests, 50 times as many cases
 	@HYPOTHESIS_PROFILE=torture $(BIN)/python -m pytest -n 2 -o timeout=1800 --ignore tests/peers tests
 
-fuzz: dev ## random streams into the wire decoders
-	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -o timeout=1800 tests/wire
+fuzz: dev ## random streams into the wire decoders, random lines at bash, random edits
+	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -o timeout=1800 tests/wire tests/unit/test_shell_effects_bash.py tests/unit/test_edit_properties.py
 
 format: dev ## rewrite the code in house style
 	@$(BIN)/ruff format .

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -28,7 +30,7 @@ def start(tmp_path):
     return start
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_the_run_and_is_its_exit_code(start, tmp_path, number, code):
     os.mkfifo(tmp_path / "started")
     with start(SLOW, "-p", "x", "-y", "--output-format", "json") as process:
@@ -41,6 +43,53 @@ def test_a_signal_ends_the_run_and_is_its_exit_code(start, tmp_path, number, cod
     assert "To continue" in err
     assert f"> bash({COMMAND})  cancelled: " in err
     assert "Traceback" not in err
+
+
+def lives(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for survivors in /proc")
+def test_a_second_ctrl_c_right_behind_the_first_exits_and_nothing_survives(start, tmp_path):
+    deaf = "trap '' INT TERM; echo $$ > started; while :; do sleep 0.1; done"
+    os.mkfifo(tmp_path / "started")
+    script = [{"tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": deaf}}]}]
+    with start(script, "-p", "x", "-y") as process:
+        pid = int((tmp_path / "started").read_text())
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, err = process.communicate(timeout=20)
+    # Hit in its very last moment it is ended by the signal itself, which a shell tells as 130, too.
+    assert process.returncode in {130, -signal.SIGINT}
+    assert time.monotonic() - began < 1
+    assert "Traceback" not in err
+    end = time.monotonic() + 10
+    while lives(pid):
+        assert time.monotonic() < end, "the command outlived bradawl"
+        time.sleep(0.01)
+    with start([{"text": "Here again."}], "-c", "-p", "y") as process:
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, "Here again.\n"), err
+
+
+@pytest.mark.parametrize("numbers", [[signal.SIGTSTP, signal.SIGCONT], [signal.SIGWINCH] * 300, [signal.SIGPIPE]])
+def test_signals_that_mean_no_end_do_not_end_a_run(start, tmp_path, numbers):
+    os.mkfifo(tmp_path / "started")
+    os.mkfifo(tmp_path / "go")
+    with start(
+        [calls("echo > started; cat go; echo done"), {"text": "Done.", "expect": "done"}], "-p", "x", "-y"
+    ) as run:
+        (tmp_path / "started").read_text()
+        for number in numbers:
+            run.send_signal(number)
+        (tmp_path / "go").write_text("went\n")
+        out, err = run.communicate(timeout=20)
+    assert (run.returncode, out) == (0, "Done.\n"), err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -19,14 +20,15 @@ START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sy
 
 
 class Terminal:
-    """A program at a terminal of 100 columns and 50 lines."""
+    """A program at a terminal of 50 lines and 100 columns, or of another size."""
 
-    def __init__(self, folder, script, *argv, **environ):
+    def __init__(self, folder, script, *argv, size=(50, 100), **environ):
         (folder / "script.json").write_text(json.dumps(script))
-        self.screen = pyte.Screen(100, 50)
+        self.raw = b""
+        self.screen = pyte.Screen(size[1], size[0])
         self._stream = pyte.ByteStream(self.screen)
         self.fd, child = pty.openpty()
-        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         given = {"HOME": str(folder), "PATH": os.environ["PATH"], "TERM": "xterm", **environ}
         given["BRADAWL_MODEL"] = "scripted/script.json"
         self.process = subprocess.Popen(
@@ -55,6 +57,7 @@ class Terminal:
             data = os.read(self.fd, 65_536)
         except OSError:
             return False
+        self.raw += data
         self._stream.feed(data)
         return bool(data)
 
@@ -64,6 +67,13 @@ class Terminal:
         while text not in self.text:
             if not self._read(max(0.0, end - time.monotonic())):
                 raise AssertionError(f"never saw {text!r} in:\n{self.text}")
+
+    def wait_for_output(self, data):
+        """Read until the program has written it."""
+        end = time.monotonic() + PATIENCE_S
+        while data not in self.raw:
+            if not self._read(max(0.0, end - time.monotonic())):
+                raise AssertionError(f"never saw {data!r} in {self.raw!r}")
 
     def wait_for_prompt(self):
         """Read until the last line is an empty prompt."""
@@ -161,6 +171,33 @@ def test_a_dumb_terminal_gets_plain_lines(terminal):
     talk.wait_for("once more leaves")
     talk.type("/exit\n")
     assert talk.end() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_signal_leaves_the_terminal_as_it_was(terminal, number, is_busy):
+    talk = terminal([{"text": "Slow.", **bash("sleep 300")}], "-y")
+    before = termios.tcgetattr(talk.fd)
+    talk.wait_for_prompt()
+    if is_busy:
+        talk.type("go\r")
+        talk.wait_for("bash(sleep 300)")
+    else:
+        assert termios.tcgetattr(talk.fd) != before  # keys are read one by one
+    talk.process.send_signal(number)
+    assert talk.end() == 128 + number
+    assert termios.tcgetattr(talk.fd) == before
+    assert "Traceback" not in talk.text
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (500, 1)])
+def test_a_terminal_with_hardly_any_room_is_no_error(terminal, size):
+    talk = terminal([{"text": "Here I am."}, bash("echo hello"), {"text": "Done."}], "-y", size=size)
+    talk.type("hello\r")
+    talk.wait_for_output(b"Here I am.")
+    talk.type("/exit\r")
+    assert talk.end() == 0
+    assert b"Traceback" not in talk.raw
 
 
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])

@@ -88,6 +88,27 @@ def test_a_server_runs_while_other_calls_use_it_and_ends_with_the_session(real, 
     asyncio.run(main())
 
 
+def test_calls_of_one_reply_that_begin_look_at_and_end_a_job_keep_their_order(real):
+    calls = [
+        use(1, "bash", command="echo up; sleep 300", run_in_background=True),
+        use(2, "bash_output", job_id="job-1"),
+        use(3, "bash_kill", job_id="job-1"),
+        use(4, "bash_output", job_id="job-1"),
+    ]
+    script = [{"tool_calls": [each["tool_calls"][0] for each in calls]}, {"text": "done"}]
+
+    async def main() -> list[str]:
+        agent, *_ = build(script, **real)
+        async with agent.open() as session:
+            await session.run("go")
+            return results(session.transcript.messages)
+
+    started, looked, killed, again = asyncio.run(main())
+    assert started.startswith("up\n[in the background as job-1")
+    assert "[job-1 is running" in looked
+    assert "[job-1 has ended with exit code 143" in killed and "[job-1 has ended with exit code 143" in again
+
+
 def test_a_job_is_ended_by_call_without_a_note(real, tmp_path):
     script = [
         use(1, "bash", command="echo $$ > pid; setsid sleep 300 & echo $! > child; wait", run_in_background=True),
@@ -290,5 +311,73 @@ def test_a_closed_job_is_closed_in_the_log():
         events = [entry.event for entry in store.logs[session.id].entries]
         assert JobEnded("job-1", -15) in events
         assert processes.running == 0
+
+    asyncio.run(main())
+
+
+def serving(script: list[dict[str, Any]], printed: bytes = b"") -> tuple[Any, ScriptedProcesses]:
+    """An agent of this script whose command `serve` prints that and runs on."""
+    processes = ScriptedProcesses({"serve": CommandResult(0, printed, b"")})
+    processes.hold("serve")
+    begun = [use(1, "bash", command="serve", run_in_background=True), *script]
+    agent, *_ = build(begun, tools=TOOLS, processes=processes, clock=FakeClock(is_eager=True))
+    return agent, processes
+
+
+def test_a_job_is_told_of_when_it_ends_after_all_who_waited_for_it_have_given_up():
+    async def main() -> None:
+        agent, processes = serving([{"text": "done"}])
+        async with agent.open() as session:
+            await session.run("go")
+            async with asyncio.TaskGroup() as group:
+                group.create_task(session.jobs.look("job-1", 0.01))
+                group.create_task(session.jobs.look("job-1", 0.02))
+            processes.release("serve")
+            await until(lambda: notes(session), 2.0)
+
+    asyncio.run(main())
+
+
+def test_what_a_broken_reply_was_shown_of_a_job_stands_in_the_conversation_once():
+    looks = [use(2, "bash_output", job_id="job-1"), use(3, "bash_output", job_id="job-1", wait=0)]
+    long = {"id": "id_9", "name": "bash_output", "arguments": {"job_id": "none" * 50}}
+    looks[0]["tool_calls"].append(long)
+    broken = {**looks[0], "faults": {"cut_at_byte": 80}}
+
+    async def main() -> None:
+        agent, processes = serving([{"text": "begun"}, broken, looks[1], {"text": "done"}])
+        async with agent.open() as session:
+            await session.run("go")
+            processes.started[0].print(b"listening\n")
+            await session.run("look")
+            shown = [text for text in results(session.transcript.messages) if "listening" in text]
+            assert len(shown) == 1 and shown[0].startswith("listening\n[job-1 is running")
+            processes.started[0].print(b"more\n")
+            assert (await session.jobs.look("job-1")).printed == b"more\n"
+
+    asyncio.run(main())
+
+
+def test_a_session_that_is_cancelled_while_its_jobs_end_leaves_none_of_them_running():
+    async def life(agent, processes, opened: asyncio.Event) -> None:
+        async with agent.open() as session:
+            await session.run("go")
+            processes.started[0].end = asyncio.Event().wait  # it does not want to
+            opened.set()
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        opened = asyncio.Event()
+        agent, processes = serving([{"text": "done"}])
+        task = asyncio.ensure_future(life(agent, processes, opened))
+        await opened.wait()
+        for _ in range(2):
+            task.cancel()
+            await asyncio.wait([task], timeout=0.05)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == {asyncio.current_task()} and processes.running == 0
+        (log,) = agent.store.logs.values()
+        assert JobEnded("job-1", -15) in [entry.event for entry in log.entries]
 
     asyncio.run(main())

@@ -67,3 +67,10 @@ def test_of_a_call_whose_files_are_not_known_only_that_it_was_interrupted_is_sai
     files = MemoryFiles()
     text = resumed(*killed_at_the_start_of_its_call(files, call("w", unknown=True)), files)
     assert "may or may not have happened" in text and "files" not in text
+
+
+def test_of_a_folder_that_was_to_be_changed_nothing_is_claimed() -> None:
+    files = MemoryFiles({"/p/d/x": b"old", "/p/a": b"old"})
+    store, session_id = killed_at_the_start_of_its_call(files, call("w", writes=["/p/a", "/p/d"]))
+    text = resumed(store, session_id, files)
+    assert "may or may not have happened" in text and "/p/d" not in text and text.endswith("changed: /p/a.")

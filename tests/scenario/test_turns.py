@@ -218,6 +218,13 @@ def test_a_slip_that_can_be_read_in_one_way_only_costs_no_step(slip) -> None:
     assert results(messages) == ["did a"]
 
 
+def test_a_number_where_a_text_belongs_is_its_digits() -> None:
+    calls = [{"id": "x", "name": "probe", "arguments": {"name": 404}}, {**call("b"), "arguments": {"name": True}}]
+    _, messages, *_ = run([{"tool_calls": calls}, {"text": "ok"}])
+    number, truth = results(messages)
+    assert number == "did 404" and "Expected str, got bool" in truth
+
+
 def test_a_yes_for_the_session_to_one_command_does_not_cover_another() -> None:
     calls = [call("a", unknown=True), {**call("a", unknown=True), "id": "again"}, call("b", unknown=True)]
     approver = ScriptedApprover([Answer(True, "user", "session"), Answer(False, "user")])
@@ -414,13 +421,25 @@ def test_a_hook_sees_only_calls_that_could_run_and_what_it_makes_of_one_is_check
 
     def look(call: ToolCall) -> ToolCall:
         seen.append(call.id)
-        return ToolCall(call.id, "other", call.raw_arguments.replace('"spoil"', "7"))
+        return ToolCall(call.id, "other", call.raw_arguments.replace('"spoil"', "[7]"))
 
     calls = [{"id": "x", "name": "probe", "arguments": {}}, call("a"), call("spoil")]
     _, messages, events, _, probe = run([{"tool_calls": calls}, {"text": "ok"}], hooks=(FakeHook(look),))
     assert seen == ["id_a", "id_spoil"] and probe.log == ["+a", "-a"]
-    assert "missing required field" in results(messages)[0] and "Expected str, got int" in results(messages)[2]
+    assert "missing required field" in results(messages)[0] and "Expected str, got array" in results(messages)[2]
     assert [e.name for e in events if isinstance(e, CallPrepared)] == ["probe"] * 3
+
+
+def test_a_command_behind_a_change_that_failed_says_that_it_ran_without_it() -> None:
+    calls = [
+        call("edit", writes=["/p/a"], fails="no such text"),
+        call("check", unknown=True),
+        call("look", reads=["/x"]),
+    ]
+    _, messages, *_ = run([{"tool_calls": calls}, {"text": "ok"}])
+    failed, checked, looked = results(messages)
+    assert failed == "no such text" and looked == "did look"
+    assert checked == "did check\n[probe before it in the same reply failed: this ran without that change]"
 
 
 def test_a_tool_that_breaks_while_it_declares_its_effects_costs_the_call_and_not_the_turn() -> None:
@@ -441,7 +460,7 @@ def test_a_result_longer_than_its_limit_is_shown_in_part_and_kept_whole() -> Non
     store = MemoryStore()
     _, messages, events, *_ = run([{"tool_calls": [call("a")]}, {"text": "ok"}], tools=(Long(),), store=store)
     text = results(messages)[0]
-    assert len(text) < 350 and text.startswith("x" * 45) and "[end]" in text
+    assert len(text) < 350 and text.startswith("x" * 31 + "\n[... characters 32-") and "[end]" in text
     finished = next(e for e in events if isinstance(e, ToolFinished))
     assert store.blobs.get(finished.full_ref) == b"x" * 500 + b"[end]"
 

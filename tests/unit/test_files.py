@@ -87,6 +87,13 @@ def test_only_a_name_that_is_alike_is_suggested(files, tmp_path, wanted, there, 
         read(files, tmp_path / wanted)
 
 
+def test_odd_names_in_a_folder_are_told_on_one_line(files, tmp_path):
+    (tmp_path / "x\ny").write_text("")
+    (tmp_path / "gr\xf6\xdfe").write_text("")
+    with pytest.raises(ToolError, match=r"in that folder: gr\xf6\xdfe, x\\ny$"):
+        read(files, tmp_path / "none")
+
+
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that takes no new files, also from root")
 @pytest.mark.parametrize("path", ["/proc/nope", "/proc/nope/deeper/x", "/sys/nope"])
 def test_where_nothing_can_be_created_that_is_said(files, path):

@@ -27,7 +27,7 @@ def test_the_longest_text_is_cut_in_the_middle_at_line_breaks_and_the_notes_stay
 
 def test_one_long_line_is_cut_by_characters():
     text = cut_middle("a" * 50_000 + "b" * 50_000, 1_000)
-    assert text == "a" * 500 + "\n[... characters 501-99,500 of 100,000, lines 1-1 of 1 cut ...]\n" + "b" * 500
+    assert text == "a" * 333 + "\n[... characters 334-99,334 of 100,000, lines 1-1 of 1 cut ...]\n" + "b" * 666
 
 
 def test_a_tool_that_sees_to_its_length_itself_is_left_alone_and_so_are_pictures():
@@ -54,3 +54,11 @@ def test_what_is_shown_is_beginning_and_end_and_the_numbers_are_right(text: str,
         lines = text.split("\n")
         assert lines[: first - 1] == head.split("\n") and lines[last:] == tail.split("\n")
     assert int(missing.split(" of ")[-1]) == text.count("\n") + (not text.endswith("\n"))
+
+
+@given(st.lists(st.integers(0, 3_000), max_size=40), st.integers(200, 5_000))
+def test_however_many_texts_there_are_together_they_keep_to_the_limit(lengths: list[int], limit: int):
+    texts = tuple(Text("x" * length) for length in lengths)
+    parts, full = fitted(ToolOutput(texts, limit=limit))
+    assert sum(len(part.text) for part in parts) <= limit + 8 * 80
+    assert (full is not None) == (sum(lengths) > limit) and full in (None, b"x" * sum(lengths))

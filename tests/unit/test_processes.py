@@ -138,6 +138,7 @@ def test_arguments_reach_a_program_unchanged(processes, tmp_path):
         (shell("true", "/no/such/folder"), "working directory"),
         (Command(("/",), "/"), "can't be started"),
         (Command(("true", "a\0b"), "/"), "NUL"),
+        (shell("true \ud800"), "half a character is in its arguments"),
         (shell("true " + "x" * 200_000), "too long"),
     ],
 )

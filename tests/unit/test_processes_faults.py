@@ -127,6 +127,7 @@ def test_who_runs_no_shell_line_has_no_watchdog(processes):
 def test_a_stopped_watchdog_holds_nobody_up():
     watchdog = Watchdog("no such mark", os.environ["PATH"])
     nobody = 2**30
+    watchdog.start()
     watchdog.guard(nobody, "")
     (process,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     os.kill(int(process), signal.SIGSTOP)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from shell_house import HOME, Judge, cases, judge_in, plant, within
 
-from bradawl.core.effects import UNKNOWN, Effects
+from bradawl.core.effects import UNKNOWN, Effects, conflict
 from bradawl.core.errors import ToolError
 from bradawl.safety.shell_effects import shell_effects
 from bradawl.workspace.files import LocalFiles
@@ -170,17 +170,23 @@ def test_without_a_known_home_a_tilde_is_unknown(ws: Path):
 
 
 def test_commands_behind_cd_act_where_it_leads_and_where_it_fails_to(judge: Judge, ws: Path):
-    assert judge("cd src && cat a.py").reads == (f"{ws}/src/a.py",)
-    assert set(judge("cd src; cat a.py").reads) == within(ws, "a.py src/a.py")
-    assert set(judge("cd src || cat a.py").reads) == within(ws, "a.py")
+    assert set(judge("cd src && cat a.py").reads) == within(ws, "src src/a.py")
+    assert set(judge("cd src; cat a.py").reads) == within(ws, "src a.py src/a.py")
+    assert set(judge("cd src || cat a.py").reads) == within(ws, "src a.py")
     assert set(judge("cd src && cd core; touch x").writes) == within(ws, "x src/x src/core/x")
     assert set(judge("false || cd src && touch x").writes) == within(ws, "x src/x")
     assert judge("cd && ls").reads == (HOME,)
 
 
-def test_cd_changes_the_session_and_nothing_else(judge: Judge):
+def test_cd_changes_the_session_and_looks_whether_its_goal_is_there(judge: Judge, ws: Path):
     effects = judge("cd src")
-    assert (effects.session, effects.reads, effects.writes, effects.moves) == (("cwd",), (), (), True)
+    assert (effects.session, effects.reads, effects.writes, effects.moves) == (("cwd",), (f"{ws}/src",), (), True)
+
+
+@pytest.mark.parametrize("maker", ["mkdir -p new/deep", "mv src new", "cp -r src new", "rm -r new", "touch new"])
+def test_cd_waits_for_the_call_that_makes_or_removes_its_goal(judge: Judge, maker: str):
+    assert conflict(judge(maker), judge("cd new"))
+    assert conflict(judge(maker), judge("cd new/deep && ls"))
 
 
 @pytest.mark.parametrize(

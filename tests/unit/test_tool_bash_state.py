@@ -82,10 +82,26 @@ def test_values_that_would_spoil_later_calls_are_not_kept(place):
 
 
 @pytest.mark.parametrize("command", ["exec true", "kill -9 $$", "trap : EXIT"])
-def test_a_line_that_ends_in_its_own_way_leaves_nothing(place, tmp_path, command):
+def test_a_line_that_ends_in_its_own_way_leaves_nothing_and_that_is_said(place, tmp_path, command):
     text = place.text(BASH, command=f"export A=1; cd /usr; {command}")
-    assert "export" not in text and "working directory" not in text
+    assert text.endswith(
+        f"\n[it can't be told where this ended: the working directory is still {tmp_path}, and exports are as before]"
+    )
     assert (place.env, place.cwd) == ({}, str(tmp_path))
+
+
+def test_a_line_that_is_ended_leaves_nothing_and_that_is_said_if_it_may_have_moved(place, tmp_path):
+    told = (
+        f"\n[it can't be told where this ended: the working directory is still {tmp_path}, and exports are as before]"
+    )
+    assert place.text(BASH, command="cd /usr; sleep 30", timeout=1).endswith(told)
+    assert told not in place.text(BASH, command="sleep 30", timeout=1)
+
+
+def test_a_folder_that_is_gone_at_the_end_of_a_line_is_not_entered_and_that_is_said(place, tmp_path):
+    text = place.text(BASH, command="mkdir z; cd z; export A=1; rmdir ../z")
+    assert f"\n[the folder it ended in is gone: the working directory is still {tmp_path}]" in text
+    assert (place.env, place.cwd) == ({"A": "1", "OLDPWD": str(tmp_path)}, str(tmp_path))
 
 
 def test_variables_of_a_call_are_those_of_its_snapshot(place):
@@ -158,7 +174,7 @@ def test_a_job_goes_on_is_looked_at_and_ended(place):
     started, looked, killed = asyncio.run(story())
     assert started == (
         "up\n[in the background as job-1; bash_output shows what it prints, bash_kill ends it, and you are told when "
-        "it ends. Its folder and exports are not kept]"
+        "it ends. A cd or export in it does not stay]"
     )
     assert looked == "(no new output)\n[job-1 is running, for 2 s so far]"
     assert killed == "(no new output)\n[job-1 has ended with exit code 143 after 2.5 s]"
@@ -196,6 +212,17 @@ def test_who_was_given_a_time_is_ended_after_it_even_where_there_are_jobs(place)
     assert place.jobs.processes == {}
     place.jobs = None
     assert "[timed out after 1 s" in place.text(Bash(patience_s=1), command="sleep 300")
+
+
+def test_that_a_job_has_no_timeout_is_said(place):
+    place.jobs = Kept()
+
+    async def story() -> str:
+        output = await place.acall(BASH, command="exec sleep 300", run_in_background=True, timeout=1)
+        await place.acall(BashKill(), job_id="job-1")
+        return text_of(output.parts)
+
+    assert "[without the timeout, which jobs don't have, in the background as job-1; " in asyncio.run(story())
 
 
 def test_a_job_whose_start_is_refused_does_not_run_on(place):

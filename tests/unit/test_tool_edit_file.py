@@ -1,4 +1,5 @@
 import asyncio
+import os
 import time
 
 import msgspec
@@ -296,3 +297,14 @@ def test_how_the_closest_place_differs_is_told_to_the_character(place, line, quo
     text = refusal(place, data, f"first line\n{quoted}\nlast line", "x")
     assert "closest place is line 1" in text
     assert said in text
+
+
+def test_a_change_that_keeps_size_and_time_of_the_file_is_noticed(place, tmp_path):
+    seen_as(place, b"one\ntwo\n")
+    before = (tmp_path / "f.txt").stat()
+    with (tmp_path / "f.txt").open("r+b") as file:
+        file.write(b"ONE")
+    os.utime(tmp_path / "f.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(ToolError, match="has changed since you last saw it"):
+        place.call(EDIT, file_path="f.txt", old_string="two", new_string="2")
+    assert (tmp_path / "f.txt").read_bytes() == b"ONE\ntwo\n"

@@ -448,6 +448,35 @@ def test_lines_of_a_megabyte_do_not_make_an_answer_of_one(place, tmp_path, grep)
     assert len(text) < 5_000
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        (r"[[:alpha:]_]+:$", 2),
+        (r"^[[:space:]]+[^[:space:]]", 1),
+        (r"[[:punct:]]\d[[:blank:]]*$", 2),
+        (r"[]:]$", 2),
+        (r"[^]:]$", 3),
+        (r"[\][:digit:]]$", 1),
+        (r"\[x", 1),
+        (r"\<cat\>", 1),
+        (r"\<cat", 1),
+        (r"cat\>", 2),
+        (r"(?<first>cat)s", 1),
+        (r"(?<=con)cat", 1),
+        (r"[[:alpha:]", None),
+    ],
+)
+def test_a_pattern_means_the_same_either_way(place, tmp_path, grep, pattern, matches):
+    (tmp_path / "f").write_text("if cat:\n  _cats:\na[x]=1\n-2 \nconcat\n")
+    if matches is None:
+        with pytest.raises(ToolError, match="is not a regular expression"):
+            found(place, grep, pattern)
+        return
+    counted = found(place, grep, pattern, output_mode="count")
+    assert counted.startswith(f"f: {matches}\n"), found(place, grep, pattern)
+
+
 def test_ripgrep_and_the_fallback_say_the_same_of_a_pattern_only_one_understands(place):
     tree(place, a_py="interface{\n")
     assert place.text(Grep(RG), pattern="interface{", type="py") == "a.py:1: interface{"

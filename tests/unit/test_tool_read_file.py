@@ -487,3 +487,13 @@ def test_what_is_no_regular_file_is_refused_at_once(place, tmp_path):
         place.call(READ, file_path="pipe")
     with pytest.raises(ToolError, match="loop"):
         place.call(READ, file_path="loop")
+
+
+def test_a_path_from_where_the_shell_was_before_a_cd_is_found_again(tmp_path):
+    (tmp_path / "src" / "deep").mkdir(parents=True)
+    (tmp_path / "src" / "a.py").write_text("a\n")
+    with workspace(tmp_path) as place:
+        place.cwd = f"{place.cwd}/src/deep"
+        said = r"^src/a.py does not exist: the working directory is .*/src/deep since a cd; \.\./\.\./src/a.py does$"
+        with pytest.raises(ToolError, match=said):
+            place.call(ReadFile(), file_path="src/a.py")

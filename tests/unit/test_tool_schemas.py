@@ -1,12 +1,16 @@
 """Tools as a model is told of them."""
 
+import enum
+from typing import Annotated
+
 import msgspec
 import pytest
 
 from bradawl.app.build import build_tools
 from bradawl.core.ports import ToolSchema
+from bradawl.shaping.fitting import signature
 from bradawl.shaping.tool_schema import schemas_of
-from bradawl.testing.fakes import ScriptedHttp
+from bradawl.testing.fakes import FakeTool, ScriptedHttp
 from bradawl.tools.web_fetch import WebFetch
 
 SCHEMAS = schemas_of([*build_tools(headless=False), WebFetch(lambda url, addresses: ScriptedHttp([]))])
@@ -43,3 +47,69 @@ def test_every_argument_is_described_and_no_other_is_taken(schema: ToolSchema):
         assert each["additionalProperties"] is False
         silent = {name for name, field in each["properties"].items() if not field.get("description")}
         assert silent <= SPEAK_FOR_THEMSELVES
+
+
+class Colour(enum.Enum):
+    """A colour."""
+
+    RED = "red"
+
+
+class Point(msgspec.Struct):
+    """A point."""
+
+    x: int
+
+
+class Tree(msgspec.Struct):
+    """A node and what is below it."""
+
+    name: str
+    below: list["Tree"] = []
+
+
+class NestedParams(msgspec.Struct, frozen=True):
+    """Takes what holds other things."""
+
+    by_name: dict[str, Point]
+    pair: tuple[Point, Colour]
+    rows: list[list[Point]]
+    at: Annotated[Point, msgspec.Meta(description="Where it begins.")]
+    tree: Tree
+
+
+class Nested(FakeTool):
+    """A tool with such parameters."""
+
+    @property
+    def params(self):
+        return NestedParams
+
+
+def test_whatever_is_nested_in_parameters_stands_in_their_place():
+    text = bytes(schemas_of([Nested()])[0].parameters)
+    fields = msgspec.json.decode(text)["properties"]
+    point = {
+        "type": "object",
+        "properties": {"x": {"type": "integer"}},
+        "required": ["x"],
+        "additionalProperties": False,
+    }
+    assert b"$ref" not in text
+    assert fields["by_name"]["additionalProperties"] == point == fields["rows"]["items"]["items"]
+    assert fields["pair"]["prefixItems"] == [point, {"description": "A colour.", "enum": ["red"]}]
+    assert fields["at"] == {**point, "description": "Where it begins."}
+    assert fields["tree"]["properties"]["below"]["items"] == {"type": "object"}
+
+
+def test_parameters_may_bear_the_name_of_what_is_in_them():
+    inner = msgspec.defstruct("Params", [("x", int)], module="elsewhere")
+    outer = msgspec.defstruct("Params", [("inner", inner)], module="here")
+    nested = type("Same", (FakeTool,), {"params": outer})()
+    fields = msgspec.json.decode(schemas_of([nested])[0].parameters)["properties"]
+    assert fields["inner"]["properties"] == {"x": {"type": "integer"}}
+
+
+def test_what_is_told_of_parameters_names_the_values_they_may_have():
+    (grep,) = (each for each in build_tools() if each.name == "grep")
+    assert "output_mode (one of content, files, count, optional)" in signature(grep.params)

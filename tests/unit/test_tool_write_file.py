@@ -71,6 +71,24 @@ def test_a_path_that_is_no_file_is_refused(place, tmp_path, path):
         place.call(WRITE, file_path=path, content="x")
 
 
+def test_a_file_that_was_not_utf8_becomes_it_and_that_is_said(place, tmp_path):
+    (tmp_path / "f").write_bytes("gr\u00f6\u00dfe\n".encode("latin-1"))
+    place.seen[f"{place.cwd}/f"] = hashlib.sha256((tmp_path / "f").read_bytes()).hexdigest()
+    text = place.text(WRITE, file_path="f", content="gr\u00f6\u00dfer\n")
+    assert text.startswith("Wrote 1 line to f: +1 -1 (now UTF-8, which it was not)\n")
+    assert (tmp_path / "f").read_bytes() == "gr\u00f6\u00dfer\n".encode()
+    assert "UTF-8" not in place.text(WRITE, file_path="f", content="small\n")
+
+
+@pytest.mark.parametrize("path", ["f/x", "f/x/y", "d/../f/x"])
+def test_a_path_below_a_file_names_the_file(place, tmp_path, path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "f").write_text("")
+    with pytest.raises(ToolError, match=rf"^{path} can't be created: f is a file, not a folder; check the path$"):
+        place.call(WRITE, file_path=path, content="x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d", "f"]
+
+
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that takes no new files, also from root")
 @pytest.mark.parametrize("path", ["/proc/nope", "/proc/nope/x", "../../../../../../../../proc/nope"])
 def test_a_file_that_can_not_be_created_is_no_listing(place, path):

@@ -182,3 +182,35 @@ def test_who_has_no_tools_pays_for_no_metadata(tmp_path):
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert "importlib.metadata" not in done.stdout
+
+
+ODD = """
+from bradawl import tool
+
+class Proxy:
+    def __getattr__(self, name):
+        raise RuntimeError("there is no request here")
+
+class Anything:
+    def __getattr__(self, name):
+        return self
+    def __call__(self, *args):
+        return self
+
+request, anything = Proxy(), Anything()
+
+@tool
+def fine(word: str) -> str:
+    "Say it."
+    return word
+"""
+BROKEN_NAME = CLASS.replace('name = "act"', "name = property(lambda self: self.missing)")
+
+
+def test_what_is_no_tool_is_passed_over_however_odd_it_is(tmp_path: Path) -> None:
+    assert found(tmp_path, odd=ODD) == (["fine"], ())
+
+
+def test_a_tool_that_breaks_when_it_is_looked_at_is_left_out(tmp_path: Path) -> None:
+    names, (warning,) = found(tmp_path, broken=BROKEN_NAME, good=GOOD.format(name="good"))
+    assert names == ["good"] and "broken.py are left out: AttributeError" in warning

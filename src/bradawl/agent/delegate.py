@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 STEPS: Final = 50
 """Most requests of one sub-agent."""
 _WITHHELD: Final = frozenset({"agent", "ask_user"})
+_WRITERS: Final = frozenset({"write_file", "edit_file", "multi_edit"})
+"""Of no use to who only reads: each schema would only invite a refusal."""
 _CALLS_TOLD: Final = 5
 _ARGUMENTS_TOLD: Final = 200
 
@@ -91,7 +93,7 @@ def _agent(session: Session, spawned: AgentSpawned, cwd: str) -> "Agent":
     return msgspec.structs.replace(
         agent,
         model=small or agent.model,
-        tools=tuple(tool for tool in agent.tools if tool.name not in _WITHHELD),
+        tools=tuple(tool for tool in agent.tools if tool.name not in (_WITHHELD | _WRITERS if reads else _WITHHELD)),
         approver=NamedApprover(agent.approver, spawned.spawned),
         policy=_reading(agent.policy) if reads else agent.policy,
         system_prompt=_system_prompt(f"{_ROLE}{_READS if reads else ''}\nworking directory: {cwd}\n"),

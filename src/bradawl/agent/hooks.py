@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from bradawl.core.events import Event, HookRan
 from bradawl.core.messages import ToolCall, ToolResult
 from bradawl.core.ports import Hook
+from bradawl.shaping.validation import validated
 
 Record = Callable[[Event], object]
 
@@ -17,6 +18,7 @@ async def before_call(hooks: Sequence[Hook], call: ToolCall, record: Record) -> 
     for hook in hooks:
         try:
             verdict = await hook.before_call(call)
+            verdict = verdict if isinstance(verdict, str) else validated(verdict, ToolCall)
         except Exception as error:
             record(HookRan(hook.name, "before_call", call.id, "failed", f"{type(error).__name__}: {error}"))
             return f"The hook {hook.name} failed, so the call was not run: {error}"
@@ -33,7 +35,7 @@ async def after_call(hooks: Sequence[Hook], call: ToolCall, result: ToolResult, 
     """The result as the hooks leave it; one that breaks leaves it as it was."""
     for hook in hooks:
         try:
-            amended = await hook.after_call(call, result)
+            amended = validated(await hook.after_call(call, result), ToolResult)
         except Exception as error:
             record(HookRan(hook.name, "after_call", call.id, "failed", f"{type(error).__name__}: {error}"))
             continue

@@ -26,8 +26,8 @@ class _Running:
         self.seconds = 0.0
         self.result: CommandResult | None = None
         self.has_ended = asyncio.Event()
-        self.is_watched = False
-        """Somebody waits for its end, or has ended it; no note is needed."""
+        self.watchers = 0
+        """Of those who wait for its end, or have ended it; no note is needed."""
         self._unread = bytearray()
         self._dropped = 0
         self.last = b""
@@ -89,14 +89,14 @@ class BackgroundJobs:
         """What it has printed since the last look. Raises `ToolError`: no such job."""
         job = self._job(job_id)
         if wait_s > 0 and job.result is None:
-            before, job.is_watched = job.is_watched, True
+            job.watchers += 1
             try:
                 async with asyncio.timeout(wait_s):
                     await job.has_ended.wait()
             except TimeoutError:
                 pass
             finally:
-                job.is_watched = before
+                job.watchers -= 1
         job.collect()
         printed, dropped = job.take()
         seconds = self._session.agent.clock.monotonic() - job.started if job.result is None else job.seconds
@@ -115,7 +115,7 @@ class BackgroundJobs:
                 group.create_task(self._end(job))
 
     async def _end(self, job: _Running) -> None:
-        job.is_watched = True
+        job.watchers += 1
         await job.process.end()
         await job.has_ended.wait()
 
@@ -140,7 +140,7 @@ class BackgroundJobs:
             job.seconds = self._session.agent.clock.monotonic() - job.started
             self._session.record(JobEnded(job.job_id, job.result.exit_code))
             job.has_ended.set()
-        if not job.is_watched:
+        if not job.watchers:
             self._tell_end(job, job.result.exit_code)
 
     def _tell_stall(self, job: _Running) -> bool:

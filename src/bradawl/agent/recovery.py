@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bradawl.core.errors import ToolError
 from bradawl.core.events import AssistantReplied, Event, ToolFinished, TurnFinished
 from bradawl.core.messages import Assistant, Origin, Part, Text, ToolCall, calls_of
+from bradawl.core.ports import Files
 from bradawl.core.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -17,15 +18,21 @@ _MOST_FILES = 50
 
 
 async def state_of(session: "Session", paths: tuple[str, ...]) -> dict[str, str]:
-    """sha256 of each file a call may write; empty for one that can't be read, mostly because it is not there."""
-    return {path: await _sha256(session, path) for path in paths[:_MOST_FILES]}
+    """sha256 of each file a call may write; empty for one that is not there. Of a folder nothing can be told."""
+    told = {path: await _sha256(session.agent.files, path) for path in paths[:_MOST_FILES]}
+    return {path: sha256 for path, sha256 in told.items() if sha256 is not None}
 
 
-async def _sha256(session: "Session", path: str) -> str:
+async def _sha256(files: Files, path: str) -> str | None:
     try:
-        return (await session.agent.files.read(path, _READ_LIMIT)).sha256
+        return (await files.read(path, _READ_LIMIT)).sha256
+    except ToolError:
+        pass
+    try:
+        await files.list(path, 0)
     except ToolError:
         return ""
+    return None
 
 
 async def what_changed(session: "Session") -> dict[str, str]:
@@ -38,8 +45,8 @@ async def what_changed(session: "Session") -> dict[str, str]:
 
 
 def _told(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    changed = [path for path in before if before[path] != now[path]]
-    same = [path for path in before if before[path] == now[path]]
+    changed = [path for path in before if before[path] != now.get(path)]
+    same = [path for path in before if before[path] == now.get(path)]
     said = [f"changed: {', '.join(changed)}"] if changed else []
     said += [f"not changed: {', '.join(same)}"] if same else []
     return f"Of the files it was to write: {'; '.join(said)}."

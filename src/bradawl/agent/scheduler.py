@@ -3,7 +3,9 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from bradawl.agent.tool_call import Prepared, Refused, authorize, check, execute, finalize, place_of, prepare
+import msgspec
+
+from bradawl.agent.tool_call import Prepared, Refused, authorize, check, execute, finalize, prepare
 from bradawl.core.effects import UNKNOWN, Effects, conflict
 from bradawl.core.events import ToolFinished
 from bradawl.core.messages import Part, Text, ToolCall
@@ -27,6 +29,8 @@ class _Entry:
         """It has its copy of the working directory and the environment."""
         self.is_done = asyncio.Event()
         self.has_started = False
+        self.lacks_change = False
+        """It failed, and what it was to change is as it was."""
 
 
 class Scheduler:
@@ -88,7 +92,13 @@ class Scheduler:
                 entry.effects = Effects()
                 entry.is_prepared.set()
             entry.is_placed.set()
-            await finalize(self._session, entry.call, await self._finish(entry, prepared))
+            missing = [other.call.name for other in earlier if other.lacks_change]
+            finished = await self._finish(entry, prepared, earlier)
+            is_refused = isinstance(prepared, Refused)
+            entry.lacks_change = finished.outcome != "ok" and (is_refused or bool(entry.effects.writes))
+            if missing and (entry.effects.unknown or entry.effects.commands):
+                finished = _without(missing, finished)
+            await finalize(self._session, entry.call, finished)
         finally:
             entry.is_prepared.set()
             entry.is_placed.set()
@@ -99,25 +109,34 @@ class Scheduler:
         return () if self._reply_ended.is_set() else entry.before
 
     async def _wait_for(self, entry: _Entry, prepared: Prepared, earlier: tuple[_Entry, ...]) -> Prepared | Refused:
-        """Wait for the calls that must come first. If they moved the session, the call is seen anew from there."""
+        """Wait for the calls that must come first. Each may have moved the session or a link: the call is seen anew."""
+        ended: set[_Entry] = set()
         while True:
-            for other in earlier:
-                if conflict(other.effects, entry.effects):
-                    await other.is_done.wait()
-                elif entry.effects.moves:
-                    await other.is_placed.wait()
-            if prepared.place == place_of(self._session):
+            await self._until_settled(entry, earlier)
+            first = [other for other in earlier if other not in ended and conflict(other.effects, entry.effects)]
+            if not first:
                 return prepared
+            for other in first:
+                await other.is_done.wait()
+            ended.update(first)
             again = check(self._session, prepared.call)
             if isinstance(again, Refused):
                 return again
             prepared, entry.effects = again, again.effects
 
-    async def _finish(self, entry: _Entry, prepared: Prepared | Refused) -> ToolFinished:
+    async def _until_settled(self, entry: _Entry, earlier: tuple[_Entry, ...]) -> None:
+        """Wait until it is known what the earlier calls will touch: who follows one that moves is seen anew."""
+        moves = entry.effects.moves  # and who moves lets the earlier take their copies first
+        for other in earlier:
+            if moves:
+                await other.is_placed.wait()
+            moves = moves or other.effects.moves or other.effects.unknown
+
+    async def _finish(self, entry: _Entry, prepared: Prepared | Refused, earlier: tuple[_Entry, ...]) -> ToolFinished:
         if isinstance(prepared, Refused):
             return _answer(prepared)
         known = self._reusable.get((entry.call.name, entry.call.raw_arguments))
-        if known is not None:
+        if known is not None and all(other.effects.is_read_only for other in earlier):
             return ToolFinished(entry.call.id, known.outcome, known.shown, known.full_ref)
         grant = await authorize(self._session, prepared, self._reply_ended)
         if isinstance(grant, Refused):
@@ -125,6 +144,12 @@ class Scheduler:
         async with self._slots:
             entry.has_started = True
             return await execute(self._session, prepared, grant)
+
+
+def _without(missing: list[str], finished: ToolFinished) -> ToolFinished:
+    """A command's answer that says that it saw the world without changes that were asked for before it."""
+    said = Text(f"\n[{', '.join(missing)} before it in the same reply failed: this ran without that change]")
+    return msgspec.structs.replace(finished, shown=(*finished.shown, said))
 
 
 def _answer(refused: Refused) -> ToolFinished:

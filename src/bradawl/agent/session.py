@@ -1,6 +1,7 @@
 """The living conversation: it owns the log's lock, the tasks, the model session and the state."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -141,12 +142,11 @@ class Session:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        async with AsyncExitStack() as closing:
+            closing.callback(self.log.close)
             if self.tasks is not None:
+                closing.push_async_exit(self.tasks)  # cancels the rest where that is cancelled
                 await self.jobs.close()
-                await self.tasks.__aexit__(None, None, None)
-        finally:
-            self.log.close()
 
     # -------------------------------------------------------------- what happened
 

@@ -30,6 +30,8 @@ class SessionState:
         self.prefix: PrefixOpened | None = None
         self.files_seen: dict[str, str] = {}
         """Path to sha256 of the content the model last saw."""
+        self.seen_before: dict[str, str | None] = {}
+        """Of each file seen since the last request, what had been seen of it before; None for nothing."""
         self.env: dict[str, str | None] = {}
         """Variables that commands exported, on top of those the program was started with; None for one they unset."""
         self.todos: tuple[Todo, ...] = ()
@@ -61,9 +63,12 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
         case RequestSent(step, estimated_tokens=estimated):
             state.steps = max(state.steps, step)
             state.estimated_tokens = estimated
-        case ReplyWithdrawn(usage=Usage() as usage, cost=cost) | AgentEnded(usage=Usage() as usage, cost=cost):
-            state.usage += usage
-            state.cost = add_costs(state.cost, cost)
+            state.seen_before.clear()
+        case ReplyWithdrawn(usage=usage, cost=cost):
+            _unsee(state)
+            _spend(state, usage, cost)
+        case AgentEnded(usage=usage, cost=cost):
+            _spend(state, usage, cost)
         case AssistantReplied() as replied:
             _count(state, replied)
         case StateChanged(change):
@@ -73,6 +78,20 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
     return state
 
 
+def _spend(state: SessionState, usage: Usage | None, cost: float | None) -> None:
+    if usage is not None:
+        state.usage += usage
+        state.cost = add_costs(state.cost, cost)
+
+
+def _unsee(state: SessionState) -> None:
+    """What a withdrawn reply was shown, the model never saw."""
+    for path, before in state.seen_before.items():
+        del state.files_seen[path]
+        state.files_seen |= {} if before is None else {path: before}
+    state.seen_before.clear()
+
+
 def _change(state: SessionState, change: State) -> None:
     match change:
         case Cwd(path):
@@ -80,6 +99,7 @@ def _change(state: SessionState, change: State) -> None:
         case Env(variables):
             state.env |= variables
         case FileSeen(path, sha256):
+            state.seen_before.setdefault(path, state.files_seen.get(path))
             state.files_seen[path] = sha256
         case TodosSet(todos):
             state.todos = todos

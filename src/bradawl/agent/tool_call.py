@@ -32,6 +32,7 @@ from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, 
 from bradawl.core.ports import CallContext, Tool, ToolOutput
 from bradawl.shaping import fitting
 from bradawl.shaping.preview import fitted
+from bradawl.shaping.validation import validated
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
@@ -96,11 +97,13 @@ def check(session: "Session", call: ToolCall) -> Prepared | Refused:
         return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
     try:
         params = msgspec.convert(fitting.fit(arguments, tool.params), tool.params, strict=False)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         return Refused(call, _unfit(tool, arguments, error))
+    except Exception as error:  # out of a struct's own check
+        return Refused(call, _broke(tool, error))
     place = place_of(session)
     try:
-        effects = tool.effects(params, _context(session, call, place, None))
+        effects = validated(tool.effects(params, _context(session, call, place, None)), Effects)
     except ToolError as error:
         return Refused(call, str(error))
     except Exception as error:
@@ -130,12 +133,12 @@ def _unusable_arguments(tool: Tool[msgspec.Struct], call: ToolCall, status: str)
     return f"{tool.name} was not run: its arguments could not be read: {wrong}.\n{fitting.signature(tool.params)}"
 
 
-def _unfit(tool: Tool[msgspec.Struct], arguments: Arguments, error: msgspec.ValidationError) -> str:
+def _unfit(tool: Tool[msgspec.Struct], arguments: Arguments, error: Exception) -> str:
     why = fitting.unknown_names(arguments, tool.params) or _readable(error)
     return f"{tool.name} was not run: {why}.\n{fitting.signature(tool.params)}"
 
 
-def _readable(error: msgspec.ValidationError) -> str:
+def _readable(error: Exception) -> str:
     """`Expected int, got str (in timeout)` rather than msgspec's path syntax."""
     text = str(error).replace("`", "")
     what, separator, where = text.partition(" - at $")
@@ -287,7 +290,7 @@ def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> T
 async def _run(session: "Session", prepared: Prepared, grant: Grant, printed: Printed) -> ToolOutput:
     try:
         context = _context(session, prepared.call, prepared.place, grant, printed)
-        return await prepared.tool.run(prepared.params, context)
+        return validated(await prepared.tool.run(prepared.params, context), ToolOutput)
     except ToolError as error:
         return ToolOutput((Text(str(error)),), is_error=True)
     except Exception as error:

@@ -80,11 +80,17 @@ def _stays_inside(effects: Effects) -> bool:
     return msgspec.structs.replace(effects, spends=False, session=session).is_read_only
 
 
+def _change_in(effects: Effects) -> str:
+    if effects.writes:
+        return f"the call would write {', '.join(effects.writes[:3])}"
+    return "what the call would change can't be told (plain ls, cat, head, grep, find and the like can)"
+
+
 def decide(policy: Policy, request: Request) -> Decision:
     """Judge one call. Whatever isn't known to be read-only asks, unless the user switched questions off."""
     harmless = _stays_inside(request.effects)
     if policy.read_only and not harmless:
-        return Deny("this agent only reads, and the call may change something; report what should be changed instead")
+        return Deny(f"this agent only reads, and {_change_in(request.effects)}; leave that out, or report it instead")
     everything = policy.mode == "bypass"
     variables = tuple(part[4:] for part in request.effects.session if part.startswith("env:"))
     grant = Grant(

@@ -43,7 +43,9 @@ def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Fo
     # What a file offers counts before what came with a package.
     for place, load in (*_files(folder), *_packages(sites)):
         try:
-            for each in load():
+            with _blamed():
+                loaded = load()
+            for each in loaded:
                 if (other := known.get(each.name)) is not None:
                     warnings.append(f"The tool {each.name} of {place} is left out: {other} has that name.")
                     continue
@@ -94,9 +96,8 @@ def _from_file(path: Path) -> tuple[Tool[Any], ...]:
         raise SettingsError("it is not a Python file.")
     module = sys.modules[name] = module_from_spec(spec)  # where dataclasses look for what annotations name
     try:
-        with _blamed():
-            spec.loader.exec_module(module)
-    except SettingsError:
+        spec.loader.exec_module(module)
+    except BaseException:
         del sys.modules[name]
         raise
     return _offered(vars(module), name)
@@ -113,13 +114,10 @@ def _from_package(folder: Path) -> tuple[Tool[Any], ...]:
     from importlib.metadata import PathDistribution
 
     tools: list[Tool[Any]] = []
-    with _blamed():
-        for entry in PathDistribution(folder).entry_points.select(group=_GROUP):
-            value = entry.load()
-            values = vars(value) if isinstance(value, ModuleType) else {entry.name: value}
-            tools += _offered(
-                values, value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-            )
+    for entry in PathDistribution(folder).entry_points.select(group=_GROUP):
+        value = entry.load()
+        values = vars(value) if isinstance(value, ModuleType) else {entry.name: value}
+        tools += _offered(values, value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", ""))
     return tuple(tools)
 
 
@@ -128,6 +126,8 @@ def _blamed() -> Iterator[None]:
     """Anything may come out of what users wrote; here it becomes a sentence about it."""
     try:
         yield
+    except SettingsError:
+        raise
     except (Exception, SystemExit) as error:
         raise SettingsError(f"{type(error).__name__}: {error}{_line_of(error)}.") from error
 
@@ -153,8 +153,7 @@ def _offered(values: Mapping[str, object], module: str) -> tuple[Tool[Any], ...]
     made = {type(each) for each in objects}
     for value in public:
         if isinstance(value, type) and value.__module__ == module and value not in made and _is_tool(value):
-            with _blamed():
-                objects.append(value())
+            objects.append(value())
     distinct = {id(each): each for each in objects}.values()
     tools = tuple(cast(Tool[Any], each) for each in distinct)
     for each in tools:
@@ -163,7 +162,9 @@ def _offered(values: Mapping[str, object], module: str) -> tuple[Tool[Any], ...]
 
 
 def _is_tool(value: object) -> bool:
-    has_methods = all(callable(getattr(value, method, None)) for method in ("effects", "run"))
+    # Looked up in its class: what stands for something else, such as a request not there yet, may break when asked.
+    kind = value if isinstance(value, type) else type(value)
+    has_methods = all(callable(getattr(kind, method, None)) for method in ("effects", "run"))
     return has_methods and all(hasattr(value, attribute) for attribute in ("name", "params"))
 
 
@@ -173,5 +174,4 @@ def _check(made: Tool[Any]) -> None:
         raise SettingsError(f"the name {made.name!r} is not made of a-z, 0-9 and _, at most 64.")
     if not isinstance(made.params, type) or not issubclass(made.params, msgspec.Struct):
         raise SettingsError(f"the params of {made.name} are not a msgspec Struct.")
-    with _blamed():
-        msgspec.json.schema(made.params)
+    msgspec.json.schema(made.params)

@@ -97,7 +97,8 @@ class _Walk:
     def __init__(self, world: World, env: Mapping[str, str | None]) -> None:
         self.touched = Touched()
         self._world = world
-        self._changed = set(env)
+        # OLDPWD comes with every `cd` and matters to `cd -` alone, which is not understood anyway.
+        self._changed = set(env) - {"OLDPWD"}
 
     def follow(self, pipelines: tuple[Pipeline, ...], start: Place) -> None:
         """Judge all of them; `cd` that fails leaves the shell where it was, so both go on."""
@@ -149,7 +150,7 @@ class _Walk:
         # `..` takes away the last name for bash and leads to the parent for everybody else.
         name = normpath(join(place[0], target))
         scene = Scene(self._world, self.touched, place[1], is_alone=True)
-        goal = scene.place(target)
+        goal = scene.read_path(target)  # whether it is there is for the calls before to say
         check(goal == scene.place(name))
         self.touched.session["cwd"] = None
         return name, goal

@@ -39,7 +39,8 @@ def _fitted(value: object, annotation: object) -> object:
         value = _read(value, "{")
         params = _struct(annotation)
         return value if params is None or not is_object(value) else fit(value, params)
-    return value
+    # A whole number stands for its digits; how a fraction or a truth value was meant to be written can't be told.
+    return str(value) if kind == "string" and type(value) is int else value
 
 
 def _struct(annotation: object) -> type[msgspec.Struct] | None:
@@ -60,8 +61,8 @@ def _read(value: object, opening: str) -> object:
     if not isinstance(value, str) or not value.lstrip().startswith(opening):
         return value
     try:
-        return msgspec.json.decode(value)
-    except msgspec.DecodeError:
+        return decode(value)
+    except (ValueError, RecursionError):
         return value
 
 
@@ -99,13 +100,15 @@ def signature(params: type[msgspec.Struct]) -> str:
 
 
 def kind_of(annotation: object) -> str:
-    """The JSON type of a field's annotation, as far as a sentence needs it."""
+    """The JSON type of a field's annotation, or the values it may have, as far as a sentence needs it."""
     annotation = _plain(annotation)
     origin = typing.get_origin(annotation) or annotation
     if origin in (list, tuple, set, frozenset):
         return "list"
     if origin in (typing.Union, UnionType):
         return kind_of(typing.get_args(annotation)[0])
+    if origin is typing.Literal:
+        return f"one of {', '.join(map(str, typing.get_args(annotation)))}"
     return _KINDS.get(origin, "object")
 
 

@@ -3,6 +3,9 @@
 from bradawl.core.messages import Document, Image, Text
 from bradawl.core.ports import ToolOutput
 
+_MOST_CUT = 8
+"""More than so many long texts are shown as one."""
+
 Shown = tuple[Text | Image | Document, ...]
 
 
@@ -11,25 +14,37 @@ def fitted(output: ToolOutput) -> tuple[Shown, bytes | None]:
     texts = [part.text for part in output.parts if isinstance(part, Text)]
     if output.limit is None or sum(map(len, texts)) <= output.limit:
         return output.parts, output.full
-    longest = max(texts, key=len)
-    room = max(output.limit - sum(map(len, texts)) + len(longest), output.limit // 2)
-    parts = tuple(
-        Text(cut_middle(longest, room)) if isinstance(part, Text) and part.text == longest else part
-        for part in output.parts
-    )
     whole = output.full or "".join(texts).encode("utf-8", "backslashreplace")
-    return parts, whole
+    parts, room = output.parts, _room([len(text) for text in texts], output.limit)
+    if room < output.limit // _MOST_CUT:
+        others = (part for part in parts if not isinstance(part, Text))
+        parts, room = (Text("".join(texts)), *others), output.limit
+    return tuple(Text(cut_middle(part.text, room)) if isinstance(part, Text) else part for part in parts), whole
+
+
+def _room(lengths: list[int], limit: int) -> int:
+    """How long each text may be at most for all of them to fit: short ones stay whole, the others share the rest."""
+    lengths.sort()
+    for place, length in enumerate(lengths):
+        share = limit // (len(lengths) - place)
+        if length > share:
+            return share
+        limit -= length
+    return limit
 
 
 def cut_middle(text: str, most: int) -> str:
-    """Beginning and end of a text, at line breaks where there are any, and how much is missing between them."""
+    """Beginning and end of a text, at line breaks where there are any, and how much is missing between them.
+
+    The end gets twice the room: what failed, and how it came out, mostly stands there.
+    """
     if len(text) <= most:
         return text
-    half = most // 2
-    head, tail = text[:half], text[len(text) - half :]
-    if "\n" in head[half // 2 :]:
+    third = most // 3
+    head, tail = text[:third], text[len(text) - 2 * third :]
+    if "\n" in head[third // 2 :]:
         head = head[: head.rindex("\n") + 1]
-    if "\n" in tail[: half // 2]:
+    if "\n" in tail[:third]:
         tail = tail[tail.index("\n") + 1 :]
     return f"{head.rstrip(chr(10))}\n[... {_missing(text, head, tail)} cut ...]\n{tail}"
 

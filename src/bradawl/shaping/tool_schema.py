@@ -21,9 +21,9 @@ def schema_of(tool: Tool[msgspec.Struct]) -> ToolSchema:
 
     The schema stands alone: not every server resolves references, so each is replaced by what it names.
     """
-    (_,), components = msgspec.json.schema_components((tool.params,), ref_template="{name}")
-    schema = _object(components[tool.params.__name__], components)
-    return ToolSchema(tool.name, _own_doc(tool.params), msgspec.Raw(msgspec.json.encode(schema)))
+    (schema,), components = msgspec.json.schema_components((tool.params,), ref_template="{name}")
+    parameters = msgspec.json.encode(_plain(schema, components))
+    return ToolSchema(tool.name, _own_doc(tool.params), msgspec.Raw(parameters))
 
 
 def _object(struct: _Json, components: Mapping[str, _Json]) -> _Json:
@@ -37,14 +37,26 @@ def _object(struct: _Json, components: Mapping[str, _Json]) -> _Json:
 
 
 def _plain(field: _Json, components: Mapping[str, _Json]) -> _Json:
-    """A property without references, and without a default that only says `nothing given`."""
-    if (name := field.get("$ref")) is not None:
-        named = components[typing.cast("str", name)]
-        return _object(named, components) if "properties" in named else _untitled(named)
+    """A schema without references, and without a default that only says `nothing given`."""
     plain = {key: value for key, value in field.items() if key != "default" or value}
-    if isinstance(items := plain.get("items"), dict):
-        plain["items"] = _plain(typing.cast("_Json", items), components)
+    if (name := plain.pop("$ref", None)) is not None:
+        return _named(typing.cast("str", name), components) | plain
+    for key in ("items", "additionalProperties"):
+        if isinstance(inner := plain.get(key), dict):
+            plain[key] = _plain(typing.cast("_Json", inner), components)
+    if "prefixItems" in plain:
+        plain["prefixItems"] = [_plain(each, components) for each in typing.cast("list[_Json]", plain["prefixItems"])]
     return plain
+
+
+def _named(name: str, components: Mapping[str, _Json]) -> _Json:
+    """What a name stands for; inside of itself it is only said to be an object."""
+    named = components.get(name)
+    if named is None:
+        return {"type": "object"}
+    if "properties" not in named:
+        return _untitled(named)
+    return _object(named, {other: schema for other, schema in components.items() if other != name})
 
 
 def _untitled(named: _Json) -> _Json:

@@ -22,11 +22,12 @@ _SHOWN_PER_S = 300_000.0  # bytes
 
 
 class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Run bash. cd and exports stay for later calls. No input, no terminal. What it leaves running is ended."""
+    """Run bash. cd (for all tools) and exports stay. No input, no terminal. What it leaves running is ended."""
 
     command: str
     timeout: Annotated[
-        int, msgspec.Meta(description="Ended after so many seconds, at most 600. 0: after 120 it goes on as a job.")
+        int,
+        msgspec.Meta(description="Seconds, at most 600; then it is ended. Without: after 120 it goes on as a job."),
     ] = 0
     run_in_background: Annotated[
         bool, msgspec.Meta(description="Make it a job at once: servers, long builds. bash_output shows its output.")
@@ -78,11 +79,13 @@ class Bash:
         elif context.jobs is not None and (params.run_in_background or not params.timeout):
             progress.is_over = True
             said = "" if params.run_in_background else f"still running after {timeout_s} s, "
+            if params.run_in_background and params.timeout:
+                said = "without the timeout, which jobs don't have, "
             return await _hand_over(process, context.jobs, params.command, context.call_id, said)
         else:
             await process.end()
             result = msgspec.structs.replace(process.result(), exit_code=None)
-        notes = keep_state(result, cwd, context)
+        notes = keep_state(result, cwd, context, may_move=effects.moves or effects.unknown)
         if params.run_in_background:
             notes = ("[it ended at once, so there is no job]", *notes)
         return output_of(params.command, result, ending_of(result, timeout_s, params.timeout), notes)
@@ -152,6 +155,6 @@ async def _hand_over(process: Process, jobs: Jobs, command: str, call_id: str, s
     missing = f"[{dropped:,} bytes in the middle of the output are not shown]\n" if dropped else ""
     note = (
         f"{missing}[{said}in the background as {job_id}; bash_output shows what it prints, bash_kill ends it, and you "
-        "are told when it ends. Its folder and exports are not kept]"
+        "are told when it ends. A cd or export in it does not stay]"
     )
     return ToolOutput((Text(body_of(data, b"") or "(no output yet)"), Text(f"\n{note}")), limit=SHOWN)

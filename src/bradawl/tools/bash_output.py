@@ -28,10 +28,13 @@ class BashOutput:
     params: type[BashOutputParams] = BashOutputParams
 
     def effects(self, params: BashOutputParams, context: CallContext) -> Effects:
-        """Reads only. Raises `ToolError` for a wait that is none."""
+        """What was looked at is not shown again, and the job may be one of an earlier call.
+
+        Raises `ToolError` for a wait that is none.
+        """
         if params.wait < 0:
             raise ToolError(f"wait is in seconds, from 0 to {_LONGEST_WAIT_S}; it was {params.wait}")
-        return Effects()
+        return Effects(session=("jobs",))
 
     async def run(self, params: BashOutputParams, context: CallContext) -> ToolOutput:
         """Its new output and its state. Raises `ToolError`: no such job."""

@@ -25,7 +25,7 @@ class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     pattern: Annotated[str, msgspec.Meta(description="Looked for in one line at a time.")]
     path: str = "."
-    include: Annotated[str, msgspec.Meta(description="Only files so named, for example *.{ts,tsx}")] = ""
+    include: Annotated[str, msgspec.Meta(description="Only files so named: *.{ts,tsx}")] = ""
     type: Annotated[str, msgspec.Meta(description="Only such files: py, js, rust ...")] = ""
     output_mode: Annotated[OutputMode, msgspec.Meta(description="Lines, file names, or matches per file.")] = "content"
     context: Annotated[int, msgspec.Meta(description="Lines to show around each match, at most 20.")] = 0

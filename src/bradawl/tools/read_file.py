@@ -16,6 +16,7 @@ from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, S
 _READ_LIMIT = 50_000_000
 _LEAST_CHARACTERS = 2_000
 _IMAGES_AT_ONCE = 10
+_NAMED = 20
 _IMAGE_BYTES_AT_ONCE = 15_000_000
 
 
@@ -48,6 +49,9 @@ class ReadFile:
         failures = 0
         room = MOST_CHARACTERS
         for place, path in enumerate(paths):
+            if room <= 0:
+                parts.append(Text(_left_out(paths[place:])))
+                break
             share = max(room // (len(paths) - place), _LEAST_CHARACTERS)
             span = Span(path, max(params.offset, 1), params.limit, share)
             try:
@@ -55,9 +59,15 @@ class ReadFile:
             except ToolError as error:
                 failures += 1
                 page = text_page(f"Error: {error}", "")
-            parts += (Text(f"{chr(10) * 2 if place else ''}==> {path} <==\n"), *page.parts)
-            room -= len(page.text)
+            head = f"{chr(10) * 2 if place else ''}==> {path} <==\n"
+            parts += (Text(head), *page.parts)
+            room -= len(head) + len(page.text)
         return ToolOutput(_merged(parts), is_error=failures == len(paths), limit=None)
+
+
+def _left_out(paths: tuple[str, ...]) -> str:
+    named = ", ".join(paths[:_NAMED]) + (", ..." if len(paths) > _NAMED else "")
+    return f"\n\n[not shown, because this answer is full: {named} ({len(paths)} in all); read them in another call]"
 
 
 def _room_for_images(parts: list[Text | Image]) -> int:
@@ -78,13 +88,14 @@ def _merged(parts: list[Text | Image]) -> tuple[Text | Image, ...]:
 
 
 def _paths(params: ReadFileParams) -> tuple[str, ...]:
-    if bool(params.file_path) == bool(params.file_paths):
+    several = tuple(path for path in params.file_paths if path)  # empty ones are placeholders: no file has no name
+    if bool(params.file_path) == bool(several):
         raise ToolError("give either file_path or file_paths, exactly one of the two")
     if params.offset < 0:
         raise ToolError(f"offset is the number of the first line and counts from 1; it was {params.offset}")
     if params.limit < 1:
         raise ToolError(f"limit is a number of lines and must be at least 1; it was {params.limit}")
-    return params.file_paths or (params.file_path,)
+    return several or (params.file_path,)
 
 
 async def _show(span: Span, room_for_images: int, context: CallContext) -> Page:
@@ -154,7 +165,10 @@ def _text_page(data: bytes, span: Span) -> Page:
     if not total:
         return text_page(f"({span.path} is empty but for a byte order mark)", "")
     if span.first > total:
-        raise ToolError(f"{span.path} has {total} line{'' if total == 1 else 's'}; offset={span.first} is past its end")
+        end = f"its last lines begin at offset={max(1, total - 19)}"
+        raise ToolError(
+            f"{span.path} has {total} line{'' if total == 1 else 's'}, so nothing is at {span.first}; {end}"
+        )
     shown = numbered(lines[span.first - 1 : span.first - 1 + span.limit], span)
     last = span.first + len(shown) - 1
     notes = [f"({encoding.note})"] if encoding.note else []

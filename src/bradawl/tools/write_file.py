@@ -86,6 +86,7 @@ class WriteFile:
         sha256 = await context.files.replace(current.path, data, current.sha256)
         context.seen.saw(FileContent(current.path, data, sha256))
         added, removed, diff = describe_change(encoding.decode(current.data), content)
+        note += "" if encoding.bom or _is_utf8(current.data) else " (now UTF-8, which it was not)"
         head = f"Wrote {_count(content)} to {shown}: +{added} -{removed}{note}"
         return ToolOutput((Text(f"{head}\n{diff}".rstrip()),))
 
@@ -109,6 +110,14 @@ def _encoding_kept(current: FileContent) -> Encoding:
     except ToolError:
         return UTF_8
     return encoding if encoding.bom else UTF_8
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _line_endings_kept(before: str, content: str) -> tuple[str, str]:

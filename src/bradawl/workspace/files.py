@@ -137,7 +137,7 @@ def _names_in(folder: Path, wanted: str) -> str:
     try:
         with os.scandir(folder) as found:
             names = [
-                entry.name.encode("utf-8", "backslashreplace").decode()
+                _on_one_line(entry.name.encode("utf-8", "backslashreplace").decode())
                 for entry, _ in zip(found, range(_NAMES_LOOKED_AT), strict=False)
                 if not is_temporary(entry.name)
             ]
@@ -149,6 +149,10 @@ def _names_in(folder: Path, wanted: str) -> str:
         return "; the folder is empty"
     rest = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return f"; in that folder: {', '.join(sorted(names)[:12])}{rest}"
+
+
+def _on_one_line(name: str) -> str:
+    return name if name.isprintable() else repr(name)[1:-1]
 
 
 def _similar(wanted: str, names: list[str]) -> list[str]:

@@ -100,6 +100,8 @@ class LocalProcesses:
         try:
             streams = Streams(command, progress, self._folder, self._flood_bytes)
             streams.keeps_recent = keeps_recent
+            if command.is_shell:  # what else runs here ends by itself when nobody reads it
+                self._watchdog.start()
             process = self._popen(command, streams.sinks, mark)
         except (OSError, ValueError) as error:
             if streams is not None:
@@ -107,7 +109,7 @@ class LocalProcesses:
             raise _start_error(command, error) from error
         child = Child(process, streams, mark, self._term_grace_s, self._forget)
         self._running.add(child)
-        if command.is_shell:  # what else runs here ends by itself when nobody reads it
+        if command.is_shell:
             self._watchdog.guard(child.leader, self._folder.place)
         return child
 
@@ -153,7 +155,8 @@ def _find(name: str, environment: Mapping[str, str]) -> str | None:
 def _start_error(command: Command, error: OSError | ValueError) -> ToolError:
     program = command.argv[0][:80] if command.argv and not command.is_shell else "the shell"
     if isinstance(error, ValueError):
-        return ToolError(f"{program} can't be started: {error}; leave the NUL character out")
+        wrong = "half a character" if isinstance(error, UnicodeError) else "a NUL character"
+        return ToolError(f"{program} can't be started: {wrong} is in its arguments; leave it out")
     if not Path(command.cwd).is_dir():
         return ToolError(
             f"the working directory {command.cwd} does not exist any more; a bash call moves to the nearest that does"

@@ -131,7 +131,12 @@ def create(path: str, data: bytes) -> None:
 
 
 def _make(path: str, data: bytes) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ToolError(
+            f"{path} can't be created: {_file_above(path)} is a file, not a folder; check the path"
+        ) from None
     with folder_of(path) as (folder, name), _temporary(folder, 0o666) as (temporary, descriptor):
         _write_all(descriptor, data)
         try:
@@ -142,6 +147,12 @@ def _make(path: str, data: bytes) -> None:
         except OSError:  # a file system without hard links
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         _sync_folder(folder)
+
+
+def _file_above(path: str) -> str:
+    """What stands where one of the folders of a path would have to be."""
+    above = [folder for folder in Path(path).parents if not folder.is_dir()]
+    return str(next((folder for folder in reversed(above) if os.path.lexists(folder)), Path(path).parent))
 
 
 # ------------------------------------------------------------------ a file that is there

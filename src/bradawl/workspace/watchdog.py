@@ -66,7 +66,7 @@ fi
 
 
 class Watchdog:
-    """A small shell beside the agent that outlives it by a moment. Started with the first program it is to guard."""
+    """A small shell beside the agent that outlives it by a moment. Started before the first program it is to guard."""
 
     def __init__(self, mark: str, path: str) -> None:
         """`mark` is what all programs carry in their environment; `path` is where commands are looked for."""
@@ -77,10 +77,12 @@ class Watchdog:
 
     def guard(self, leader: int, folder: str) -> None:
         """From now on the session this process leads ends with the agent, and the folder is removed."""
-        text = f"+{leader}\n={folder}\n" if folder else f"+{leader}\n"
-        if not self._say(text):
+        self._say(f"+{leader}\n={folder}\n" if folder else f"+{leader}\n")
+
+    def start(self) -> None:
+        """Start it unless it runs: before the program, which may be the one that kills the agent."""
+        if not self._say("\n"):
             self._start()
-            self._say(text)
 
     def release(self, leader: int) -> None:
         """It has ended; its id may be another's soon."""

@@ -38,6 +38,9 @@ def main_argument(name: str, arguments: Arguments) -> str:
             return value
         if isinstance(value, list) and value:
             return ", ".join(str(item) for item in value)
+    if isinstance(edits := arguments.get("edits"), list):
+        paths = [str(edit.get("file_path", "")) for edit in edits if isinstance(edit, dict)]
+        return ", ".join(dict.fromkeys(paths))
     return next((value for value in arguments.values() if isinstance(value, str)), "")
 
 

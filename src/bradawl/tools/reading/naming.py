@@ -10,6 +10,7 @@ from bradawl.tools.reading.decoding import presentable
 
 _FILES_LOOKED_AT = 5_000
 _SUGGESTED = 3
+_LEVELS = 5
 
 
 @contextlib.contextmanager
@@ -30,10 +31,31 @@ async def with_suggestion(error: ToolError, real: str, context: CallContext) -> 
     try:
         await context.files.list(real, 0)
     except ToolError:
+        if above := await _above(real, context):
+            return ToolError(f"{real} does not exist: the working directory is {context.cwd} since a cd; {above} does")
         if others := await _alike(real, context):
             # They are better than the names in the folder where it is not.
             return ToolError(f"{str(error).partition(';')[0]}; did you mean {presentable(', '.join(others))}?")
     return error
+
+
+async def _above(real: str, context: CallContext) -> str:
+    """The same path from a folder above the working directory, for who forgot that a command went down."""
+    path = context.relative(real)
+    folder, ups = context.cwd, ""
+    while not path.startswith("/") and len(ups) < _LEVELS * len("../") and folder != "/":
+        folder, ups = folder.rpartition("/")[0] or "/", f"../{ups}"
+        if await _is_there(f"{folder.rstrip('/')}/{path}", context):
+            return presentable(on_one_line(ups + path))
+    return ""
+
+
+async def _is_there(path: str, context: CallContext) -> bool:
+    try:
+        await context.files.list(path, 0)
+    except ToolError:
+        return False
+    return True
 
 
 async def _alike(real: str, context: CallContext) -> list[str]:

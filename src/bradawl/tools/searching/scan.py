@@ -25,6 +25,51 @@ _LARGEST_PIECE = 1 << 16
 _NEEDS_LINES = re.compile(r"\(\?(?!:|i\))|\\[AZ]|[+*?}]\+")
 
 
+# What ripgrep reads in another way: word borders, groups with a name, and classes with one, as `[[:alpha:]_]`.
+_BORDERS = {r"\<": r"\b(?=\w)", r"\>": r"\b(?<=\w)"}
+_OUTSIDE = re.compile(r"\\.|\(\?<(?![=!])|\[\^?\]?", re.DOTALL)
+_INSIDE = re.compile(r"\\.|\[:(\^?\w+):\]|\]", re.DOTALL)
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "ascii": r"\x00-\x7f",
+    "blank": r"\t ",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\t-\r ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+
+
+def _as_python_reads_it(pattern: str) -> str:
+    """A pattern that means here what it means to ripgrep. Raises `re.error` for a class there is no word for."""
+    out: list[str] = []
+    place, is_inside = 0, False
+    while match := (_INSIDE if is_inside else _OUTSIDE).search(pattern, place):
+        piece = match[0]
+        out.append(pattern[place : match.start()])
+        if is_inside:
+            out.append(piece if match[1] is None else _class(match[1]))
+            is_inside = piece != "]"
+        else:
+            out.append("(?P<" if piece == "(?<" else _BORDERS.get(piece, piece))
+            is_inside = piece.startswith("[")
+        place = match.end()
+    return "".join(out) + pattern[place:]
+
+
+def _class(name: str) -> str:
+    if name not in _CLASSES:
+        raise re.error(f"[:{name}:] can't be searched for without ripgrep")
+    return _CLASSES[name]
+
+
 def _data(path: str) -> bytes:
     """The bytes of a file; none of one that can't be read."""
     try:
@@ -70,6 +115,7 @@ class _Search:
         self.context = context
         self.is_multiline = mode.startswith("multiline")
         self.only_counts = mode.endswith("count")
+        pattern = _as_python_reads_it(pattern)
         flags = re.MULTILINE | re.DOTALL if self.is_multiline else 0
         self.pattern = re.compile(pattern, flags)
         self._anywhere = None if _NEEDS_LINES.search(pattern) else re.compile(pattern, re.MULTILINE)

@@ -84,12 +84,12 @@ def _shortened(line: str, longest: int) -> str:
 
 
 def ends_of(text: str, most: int) -> tuple[str, str]:
-    """Beginning and end of a text that is longer than `most`, at line breaks where there are any."""
-    half = most // 2
-    head, tail = text[:half], text[len(text) - half :]
-    if "\n" in head[half // 2 :]:
+    """Beginning and twice as much of the end of a text that is longer than `most`, at line breaks if there are any."""
+    third = most // 3
+    head, tail = text[:third], text[len(text) - 2 * third :]
+    if "\n" in head[third // 2 :]:
         head = head[: head.rindex("\n") + 1]
-    if "\n" in tail[: half // 2]:
+    if "\n" in tail[:third]:
         tail = tail[tail.index("\n") + 1 :]
     return head.rstrip("\n"), tail
 

@@ -5,7 +5,7 @@ from bradawl.core.ports import ToolOutput
 from bradawl.core.workspace import CommandResult
 from bradawl.tools.shell.output_text import clean, ends_of, shell_code, shorten_lines
 
-SHOWN = 30_000
+SHOWN = 16_000
 LONGEST_S = 600
 KEPT_BYTES = 1_000_000
 """Of each stream in memory; the whole goes to a file."""

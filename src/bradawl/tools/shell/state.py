@@ -15,14 +15,22 @@ _LARGEST_SEEN = 8_000_000
 _ALL_SEEN = 32_000_000
 
 
-def keep_state(result: CommandResult, cwd: str, context: CallContext) -> tuple[str, ...]:
-    """Record where the command went and what it exported; gives back what is to be said about it."""
+def keep_state(result: CommandResult, cwd: str, context: CallContext, *, may_move: bool) -> tuple[str, ...]:
+    """Record where the command went and what it exported; gives back what is to be said about it.
+
+    Of a command that may have moved it is said, too, when that can't be told.
+    """
     notes: list[str] = []
     if cwd != context.cwd:
         notes.append(f"[working directory {context.cwd} is gone; this ran in {cwd}]")
     if result.cwd and result.cwd != cwd:
         context.change(Cwd(result.cwd))
         notes.append(f"[working directory is now {result.cwd}]")
+    if may_move and not result.cwd:
+        # The codes of the last pipeline come with every report of the shell on its own end.
+        gone = "the folder it ended in is gone" if result.pipe_status else "it can't be told where this ended"
+        exports = "" if result.pipe_status else ", and exports are as before"
+        notes.append(f"[{gone}: the working directory is still {cwd}{exports}]")
     if result.exports:
         notes += _keep_exports(result, context)
     return tuple(notes)

@@ -1,0 +1,52 @@
+"""Output nobody could read: what is kept of it is exact, and the agent goes on meanwhile."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from tool_calls import workspace
+
+from bradawl.core.messages import text_of
+from bradawl.tools.bash import Bash
+
+BASH = Bash()
+
+
+@pytest.fixture
+def place(tmp_path):
+    with workspace(tmp_path) as made:
+        yield made
+
+
+def test_the_agent_does_not_stand_still_while_a_command_floods(place):
+    async def main() -> tuple[int, float, str]:
+        looks = 0
+        call = asyncio.ensure_future(place.acall(BASH, command="yes | head -c 1000000000"))
+        began = time.monotonic()
+        while not call.done():
+            looks += 1
+            await asyncio.sleep(0.01)
+        return looks, time.monotonic() - began, (await call).full_file
+
+    looks, seconds, file = asyncio.run(main())
+    Path(file).unlink()
+    assert looks > 10 * seconds  # a screen that is drawn ten times a second
+
+
+def test_one_line_of_a_hundred_million_characters_is_cut_and_counted(place):
+    output = place.call(BASH, command="head -c 100000000 /dev/zero | tr '\\0' x; echo; echo last")
+    text = text_of(output.parts)
+    assert len(text) < 40_000
+    assert "the output has 100,000,006 bytes" in text
+    assert "last" in text and "[exit code 0]" in text
+    assert Path(output.full_file).stat().st_size == 100_000_000
+
+
+def test_of_a_million_lines_the_ends_are_shown_and_the_rest_is_in_a_file(place):
+    output = place.call(BASH, command="seq 1000000")
+    text = text_of(output.parts)
+    assert len(text) < 40_000
+    assert text.startswith("1\n2\n3\n")
+    assert "\n999999\n1000000\n" in text
+    assert Path(output.full_file).read_bytes() == b"".join(b"%d\n" % number for number in range(1, 1_000_001))
