@@ -339,6 +339,7 @@ _MAY_IMPORT: dict[str, frozenset[str]] = {
     "testing": frozenset(ROOMS) - {"app"},
     "app": frozenset(ROOMS),
     **dict.fromkeys(_ADAPTERS, frozenset({"core", "safety"})),
+    "tools": frozenset({"core", "safety", "shaping"}),
 }
 _PURE = frozenset({"core", "shaping"})
 _PLAIN = _PURE | {"agent"}
@@ -350,7 +351,7 @@ _IMPURE = frozenset(
 
 
 def rooms_import_only_what_they_may(module: Module) -> Iterator[str]:
-    """core: stdlib and msgspec; adapters: core and safety; shaping: core; agent: both; nobody but app: app."""
+    """core: stdlib, msgspec; adapters: core, safety; tools also shaping; shaping: core; agent: both; only app: app."""
     if not module.room:
         return
     allowed = _MAY_IMPORT.get(module.room)

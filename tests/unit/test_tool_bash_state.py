@@ -13,10 +13,10 @@ from tool_calls import workspace
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import text_of
 from bradawl.core.workspace import Job
+from bradawl.shaping.program_output import clean, shorten_lines
 from bradawl.tools.bash import Bash
 from bradawl.tools.bash_kill import BashKill
 from bradawl.tools.bash_output import BashOutput
-from bradawl.tools.shell.output_text import clean, shorten_lines
 
 BASH = Bash()
 

@@ -3,12 +3,13 @@
 import re
 from typing import Final
 
+from bradawl.shaping.program_output import clean, shell_code
+
 _LINES_TOLD: Final = 5
 _LINE_TOLD: Final = 200
 _COMMAND_TOLD: Final = 100
 LAST_BYTES: Final = 4_000
 """Of the end of the output, enough for a note."""
-_ESCAPES: Final = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 _ASKS: Final = (
     r"(?i)\?\s*$|[\[(][^\[\]()]{0,40}/[^\[\]()]{0,40}[\])]\W*$|\b(?:password|passphrase|passcode|username|login)\b.*:\s*$"
     r"|\b(?:press|hit|type)\b.{0,60}(?:\.|:|key|enter|return|continue)\W*$"
@@ -17,10 +18,9 @@ _ASKS_ON_AN_OPEN_LINE: Final = r"[:>]\s?$"
 
 
 def last_lines(output: bytes, most: int = _LINES_TOLD) -> str:
-    """The last lines that say something, without escapes; of a line that was written over, its last state."""
-    text = re.sub(_ESCAPES, "", output[-LAST_BYTES:].decode("utf-8", "replace"))
-    lines = [line.rstrip().rpartition("\r")[2] for line in text.split("\n")]
-    return "\n".join([line[:_LINE_TOLD] for line in lines if line.strip()][-most:])
+    """The last lines that say something, as they would stand on a screen."""
+    lines = clean(output[-LAST_BYTES:]).split("\n")
+    return "\n".join([line.rstrip()[:_LINE_TOLD] for line in lines if line.strip()][-most:])
 
 
 def asks(output: bytes) -> bool:
@@ -41,11 +41,6 @@ def ended(name: str, exit_code: int | None, seconds: float, output: bytes) -> st
     last = last_lines(output)
     said = f" Its last lines:\n{last}" if last else " It printed nothing."
     return f"{name} has ended {how} after {seconds:.0f} s.{said}"
-
-
-def shell_code(exit_code: int) -> int:
-    """As a shell tells it: 128 and more for a signal."""
-    return exit_code if exit_code >= 0 else 128 - exit_code
 
 
 def stalled(name: str, seconds: float, output: bytes) -> str:

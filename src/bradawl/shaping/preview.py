@@ -34,19 +34,25 @@ def _room(lengths: list[int], limit: int) -> int:
 
 
 def cut_middle(text: str, most: int) -> str:
-    """Beginning and end of a text, at line breaks where there are any, and how much is missing between them.
+    """Beginning and end of a text that is longer than that, and how much is missing between them."""
+    if len(text) <= most:
+        return text
+    head, tail = ends_of(text, most)
+    return f"{head.rstrip(chr(10))}\n[... {_missing(text, head, tail)} cut ...]\n{tail}"
+
+
+def ends_of(text: str, most: int) -> tuple[str, str]:
+    """Beginning and end of a text that is longer than `most`, at line breaks where there are any.
 
     The end gets twice the room: what failed, and how it came out, mostly stands there.
     """
-    if len(text) <= most:
-        return text
     third = most // 3
     head, tail = text[:third], text[len(text) - 2 * third :]
     if "\n" in head[third // 2 :]:
         head = head[: head.rindex("\n") + 1]
     if "\n" in tail[:third]:
         tail = tail[tail.index("\n") + 1 :]
-    return f"{head.rstrip(chr(10))}\n[... {_missing(text, head, tail)} cut ...]\n{tail}"
+    return head, tail
 
 
 def _missing(text: str, head: str, tail: str) -> str:

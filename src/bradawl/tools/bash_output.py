@@ -9,7 +9,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, Jobs, ToolOutput
 from bradawl.core.workspace import Job
-from bradawl.tools.shell.output_text import clean, shell_code
+from bradawl.shaping.program_output import clean, shell_code
 
 _LONGEST_WAIT_S = 600
 

@@ -3,7 +3,8 @@
 from bradawl.core.messages import Text
 from bradawl.core.ports import ToolOutput
 from bradawl.core.workspace import CommandResult
-from bradawl.tools.shell.output_text import clean, ends_of, shell_code, shorten_lines
+from bradawl.shaping.preview import ends_of
+from bradawl.shaping.program_output import clean, shell_code, shorten_lines
 
 SHOWN = 16_000
 LONGEST_S = 600
@@ -54,6 +55,7 @@ def _shown(body: str, result: CommandResult) -> tuple[str, tuple[str, ...]]:
     if len(body) <= SHOWN - _ROOM_FOR_NOTES:  # much was printed over itself, or is binary
         return body, (f"[{dropped:,} of {total:,} bytes, in the middle of the output, are not shown{saved}]",)
     head, tail = ends_of(body, SHOWN - _ROOM_FOR_NOTES)
+    head = head.rstrip("\n")
     first = head.count("\n") + 2
     return (
         f"{head}\n[... cut from line {first:,} on; the end follows ...]\n{tail}",

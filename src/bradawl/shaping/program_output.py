@@ -83,17 +83,6 @@ def _shortened(line: str, longest: int) -> str:
     return f"{line[:head]}[... {len(line) - longest:,} characters of this line cut ...]{line[len(line) - tail :]}"
 
 
-def ends_of(text: str, most: int) -> tuple[str, str]:
-    """Beginning and twice as much of the end of a text that is longer than `most`, at line breaks if there are any."""
-    third = most // 3
-    head, tail = text[:third], text[len(text) - 2 * third :]
-    if "\n" in head[third // 2 :]:
-        head = head[: head.rindex("\n") + 1]
-    if "\n" in tail[:third]:
-        tail = tail[tail.index("\n") + 1 :]
-    return head.rstrip("\n"), tail
-
-
 def shell_code(exit_code: int) -> int:
     """As a shell tells it: 128 and more for a signal."""
     return exit_code if exit_code >= 0 else 128 - exit_code
