@@ -282,3 +282,10 @@ def test_other_tasks_run_while_a_reply_arrives():
 
     seen = asyncio.run(run())
     assert seen[-1] > seen[0]
+
+
+def test_a_prompt_with_half_a_character_is_answered_like_any_other():
+    async def story():
+        return await ask(ScriptedModel([{"text": "Done."}]).open(PREFIX), User((Text("half \ud83d"),)))
+
+    assert any(isinstance(delta, ReplyEnded) for delta in asyncio.run(story()))

@@ -34,7 +34,7 @@ def without_surrogates(value: object) -> object:
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
         return {without_surrogates(key): without_surrogates(item) for key, item in cast("Json", value).items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [without_surrogates(item) for item in cast("list[object]", value)]
     return value
 

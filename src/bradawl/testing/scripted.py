@@ -26,6 +26,7 @@ from bradawl.core.messages import Assistant, Message, Origin, Refusal, Text, Thi
 from bradawl.core.ports import Clock, ModelInfo, Prefix, Window
 from bradawl.core.retry import RetryBudget
 from bradawl.core.usage import Price, Usage
+from bradawl.providers.encoding import encode_json
 from bradawl.testing.script import (
     Cursor,
     Entry,
@@ -140,7 +141,7 @@ class ScriptedSession:
     def append(self, message: Message) -> None:
         """Add a message to all later requests."""
         self._messages.append(message)
-        self._hash.update(msgspec.json.encode(message))
+        self._hash.update(encode_json(msgspec.to_builtins(message)))
 
     def prefix_hash(self) -> str:
         """sha256 over prefix and messages so far."""
