@@ -31,6 +31,7 @@ MEETING = [
     (Effects(session=("todos",)), Effects(session=("todos", "env"))),
     (Effects(session=("cwd",)), Effects(session=("cwd",))),
     (UNKNOWN, Effects()),
+    (Effects(), UNKNOWN),
     (UNKNOWN, UNKNOWN),
     (Effects(reads=("/x",), writes=("/y",)), Effects(reads=("/y/z",))),
 ]

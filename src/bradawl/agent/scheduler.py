@@ -130,7 +130,7 @@ class Scheduler:
         for other in earlier:
             if moves:
                 await other.is_placed.wait()
-            moves = moves or other.effects.moves or other.effects.unknown
+            moves = moves or other.effects.moves
 
     async def _finish(self, entry: _Entry, prepared: Prepared | Refused, earlier: tuple[_Entry, ...]) -> ToolFinished:
         if isinstance(prepared, Refused):

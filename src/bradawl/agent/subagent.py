@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from bradawl.agent.recovery import repair
+from bradawl.agent.recovery import repair, what_changed
 from bradawl.core.errors import ToolError
 from bradawl.core.events import AgentEnded, AgentSpawned, Cwd, Env, Envelope, StateChanged, TurnReason
 from bradawl.core.transcript import branch
@@ -77,7 +77,6 @@ class SubAgents:
         if not left:
             return told
         from bradawl.agent.delegate import found_so_far
-        from bradawl.agent.recovery import what_changed
 
         for spawned, entries in left:
             child = self._open(spawned, "", entries)

@@ -34,8 +34,8 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def moves(self) -> bool:
-        """True when it changes where or in what environment later calls run."""
-        return not _SURROUNDINGS.isdisjoint(self.session)
+        """True when it may change where or in what environment later calls run."""
+        return self.unknown or not _SURROUNDINGS.isdisjoint(self.session)
 
 
 UNKNOWN = Effects(unknown=True)
@@ -60,7 +60,7 @@ def conflict(earlier: Effects, later: Effects) -> bool:
     Each call sees the working directory and the environment that the calls before it left. Who only reads them
     runs on a copy, so that a later call may change them meanwhile.
     """
-    if earlier.unknown or later.unknown or earlier.moves or (earlier.external and later.external):
+    if earlier.moves or later.unknown or (earlier.external and later.external):
         return True
     if set(earlier.session) & set(later.session):
         return True

@@ -85,7 +85,7 @@ class Bash:
         else:
             await process.end()
             result = msgspec.structs.replace(process.result(), exit_code=None)
-        notes = keep_state(result, cwd, context, may_move=effects.moves or effects.unknown)
+        notes = keep_state(result, cwd, context, may_move=effects.moves)
         if params.run_in_background:
             notes = ("[it ended at once, so there is no job]", *notes)
         return output_of(params.command, result, ending_of(result, timeout_s, params.timeout), notes)
