@@ -237,7 +237,7 @@ def _inherits_its_docstring(node: Definition, names: dict[str, str]) -> bool:
 
 
 def types_are_known(module: Module) -> Iterator[str]:
-    """No `Any` in core, shaping and agent."""
+    """No `Any` in core, folds, shaping and agent."""
     if module.room not in _PLAIN:
         return
     names = local_names(module.tree)
@@ -334,14 +334,15 @@ _ADAPTERS = frozenset({"providers", "tools", "workspace", "session", "extensions
 _MAY_IMPORT: dict[str, frozenset[str]] = {
     "core": frozenset(),
     "safety": frozenset({"core"}),
+    "folds": frozenset({"core"}),
     "shaping": frozenset({"core"}),
-    "agent": frozenset({"core", "shaping"}),
+    "agent": frozenset({"core", "folds", "shaping"}),
     "testing": frozenset(ROOMS) - {"app"},
     "app": frozenset(ROOMS),
     **dict.fromkeys(_ADAPTERS, frozenset({"core", "safety"})),
     "tools": frozenset({"core", "safety", "shaping"}),
 }
-_PURE = frozenset({"core", "shaping"})
+_PURE = frozenset({"core", "folds", "shaping"})
 _PLAIN = _PURE | {"agent"}
 _IMPURE = frozenset(
     {"asyncio", "concurrent", "ctypes", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random"}
@@ -351,7 +352,7 @@ _IMPURE = frozenset(
 
 
 def rooms_import_only_what_they_may(module: Module) -> Iterator[str]:
-    """core: stdlib, msgspec; adapters: core, safety; tools also shaping; shaping: core; agent: both; only app: app."""
+    """core: stdlib, msgspec; adapters: core, safety; tools also shaping; folds, shaping: core; agent: all three."""
     if not module.room:
         return
     allowed = _MAY_IMPORT.get(module.room)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.agent.state import calibrated
+from bradawl.folds.session_state import calibrated
 from bradawl.shaping.tokens import estimate
 
 ROOT = Path(__file__).parents[2]

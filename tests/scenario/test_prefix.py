@@ -18,8 +18,8 @@ from bradawl.core.events import (
     RequestSent,
     StateChanged,
 )
-from bradawl.core.transcript import fold
 from bradawl.core.usage import Price
+from bradawl.folds.transcript import fold
 from bradawl.providers.fallback import FallbackModel
 from bradawl.testing.fakes import MemoryStore, RecordingEmit
 from wire.codecs import FORMATS, Format

@@ -29,8 +29,8 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Assistant, text_of
 from bradawl.core.permissions import Answer, Policy
-from bradawl.core.transcript import branch, fold
 from bradawl.core.usage import Price
+from bradawl.folds.transcript import branch, fold
 from bradawl.testing.fakes import FakeClock, MemoryStore, RecordingEmit, ScriptedApprover
 from bradawl.testing.scripted import ScriptedModel
 from bradawl.tools.agent import AgentTool

@@ -10,7 +10,7 @@ from subagent_house import Crowd, entries_of, events_of, family, task
 from test_cancellation import Waits
 
 from bradawl.core.events import AgentEnded, AgentSpawned, AssistantReplied, ToolFinished
-from bradawl.core.transcript import fold
+from bradawl.folds.transcript import fold
 from bradawl.session.store import LocalStore
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore
 

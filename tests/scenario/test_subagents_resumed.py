@@ -17,7 +17,7 @@ from bradawl.core.events import (
     ToolFinished,
 )
 from bradawl.core.messages import text_of
-from bradawl.core.transcript import fold
+from bradawl.folds.transcript import fold
 from bradawl.testing.fakes import MemoryStore
 
 MAIN = [{"tool_calls": [task("a")]}, {"text": "done"}]

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from bradawl.agent.state import SessionState
 from bradawl.app.build import build_agent
 from bradawl.app.console import Console
 from bradawl.app.doctor import diagnose, run_doctor
@@ -18,6 +17,7 @@ from bradawl.core.errors import SessionError
 from bradawl.core.events import Envelope, Live, RequestParams, RequestSent
 from bradawl.core.messages import Origin
 from bradawl.core.ports import ModelInfo, Window
+from bradawl.folds.session_state import SessionState
 from bradawl.providers.local import LocalServer
 from bradawl.providers.local_answers import LocalModel
 from bradawl.testing.fakes import Cut, Reply, ScriptedHttp

@@ -25,7 +25,7 @@ from bradawl.core.events import (
     TurnFinished,
 )
 from bradawl.core.messages import Assistant, Message, Opaque, Part, Text, ToolResult, ToolResults, User
-from bradawl.core.transcript import branch, fold
+from bradawl.folds.transcript import branch, fold
 from bradawl.providers.codec import ServerEvent
 from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.session.encoding import Reader, encode

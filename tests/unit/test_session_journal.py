@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from bradawl.core.errors import SessionBusy, SessionDamaged
 from bradawl.core.events import FORMAT_VERSION, Cwd, PromptSubmitted, SessionOpened, StateChanged
 from bradawl.core.messages import Text
-from bradawl.core.transcript import branch, fold
+from bradawl.folds.transcript import branch, fold
 from bradawl.session.journal import Journal, Loaded, load
 from bradawl.testing.fakes import FakeClock
 

@@ -115,7 +115,7 @@ def test_fifty_thousand_lines_load_quickly_and_in_bounded_memory(tmp_path):
     head, *rest = whole.splitlines(keepends=True)
     code = (
         "import sys, time; from pathlib import Path; from bradawl.session.journal import load\n"
-        "from bradawl.core.transcript import fold\n"
+        "from bradawl.folds.transcript import fold\n"
         "t = time.process_time(); loaded = load(Path(sys.argv[1])); fold(loaded.entries)\n"
         # Not ru_maxrss: that one counts what the process was before it became this program.
         "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1]\n"

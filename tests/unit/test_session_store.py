@@ -17,7 +17,7 @@ from bradawl.core.errors import SessionBusy, SessionDamaged, SessionError, Sessi
 from bradawl.core.events import Cwd, PromptSubmitted, SessionForked, SessionOpened, StateChanged
 from bradawl.core.messages import Image, Text
 from bradawl.core.ports import OpenSession
-from bradawl.core.transcript import branch, fold
+from bradawl.folds.transcript import branch, fold
 from bradawl.session.blobs import LocalBlobs
 from bradawl.session.journal import Journal, MemoryLog
 from bradawl.session.store import LocalStore, project_folder

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.agent.state import calibrated
 from bradawl.core.messages import (
     Assistant,
     Document,
@@ -26,6 +25,7 @@ from bradawl.core.messages import (
     User,
 )
 from bradawl.core.ports import Prefix, ToolSchema
+from bradawl.folds.session_state import calibrated
 from bradawl.shaping.context import message_tokens, part_tokens, prefix_tokens
 from bradawl.shaping.tokens import estimate
 

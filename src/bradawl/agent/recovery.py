@@ -8,7 +8,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import AssistantReplied, Event, ToolFinished, TurnFinished
 from bradawl.core.messages import Assistant, Origin, Part, Text, ToolCall, calls_of
 from bradawl.core.ports import Files
-from bradawl.core.transcript import Transcript
+from bradawl.folds.transcript import Transcript
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session

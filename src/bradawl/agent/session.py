@@ -16,7 +16,6 @@ from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.recovery import repair, what_changed
 from bradawl.agent.reminders import Reminders
 from bradawl.agent.seen import SeenFiles
-from bradawl.agent.state import SessionState, remember
 from bradawl.agent.subagent import SubAgents
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
 from bradawl.core.errors import Failure, SessionError
@@ -41,8 +40,9 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Document, Image, Note, Text, ToolCall
 from bradawl.core.ports import Blobs, Emit, ModelInfo, ModelSession, OpenSession, SessionLog
-from bradawl.core.transcript import Transcript, apply, branch
 from bradawl.core.usage import Usage
+from bradawl.folds.session_state import SessionState, remember
+from bradawl.folds.transcript import Transcript, apply, branch
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent

@@ -9,7 +9,7 @@ import msgspec
 from bradawl.agent.recovery import repair, what_changed
 from bradawl.core.errors import ToolError
 from bradawl.core.events import AgentEnded, AgentSpawned, Cwd, Env, Envelope, StateChanged, TurnReason
-from bradawl.core.transcript import branch
+from bradawl.folds.transcript import branch
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session

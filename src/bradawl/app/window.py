@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from bradawl.agent.state import SessionState
 from bradawl.core.errors import BradawlError
 from bradawl.core.events import Envelope, Live, RequestSent
 from bradawl.core.ports import Emit, Model
+from bradawl.folds.session_state import SessionState
 
 LONG_TOKENS: Final = 16_000
 """Half of what is assumed of a local model; below it one prompt is not worth asking a server for."""

@@ -39,7 +39,7 @@ from bradawl.core.messages import (
     calls_of,
     text_of,
 )
-from bradawl.core.transcript import Transcript, apply, branch, fold
+from bradawl.folds.transcript import Transcript, apply, branch, fold
 
 
 def is_answerable(transcript):

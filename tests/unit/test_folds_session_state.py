@@ -3,7 +3,6 @@
 import pytest
 from session_histories import ORIGIN, envelopes
 
-from bradawl.agent.state import SessionState, remember
 from bradawl.core.errors import Failure
 from bradawl.core.events import (
     AssistantReplied,
@@ -22,6 +21,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Assistant, Text
 from bradawl.core.usage import Usage
+from bradawl.folds.session_state import SessionState, remember
 
 
 def remembered(*events: Event) -> SessionState:
