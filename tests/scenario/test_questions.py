@@ -5,8 +5,7 @@ from typing import Any
 
 from house import Probe, assert_valid, build, call, results
 
-from bradawl.core.permissions import Answer, Policy
-from bradawl.core.ports import Choice
+from bradawl.core.permissions import Answer, Choice, Policy
 from bradawl.testing.fakes import ScriptedApprover
 from bradawl.tools.ask_user import AskUser
 

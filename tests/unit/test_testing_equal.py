@@ -10,11 +10,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from bradawl.app.system import SystemClock, SystemIds
-from bradawl.core.assembler import Assembler
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Note, Origin, Text, Thinking, ToolCall, ToolResult, ToolResults, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
+from bradawl.folds.assembler import Assembler
 from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.http_httpx2 import Httpx2Http

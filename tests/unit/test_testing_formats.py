@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bradawl.core.assembler import Assembler
 from bradawl.core.messages import Assistant
+from bradawl.folds.assembler import Assembler
 from bradawl.testing.server import WireServer
 from wire.exchange import ADAPTERS, ask, model_at
 from wire.points import APIS, answers_to

@@ -4,7 +4,6 @@ import contextlib
 import msgspec
 import pytest
 
-from bradawl.core.assembler import Assembler
 from bradawl.core.deltas import (
     CallDelta,
     PartClosed,
@@ -31,6 +30,7 @@ from bradawl.core.messages import (
 from bradawl.core.ports import Prefix
 from bradawl.core.retry import RetryBudget
 from bradawl.core.usage import Usage
+from bradawl.folds.assembler import Assembler
 from bradawl.testing.scripted import ScriptedModel
 
 PREFIX = Prefix("be brief", ())

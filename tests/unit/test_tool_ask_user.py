@@ -10,7 +10,7 @@ from session_calls import Desk
 from bradawl.app.headless import NobodyApprover
 from bradawl.app.tui.approve import TerminalApprover, choice_text, parse_choice
 from bradawl.core.errors import ToolError
-from bradawl.core.ports import Choice
+from bradawl.core.permissions import Choice
 from bradawl.testing.fakes import ScriptedApprover
 from bradawl.tools.ask_user import AskUser
 

@@ -3,11 +3,11 @@
 import json
 import re
 
-from bradawl.core.assembler import Assembler
 from bradawl.core.deltas import Delta
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Message, Text, ToolCall, ToolResult, ToolResults, User
 from bradawl.core.ports import ModelInfo, Prefix
+from bradawl.folds.assembler import Assembler
 from bradawl.providers.codec import Codec
 from wire.cases import PREFIX
 from wire.codecs import BY_API, BY_SAMPLE_API, Format

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from bradawl.core.arguments import parse_arguments
-from bradawl.core.assembler import Assembler
 from bradawl.core.deltas import CallDelta, Delta, PartClosed, ReplyEnded, StreamFailed
 from bradawl.core.messages import Origin, Part, Refusal, Text, Thinking, ToolCall
+from bradawl.folds.assembler import Assembler
 from bradawl.providers.codec import Codec
 from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.providers.sse import SseDecoder

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from bradawl.core.assembler import Assembler
 from bradawl.core.deltas import CallDelta, PartClosed, ReplyEnded, StreamFailed, TextDelta
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Opaque, Text, Thinking, ToolCall, ToolResult, ToolResults, User
+from bradawl.folds.assembler import Assembler
 from bradawl.providers.codec import ServerEvent
 from bradawl.providers.sse import SseDecoder
 from wire.anthropic_checker import check_request

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from bradawl.core.assembler import Assembler
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Text, ToolResult, ToolResults, User, calls_of
 from bradawl.core.ports import ModelInfo
+from bradawl.folds.assembler import Assembler
 from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.providers.sse import SseDecoder
 from wire.cases import PREFIX

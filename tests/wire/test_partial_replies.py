@@ -5,12 +5,12 @@ import json
 import pytest
 
 from bradawl.core.arguments import parse_arguments
-from bradawl.core.assembler import Assembler
 from bradawl.core.deltas import Delta, PartClosed, ReplyEnded
 from bradawl.core.errors import Failure
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Text, ToolCall, ToolResult, ToolResults, User, calls_of
 from bradawl.core.ports import ModelInfo
+from bradawl.folds.assembler import Assembler
 from bradawl.providers.reading import Reading
 from wire.cases import PREFIX
 from wire.codecs import BY_API, FORMATS, Format

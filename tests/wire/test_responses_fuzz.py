@@ -5,11 +5,11 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bradawl.core.assembler import Assembler
 from bradawl.core.deltas import PartClosed, ReplyEnded, StreamFailed
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Text, ToolCall, ToolResult, ToolResults, User, calls_of
 from bradawl.core.ports import ModelInfo
+from bradawl.folds.assembler import Assembler
 from bradawl.providers.codec import ServerEvent
 from wire.cases import PREFIX
 from wire.codecs import BY_API

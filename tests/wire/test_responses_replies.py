@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from bradawl.core.assembler import Assembler
 from bradawl.core.deltas import CallDelta, PartClosed, StreamFailed, TextDelta, ThinkingDelta
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Text, ToolCall, ToolResult, ToolResults, User, calls_of
 from bradawl.core.ports import ModelInfo
+from bradawl.folds.assembler import Assembler
 from bradawl.providers.codec import ServerEvent
 from bradawl.providers.sse import SseDecoder
 from wire.cases import PREFIX

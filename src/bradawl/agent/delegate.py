@@ -8,8 +8,8 @@ import msgspec
 from bradawl.agent.session import Session
 from bradawl.core.events import AgentSpawned, AssistantReplied, Envelope, Event, Live
 from bradawl.core.messages import Assistant, calls_of, text_of
-from bradawl.core.permissions import Answer, Policy, Question
-from bradawl.core.ports import Approver, Choice, Emit, OpenSession, SessionLog
+from bradawl.core.permissions import Answer, Choice, Policy, Question
+from bradawl.core.ports import Approver, Emit, OpenSession, SessionLog
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
@@ -95,7 +95,7 @@ def _agent(session: Session, spawned: AgentSpawned, cwd: str) -> "Agent":
         model=small or agent.model,
         tools=tuple(tool for tool in agent.tools if tool.name not in (_WITHHELD | _WRITERS if reads else _WITHHELD)),
         approver=NamedApprover(agent.approver, spawned.spawned),
-        policy=_reading(agent.policy) if reads else agent.policy,
+        policy=_reading(session.policy) if reads else session.policy,
         system_prompt=_system_prompt(f"{_ROLE}{_READS if reads else ''}\nworking directory: {cwd}\n"),
         limits=msgspec.structs.replace(agent.limits, max_steps=min(STEPS, agent.limits.max_steps or STEPS)),
         params=params,

@@ -11,13 +11,13 @@ import msgspec
 
 from bradawl.agent.limits import reached
 from bradawl.agent.scheduler import Finished, Scheduler
-from bradawl.core.assembler import Assembler
 from bradawl.core.deltas import CallDelta, PartClosed, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.errors import Failure
 from bradawl.core.events import AssistantReplied, ReplyWithdrawn, RequestParams, TurnFinished
 from bradawl.core.messages import StopReason, calls_of
 from bradawl.core.retry import next_delay
 from bradawl.core.usage import Usage, cost
+from bradawl.folds.assembler import Assembler
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session

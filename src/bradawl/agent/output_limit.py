@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bradawl.core.assembler import Assembler
 from bradawl.core.errors import Failure
 from bradawl.core.events import RequestParams, TurnFinished
 from bradawl.core.messages import Origin, calls_of, text_of
+from bradawl.folds.assembler import Assembler
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session

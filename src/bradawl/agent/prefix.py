@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bradawl.core.assembler import Assembler
 from bradawl.core.errors import SessionError
 from bradawl.core.events import ModelChosen, PrefixOpened, RequestParams, RequestSent, StateChanged
 from bradawl.core.messages import Assistant, Message, Origin, ToolResults, User
 from bradawl.core.ports import ModelInfo, ModelSession, Prefix
 from bradawl.core.usage import Usage
+from bradawl.folds.assembler import Assembler
 from bradawl.shaping.context import message_tokens, part_tokens, prefix_tokens
 from bradawl.shaping.tokens import estimate
 from bradawl.shaping.tool_schema import schemas_of

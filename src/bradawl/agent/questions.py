@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from bradawl.core.permissions import Answer, Question
-from bradawl.core.ports import Choice
+from bradawl.core.permissions import Answer, Choice, Question
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session

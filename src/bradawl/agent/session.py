@@ -39,6 +39,7 @@ from bradawl.core.events import (
     TurnReason,
 )
 from bradawl.core.messages import Document, Image, Note, Text, ToolCall
+from bradawl.core.permissions import Policy
 from bradawl.core.ports import Blobs, Emit, ModelInfo, ModelSession, OpenSession, SessionLog
 from bradawl.core.usage import Usage
 from bradawl.folds.session_state import SessionState, remember
@@ -129,6 +130,16 @@ class Session:
     def info(self) -> ModelInfo:
         """The model that answers the next request."""
         return self.prefix.info
+
+    def policy(self) -> Policy:
+        """What holds for the next call: the agent's policy, in the mode that was chosen in this session.
+
+        A session never leaves more unasked than it was started with: who resumes one decides anew on `bypass`.
+        """
+        policy, mode = self.agent.policy(), self.state.mode
+        if mode is None or "bypass" in (mode, policy.mode):
+            return policy
+        return msgspec.structs.replace(policy, mode=mode)
 
     @property
     def last_event(self) -> Event | None:

@@ -182,7 +182,7 @@ def _request(prepared: Prepared) -> Request:
 
 
 def _decide(session: "Session", prepared: Prepared) -> Decision:
-    decision = decide(session.agent.policy(), _request(prepared))
+    decision = decide(session.policy(), _request(prepared))
     if isinstance(decision, Ask) and _scope(prepared) in session.allowed:
         return Allow(decision.grant, "allowed by the user for this session")
     return decision
@@ -191,9 +191,9 @@ def _decide(session: "Session", prepared: Prepared) -> Decision:
 async def _ask(session: "Session", prepared: Prepared, ask: Ask) -> Grant | Refused:
     call = prepared.call
     session.record(PermissionAsked(call.id, ask.reason))
-    answer = await session.agent.approver.ask(Question(call, _request(prepared), ask.reason))
+    answer = await session.agent.approver.ask(Question(call, _request(prepared), ask.reason, ask.grant))
     word = "allow" if answer.allowed else "deny"
-    session.record(PermissionDecided(call.id, word, answer.by, scope=answer.scope))
+    session.record(PermissionDecided(call.id, word, answer.by, ", ".join(answer.rules), answer.scope))
     if answer.allowed:
         if answer.scope == "session":
             session.allowed.add(_scope(prepared))

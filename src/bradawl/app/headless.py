@@ -14,8 +14,7 @@ from bradawl.app.window import WindowWatch
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.events import Envelope, Live, RequestSent
 from bradawl.core.messages import ToolCall
-from bradawl.core.permissions import Answer, Question
-from bradawl.core.ports import Choice
+from bradawl.core.permissions import Answer, Choice, Question
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent

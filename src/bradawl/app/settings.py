@@ -12,6 +12,7 @@ from bradawl.app.providers import PROVIDERS, Provider
 from bradawl.app.sources import Found, Homes, Layer, Sources, homes, place_in, read_project_files, read_user_file
 from bradawl.app.values import EFFORTS, choice_in, count_in, flag_in, text_in
 from bradawl.core.errors import SettingsError
+from bradawl.core.permissions import Mode
 
 if TYPE_CHECKING:
     from bradawl.app.tables import ModelFacts
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
 HEADLESS_STEPS: Final = 500
 OUTPUT_FORMATS: Final = ("text", "json")
 _SCHEMA_LIMIT_BYTES: Final = 1_000_000
+
+
+class RuleText(msgspec.Struct, frozen=True):
+    """One permission rule as somebody wrote it."""
+
+    verdict: Literal["deny", "ask", "allow", "network"]
+    """`network`: these commands may reach the network unasked."""
+    text: str
+    source: str
+    """What to call the place in a message."""
+    folder: str
+    """What its relative paths start from."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +53,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     effort: str | None = None
     yolo: bool = False
     """Nobody is asked before a tool runs."""
+    permission_mode: Mode | None = None
+    """What is asked about; None for `auto` where a sandbox holds what runs, else `default`."""
+    sandbox: Literal["required", "auto", "off"] = "auto"
+    """Whether commands must be held by a sandbox, are where there is one, or are not."""
+    add_dirs: tuple[str, ...] = ()
+    """Folders that belong to the workspace besides `cwd`; absolute, resolved, they exist."""
+    rules: tuple[RuleText, ...] = ()
+    """What is allowed, asked about and refused by name, from all sources."""
+    kept_variables: tuple[str, ...] = ()
+    """Names of variables that commands see in the sandbox besides those everybody needs."""
+    is_trusted: bool = False
+    """The user trusts the folder: what its files say counts."""
     output_format: Literal["text", "json"] = "text"
     answer_schema: str = ""
     """JSON Schema, an object, that the answer must fit; empty for an answer in prose."""

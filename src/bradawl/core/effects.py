@@ -25,12 +25,23 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     unknown: bool = False
     understood: bool = False
     """The commands touch nothing but what is declared here; only who knows each of their options may say so."""
+    inner: tuple[tuple[str, ...], ...] = ()
+    """argv of programs that the commands would start in turn, as far as can be seen; only ever held against a call."""
+    danger: str = ""
+    """Why no mode lets it run, for example `it deletes the home folder`."""
+    seal: str = ""
+    """Names the one command, with place and surroundings, through which the call does all it does; empty if there is
+    none. Only that command can be started with its grant."""
+    lifts: tuple[str, ...] = ()
+    """What of the sandbox it asks to do without: `network`, or `sandbox` for all of it."""
 
     @property
     def is_read_only(self) -> bool:
         """True when running it twice, or not at all, changes nothing anywhere."""
         runs = self.commands and not self.understood
-        return not any((self.writes, runs, self.hosts, self.session, self.external, self.spends, self.unknown))
+        return not any(
+            (self.writes, runs, self.hosts, self.session, self.external, self.spends, self.unknown, self.lifts)
+        )
 
     @property
     def moves(self) -> bool:
@@ -42,12 +53,13 @@ UNKNOWN = Effects(unknown=True)
 _SURROUNDINGS = frozenset({"cwd", "env"})
 
 
+def is_within(path: str, folder: str) -> bool:
+    """True when an absolute path is a folder or lies below it, compared by component."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
 def _same_place(first: str, second: str) -> bool:
-    """True when one path is the other or lies below it, compared by component."""
-    if first == second:
-        return True
-    outer, inner = sorted((first, second), key=len)
-    return inner.startswith(outer.rstrip("/") + "/")
+    return is_within(first, second) or is_within(second, first)
 
 
 def _touch(first: tuple[str, ...], second: tuple[str, ...]) -> bool:

@@ -13,6 +13,7 @@ from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDe
 from bradawl.core.effects import Effects
 from bradawl.core.errors import Failure
 from bradawl.core.messages import Assistant, Document, Image, Note, Part, StopReason, Text, Value
+from bradawl.core.permissions import Mode
 from bradawl.core.usage import Usage
 
 FORMAT_VERSION = 1
@@ -51,9 +52,9 @@ class Env(Value, frozen=True):
 
 
 class ModeChosen(Value, frozen=True):
-    """The permission mode."""
+    """The permission mode from here on."""
 
-    mode: str
+    mode: Mode
 
 
 class ModelChosen(Value, frozen=True):

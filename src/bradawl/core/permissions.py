@@ -1,26 +1,32 @@
 """One pure decision for every call: may it run, must someone be asked, or never."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
-from bradawl.core.effects import Effects
+from bradawl.core.effects import Effects, is_within
 from bradawl.core.messages import ToolCall, Value
+from bradawl.core.rules import BUILT_IN, Rule, all_met, met
 
-Mode = Literal["default", "bypass"]
+Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
+MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto", "bypass")
 
 
 class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an allowed call may do. A process never starts without one."""
 
     writable: tuple[str, ...] = ()
-    """Folders it may write to; absolute, resolved. Empty with `outside_sandbox` means anywhere."""
+    """Files and folders its programs may write to; absolute, resolved. With `outside_sandbox` they may anywhere."""
     network: bool = False
     outside_sandbox: bool = False
     environment: tuple[str, ...] = ()
     """Names of variables that decide what later commands run and that may stay changed; `*` for all."""
     command_hash: str = ""
-    """sha256 of the command that was judged; the one that runs must be the same."""
+    """The seal of the command that was judged, which is the only one that starts with it; sha256 of the arguments of
+    a call that runs no command."""
+    uncovered: tuple[str, ...] = ()
+    """Paths the sandbox would hide or protect, and that were allowed by name."""
 
 
 class Allow(Value, frozen=True):
@@ -60,15 +66,35 @@ class Request(msgspec.Struct, frozen=True):
         return self.effects.unknown or bool(self.effects.commands)
 
 
+class Sandbox(msgspec.Struct, frozen=True):
+    """What holds the programs that are started here, as it was found to behave."""
+
+    name: str = ""
+    """Empty where nothing holds them."""
+    lacks: tuple[str, ...] = ()
+    """What it should hold, and can't."""
+
+    @property
+    def holds_anything(self) -> bool:
+        """Whether a program that can't be understood may be left to it."""
+        return bool(self.name) and not self.lacks
+
+
 class Policy(msgspec.Struct, frozen=True):
     """The rules in force; read anew for each call."""
 
     mode: Mode = "default"
     read_only: bool = False
     """Nothing may change, whatever the mode; of a sub-agent that only looks."""
+    rules: tuple[Rule, ...] = ()
+    roots: tuple[str, ...] = ("/",)
+    """Folders of the workspace; absolute, resolved."""
+    readable: tuple[str, ...] = ()
+    """Folders outside it that may be read unasked."""
+    sandbox: Sandbox = Sandbox()
 
 
-_OWN = frozenset({"cwd", "env", "jobs", "todos", "user"})
+_OWN = frozenset({"cwd", "env", "jobs", "mode", "todos", "user"})
 
 
 def _stays_inside(effects: Effects) -> bool:
@@ -80,33 +106,156 @@ def _stays_inside(effects: Effects) -> bool:
     return msgspec.structs.replace(effects, spends=False, session=session).is_read_only
 
 
+def _outside(paths: Iterable[str], folders: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(path for path in paths if not any(is_within(path, folder) for folder in folders))
+
+
 def _change_in(effects: Effects) -> str:
     if effects.writes:
         return f"the call would write {', '.join(effects.writes[:3])}"
     return "what the call would change can't be told (plain ls, cat, head, grep, find and the like can)"
 
 
+# ------------------------------------------------------------------ the decision
+
+
 def decide(policy: Policy, request: Request) -> Decision:
-    """Judge one call. Whatever isn't known to be read-only asks, unless the user switched questions off."""
-    harmless = _stays_inside(request.effects)
-    if policy.read_only and not harmless:
-        return Deny(f"this agent only reads, and {_change_in(request.effects)}; leave that out, or report it instead")
-    everything = policy.mode == "bypass"
-    variables = tuple(part[4:] for part in request.effects.session if part.startswith("env:"))
-    grant = Grant(
-        writable=request.effects.writes,
-        network=True,
-        outside_sandbox=True,
+    """Judge one call: refusals first, then questions, then what is allowed; what nothing speaks of asks."""
+    if refusal := _refusal(policy, request):
+        return Deny(refusal)
+    if policy.mode == "bypass":
+        return Allow(_grant(policy, request, network=True), "questions are switched off")
+    asked = _grant(policy, request, network=bool(request.effects.hosts))
+    if question := _question(policy, request):
+        return Ask(asked, question)
+    if rule := _allowing(policy, request):
+        return Allow(asked, f"{rule.text} ({rule.source}) allows it")
+    if (reason := _by_mode(policy, request)) is None:
+        return Allow(_grant(policy, request, network=False), "it stays within what this mode allows")
+    return Ask(asked, reason)
+
+
+def _refusal(policy: Policy, request: Request) -> str:
+    """Why the call may never run; empty if it may."""
+    effects = request.effects
+    if effects.danger:
+        return effects.danger
+    for rule in policy.rules:
+        holds = rule.in_bypass or policy.mode != "bypass"
+        if rule.verdict == "deny" and holds and met(rule, request.tool, effects):
+            return rule.reason
+    if _stays_inside(effects):
+        return ""
+    if policy.read_only:
+        return f"this agent only reads, and {_change_in(effects)}; leave that out, or report it instead"
+    if policy.mode == "plan":
+        return f"nothing may change in plan mode, and {_change_in(effects)}; put it into the plan (exit_plan)"
+    return ""
+
+
+def _question(policy: Policy, request: Request) -> str:
+    """What a rule wants asked; a built-in question is not asked about a path that somebody allowed by name."""
+    for rule in policy.rules:
+        if rule.verdict != "ask":
+            continue
+        found = met(rule, request.tool, request.effects)
+        if found and not (rule.source == BUILT_IN and all_met(_allows(policy, rule.on), found)):
+            return rule.reason
+    return ""
+
+
+def _allows(policy: Policy, on: str) -> tuple[Rule, ...]:
+    return tuple(rule for rule in policy.rules if rule.verdict == "allow" and rule.on == on)
+
+
+def _allowing(policy: Policy, request: Request) -> Rule | None:
+    """The rule that allows the whole call, alone or with others."""
+    effects = request.effects
+    if effects.lifts:
+        return None
+    if rule := all_met(_allows(policy, "tool"), (request.tool,)):
+        return rule
+    if effects.seal:
+        # `cd` decides where the others run, and that has been taken into account.
+        programs = tuple(words for words in effects.commands if words[0] != "cd")
+        return all_met(_allows(policy, "run"), programs)
+    if not _stays_inside(msgspec.structs.replace(effects, writes=(), hosts=())):
+        return None
+    rule = None
+    for on, found in (
+        ("write", effects.writes),
+        ("reach", effects.hosts),
+        ("read", _outside(effects.reads, (*policy.roots, *policy.readable))),
+    ):
+        if found and (rule := all_met(_allows(policy, on), found)) is None:
+            return None
+    return rule
+
+
+def _by_mode(policy: Policy, request: Request) -> str | None:
+    """Why the mode wants the user asked; None if it allows the call."""
+    effects, mode = request.effects, policy.mode
+    if effects.lifts and not _is_listed(policy, effects):
+        return f"it wants to run without {'the sandbox' if 'sandbox' in effects.lifts else 'the limits on network'}"
+    if outside := _outside(effects.writes, policy.roots):
+        return f"it writes outside the workspace: {', '.join(outside[:3])}"
+    if mode == "auto" and _is_contained(policy, effects):
+        return None
+    reads = () if mode == "auto" else _outside(effects.reads, (*policy.roots, *policy.readable))
+    if reads:
+        return f"it reads outside the workspace: {', '.join(reads[:3])}"
+    writes_freely = mode in ("accept-edits", "auto") and not effects.commands
+    if _stays_inside(msgspec.structs.replace(effects, writes=()) if writes_freely else effects):
+        return None
+    return _what_changes(policy, effects)
+
+
+def _is_contained(policy: Policy, effects: Effects) -> bool:
+    """A command, left to a sandbox that can hold it; what it would change for later commands is for the user."""
+    return bool(effects.seal) and policy.sandbox.holds_anything and set(effects.session) <= _OWN
+
+
+def _what_changes(policy: Policy, effects: Effects) -> str:
+    if effects.hosts:
+        return f"it reaches {', '.join(effects.hosts[:3])}"
+    if not effects.unknown:
+        return "it changes something"
+    if policy.mode == "auto" and effects.seal:
+        lack = f"can't hold: {', '.join(policy.sandbox.lacks)}" if policy.sandbox.name else "is missing"
+        return f"what it would change can't be told, and the sandbox {lack}"
+    return "what it would change can't be told"
+
+
+def _is_listed(policy: Policy, effects: Effects) -> bool:
+    """Whether the user has said beforehand that these commands may reach the network."""
+    wants_more = set(effects.lifts) - {"network"}
+    return not wants_more and all_met(_allows(policy, "network"), effects.commands) is not None
+
+
+def _grant(policy: Policy, request: Request, *, network: bool) -> Grant:
+    effects, everything = request.effects, policy.mode == "bypass"
+    grant = Grant(command_hash=effects.seal or request.arguments_digest, uncovered=_uncovered(policy, effects))
+    if _stays_inside(effects) and not everything:
+        return grant
+    confined = bool(policy.sandbox.name) and "sandbox" not in effects.lifts
+    variables = tuple(part[4:] for part in effects.session if part.startswith("env:"))
+    return msgspec.structs.replace(
+        grant,
+        writable=(*policy.roots, *_outside(effects.writes, policy.roots)) if confined else effects.writes,
+        network=not confined or network or "network" in effects.lifts or _is_listed(policy, effects),
+        outside_sandbox=not confined,
         environment=("*",) if everything else variables,
-        command_hash=request.arguments_digest,
     )
-    if everything:
-        return Allow(grant, "questions are switched off")
-    if harmless:
-        return Allow(Grant(command_hash=request.arguments_digest), "it changes nothing outside the conversation")
-    if request.effects.unknown:
-        return Ask(grant, "what it would change can't be told")
-    return Ask(grant, "it changes something")
+
+
+def _uncovered(policy: Policy, effects: Effects) -> tuple[str, ...]:
+    """What the call touches of that which is asked about by itself; who got this far has been allowed to."""
+    covers = [rule for rule in policy.rules if rule.source == BUILT_IN and rule.verdict == "ask"]
+    found = (met(rule, "", effects) for rule in covers if rule.on in ("read", "write"))
+    return tuple(dict.fromkeys(path for paths in found for path in paths if isinstance(path, str)))
+
+
+# ------------------------------------------------------------------ asking
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -115,6 +264,8 @@ class Question(msgspec.Struct, frozen=True):
     call: ToolCall
     request: Request
     reason: str
+    grant: Grant = Grant()
+    """What it would get."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -122,6 +273,16 @@ class Answer(msgspec.Struct, frozen=True):
 
     allowed: bool
     by: Literal["user", "nobody"]
-    scope: Literal["once", "session"] = "once"
+    scope: Literal["once", "session", "project"] = "once"
     message: str = ""
     """Passed on to the model with a refusal."""
+    rules: tuple[str, ...] = ()
+    """What was saved with a yes for the project, as it can be read there."""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What the model wants to know from the user."""
+
+    question: str
+    options: tuple[str, ...] = ()
+    """Answers to choose from; the user may always say something else."""

@@ -15,7 +15,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.events import AgentEnded, Envelope, Event, Live, RequestParams, State
 from bradawl.core.http import HttpRequest
 from bradawl.core.messages import Document, Image, Message, Note, Origin, Text, ToolCall, ToolResult
-from bradawl.core.permissions import Answer, Grant, Question
+from bradawl.core.permissions import Answer, Choice, Grant, Question
 from bradawl.core.retry import RetryBudget
 from bradawl.core.usage import Price
 from bradawl.core.workspace import Command, CommandResult, FileContent, FileEntry, Job
@@ -189,7 +189,14 @@ class Process(Protocol):
 
 
 class Processes(Protocol):
-    """Programs. Nothing starts without a grant, and nothing that `run` starts outlives its call."""
+    """Programs. Nothing starts without a grant, and nothing that `run` starts outlives its call.
+
+    A shell line starts only with a grant for its seal.
+    """
+
+    def seal(self, command: Command) -> str:
+        """Names a shell line with all that decides what it would do now: text, folder, variables, sandbox."""
+        ...
 
     async def run(
         self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
@@ -423,14 +430,6 @@ class SessionStore(Protocol):
 
 
 # ------------------------------------------------------------------ people, limits, time
-
-
-class Choice(msgspec.Struct, frozen=True):
-    """What the model wants to know from the user."""
-
-    question: str
-    options: tuple[str, ...] = ()
-    """Answers to choose from; the user may always say something else."""
 
 
 class Approver(Protocol):

@@ -57,6 +57,10 @@ class CommandResult(msgspec.Struct, frozen=True):
     """Programs it had left running were ended."""
     exports: Mapping[str, str | None] = {}
     """What a shell line did to the exported variables; None for one that is no longer exported."""
+    sandbox: str = ""
+    """Name of the sandbox that held it; empty for none."""
+    restored: tuple[str, ...] = ()
+    """Protected files it had changed, which are again as they were."""
     spilled: str = ""
     """File with all of the output, for who takes it over or removes it; empty when what is kept is all."""
 

@@ -7,6 +7,7 @@ from bradawl.core.events import (
     Env,
     Envelope,
     FileSeen,
+    ModeChosen,
     PrefixOpened,
     ReplyWithdrawn,
     RequestSent,
@@ -18,6 +19,7 @@ from bradawl.core.events import (
     TodosSet,
 )
 from bradawl.core.messages import Assistant, StopReason
+from bradawl.core.permissions import Mode
 from bradawl.core.usage import Usage, add_costs
 
 
@@ -35,6 +37,8 @@ class SessionState:
         self.env: dict[str, str | None] = {}
         """Variables that commands exported, on top of those the program was started with; None for one they unset."""
         self.todos: tuple[Todo, ...] = ()
+        self.mode: Mode | None = None
+        """The permission mode that was chosen in the session; None as long as the settings decide."""
         self.steps = 0
         """Number of the last step."""
         self.replies = 0
@@ -103,6 +107,8 @@ def _change(state: SessionState, change: State) -> None:
             state.files_seen[path] = sha256
         case TodosSet(todos):
             state.todos = todos
+        case ModeChosen(mode):
+            state.mode = mode
         case _:
             pass
 

@@ -86,6 +86,10 @@ class ScriptedProcesses:
         """What was started, in order; `run` starts one too."""
         self.running = 0
 
+    def seal(self, command: Command) -> str:
+        """Folder and line."""
+        return f"{command.cwd}: {' '.join(command.argv)}"
+
     def hold(self, command: Key) -> None:
         """Let the command wait once it runs."""
         self._held[command] = []

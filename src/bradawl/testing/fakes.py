@@ -16,8 +16,8 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionBusy, SessionNotFound, ToolError
 from bradawl.core.events import AgentEnded, Envelope, Event, Live, PromptSubmitted, TurnReason
 from bradawl.core.messages import Note, Text, ToolCall, ToolResult
-from bradawl.core.permissions import Answer, Question
-from bradawl.core.ports import CallContext, Choice, OpenSession, ToolOutput
+from bradawl.core.permissions import Answer, Choice, Question
+from bradawl.core.ports import CallContext, OpenSession, ToolOutput
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.session.blobs import MemoryBlobs
 from bradawl.session.journal import MemoryLog, Places

@@ -7,7 +7,8 @@ import msgspec
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
-from bradawl.core.ports import CallContext, Choice, ToolOutput
+from bradawl.core.permissions import Choice
+from bradawl.core.ports import CallContext, ToolOutput
 
 _MOST_OPTIONS = 9
 _NO_ANSWER = (

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -64,6 +65,17 @@ class LocalProcesses:
         self._mark = os.urandom(8).hex()
         self._watchdog = Watchdog(self._mark, self._environment.get("PATH", os.defpath))
         self._running: set[Child] = set()
+
+    def seal(self, command: Command) -> str:
+        """Names a shell line with all that decides what it would do now: text, folder, variables."""
+        try:
+            found = Path(command.cwd).stat()
+            place = f"{os.path.realpath(command.cwd)}\0{found.st_dev}\0{found.st_ino}"
+        except OSError:
+            place = command.cwd
+        variables = sorted(self._environment_of(command).items())
+        parts = (*command.argv, place, self._bash or "", *(f"{name}={value}" for name, value in variables))
+        return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     async def run(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> CommandResult:
         """Run to the end; on timeout or cancellation the process group is ended and reaped.

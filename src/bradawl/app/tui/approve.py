@@ -6,8 +6,7 @@ from typing import Final
 
 from bradawl.app.tui.clean import escape
 from bradawl.core.arguments import parse_arguments
-from bradawl.core.permissions import Answer, Question
-from bradawl.core.ports import Choice
+from bradawl.core.permissions import Answer, Choice, Question
 
 ASKED: Final = "Allow? "
 WANTED: Final = "Your answer: "

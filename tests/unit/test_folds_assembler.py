@@ -6,7 +6,6 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.core.assembler import Assembler
 from bradawl.core.deltas import (
     CallDelta,
     Delta,
@@ -22,6 +21,7 @@ from bradawl.core.deltas import (
 from bradawl.core.errors import Failure
 from bradawl.core.messages import Assistant, Origin, Part, Text, Thinking, ToolCall, calls_of
 from bradawl.core.usage import Usage
+from bradawl.folds.assembler import Assembler
 
 ORIGIN = Origin("openai_chat", "openai", "gpt")
 BROKEN = Failure("connection", "the connection broke", retryable=True)

@@ -1,0 +1,75 @@
+"""The seam between who starts programs and what holds them."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from bradawl.core.permissions import Grant, Sandbox
+
+
+class Program(msgspec.Struct, frozen=True):
+    """A program as it would be started without a sandbox."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str]
+    inherited: tuple[int, ...] = ()
+    """Descriptors it needs besides its standard streams."""
+    readable: tuple[str, ...] = ()
+    """Files it needs that the sandbox would hide, such as what its shell reads first."""
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """How to start it so that it is held."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    """Where the launcher starts; the program's own folder may have another name inside."""
+    environment: Mapping[str, str]
+    inherited: tuple[int, ...] = ()
+    close_after_start: tuple[int, ...] = ()
+    """Descriptors that were opened for this start alone."""
+    on_end: Callable[[], tuple[str, ...]] | None = None
+    """To be called once, when the program and all it started are gone: removes what the sandbox left behind, and
+    gives back the protected files that had been changed and are again as they were. May block for milliseconds."""
+
+
+class Confinement(Protocol):
+    """One kind of sandbox, for one workspace."""
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """What it is called and what it can't hold."""
+        ...
+
+    def launch(self, program: Program, grant: Grant) -> Launch:
+        """How to start a program within a grant. Raises `ToolError` where it can't be held; it is not started then."""
+        ...
+
+    def outside(self, path: str) -> str:
+        """The real path of what programs inside call `path`; the same for most."""
+        ...
+
+    def close(self) -> None:
+        """Remove what belongs to this workspace's sandbox alone, such as its temporary folder; safe to call twice."""
+        ...
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """What of the machine a sandbox shows, protects and hides. Paths are absolute and resolved."""
+
+    roots: tuple[str, ...]
+    """Folders of the workspace, writable."""
+    home: str
+    """The user's home folder; read-only, its credentials hidden."""
+    own: tuple[str, ...] = ()
+    """bradawl's own folders: hidden, but for `readable`."""
+    readable: tuple[str, ...] = ()
+    """Parts of hidden folders that may be read, such as the project's blobs."""
+    cache: str = ""
+    """Folder for the caches of this project's tools, writable; made when first needed."""
+    scratch: str = ""
+    """Folder that is `/tmp` inside; its maker removes it."""
+    kept_variables: tuple[str, ...] = ()
+    """Names of variables programs see besides those that everybody needs; a last `*` stands for any ending."""
