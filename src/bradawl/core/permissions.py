@@ -144,6 +144,8 @@ def _refusal(policy: Policy, request: Request) -> str:
         holds = rule.in_bypass or policy.mode != "bypass"
         if rule.verdict == "deny" and holds and met(rule, request.tool, effects):
             return rule.reason
+    if policy.mode == "bypass" and policy.sandbox.name and "sandbox" in effects.lifts:
+        return "commands are to stay in the sandbox, and nobody is asked"
     if _stays_inside(effects):
         return ""
     if policy.read_only:
@@ -176,9 +178,7 @@ def _allowing(policy: Policy, request: Request) -> Rule | None:
     if rule := all_met(_allows(policy, "tool"), (request.tool,)):
         return rule
     if effects.seal:
-        # `cd` decides where the others run, and that has been taken into account.
-        programs = tuple(words for words in effects.commands if words[0] != "cd")
-        return all_met(_allows(policy, "run"), programs)
+        return all_met(_allows(policy, "run"), _programs(effects))
     if not _stays_inside(msgspec.structs.replace(effects, writes=(), hosts=())):
         return None
     rule = None
@@ -190,6 +190,11 @@ def _allowing(policy: Policy, request: Request) -> Rule | None:
         if found and (rule := all_met(_allows(policy, on), found)) is None:
             return None
     return rule
+
+
+def _programs(effects: Effects) -> tuple[tuple[str, ...], ...]:
+    """What runs besides `cd`, which decides where the others do: that has been taken into account."""
+    return tuple(words for words in effects.commands if words[0] != "cd")
 
 
 def _by_mode(policy: Policy, request: Request) -> str | None:
@@ -229,7 +234,7 @@ def _what_changes(policy: Policy, effects: Effects) -> str:
 def _is_listed(policy: Policy, effects: Effects) -> bool:
     """Whether the user has said beforehand that these commands may reach the network."""
     wants_more = set(effects.lifts) - {"network"}
-    return not wants_more and all_met(_allows(policy, "network"), effects.commands) is not None
+    return not wants_more and all_met(_allows(policy, "network"), _programs(effects)) is not None
 
 
 def _grant(policy: Policy, request: Request, *, network: bool) -> Grant:

@@ -1,0 +1,92 @@
+"""Rules as values: of which part of a call they speak."""
+
+import pytest
+
+from bradawl.core.effects import Effects
+from bradawl.core.rules import BUILT_IN, Rule, all_met, met, parts, speaks_of
+
+EVERYTHING = Effects(
+    reads=("/r",), writes=("/w",), commands=(("c",),), inner=(("i",),), hosts=("h.example",), unknown=True
+)
+
+
+@pytest.mark.parametrize(
+    ("on", "found"),
+    [("tool", ("t",)), ("read", ("/r",)), ("write", ("/w",)), ("reach", ("h.example",)), ("network", (("c",),))],
+)
+def test_a_rule_speaks_of_one_part_of_a_call(on, found):
+    assert parts(Rule("allow", on), "t", EVERYTHING) == found
+    assert parts(Rule("deny", on), "t", EVERYTHING) == found
+
+
+def test_only_rules_against_a_call_see_what_commands_start_in_turn():
+    assert parts(Rule("allow", "run"), "t", EVERYTHING) == (("c",),)
+    assert parts(Rule("ask", "run"), "t", EVERYTHING) == (("c",), ("i",))
+    assert parts(Rule("deny", "run"), "t", EVERYTHING) == (("c",), ("i",))
+
+
+@pytest.mark.parametrize(
+    ("words", "argv", "is_met"),
+    [
+        (("git", "log"), ("git", "log"), True),
+        (("git", "log"), ("git", "log", "-p"), False),
+        (("git", "log"), ("git",), False),
+        (("git", "*"), ("git",), True),
+        (("git", "*"), ("git", "push", "--force"), True),
+        (("git", "*"), ("gitk",), False),
+        (("*",), ("anything", "at", "all"), True),
+        (("git", "*", "-n"), ("git", "log", "-n"), True),
+        (("git", "*", "-n"), ("git", "log", "x", "-n"), False),
+        (("py*", "x"), ("python3", "x"), True),
+        (("py*", "x"), ("PYTHON", "x"), False),
+        (("a", "b", "*"), ("a",), False),
+        ((), (), True),
+        ((), ("a",), False),
+    ],
+)
+def test_the_words_of_a_command_are_compared_one_by_one(words, argv, is_met):
+    assert speaks_of(Rule("allow", "run", words=words), argv) is is_met
+
+
+@pytest.mark.parametrize(
+    ("host", "reached", "is_met"),
+    [
+        ("a.example", "a.example", True),
+        ("a.example", "b.a.example", True),
+        ("a.example", "ba.example", False),
+        ("a.example", "a.example.evil", False),
+        ("*", "any.example", True),
+        ("*", "*", True),
+        ("a.example", "*", False),
+    ],
+)
+def test_a_host_stands_for_itself_and_all_below_it(host, reached, is_met):
+    assert speaks_of(Rule("allow", "reach", host), reached) is is_met
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "is_met"),
+    [("/a/.*", "/a/b", True), ("/a", "/a/b", False), ("/b", "/a/b", False), ("/a/.*", "/a/b\nc", True)],
+)
+def test_a_path_is_compared_as_a_whole(pattern, path, is_met):
+    assert speaks_of(Rule("allow", "read", pattern), path) is is_met
+
+
+def test_what_is_met_are_the_parts_a_rule_speaks_of():
+    assert met(Rule("deny", "read", "/a.*"), "t", Effects(reads=("/a1", "/b", "/a2"))) == ("/a1", "/a2")
+
+
+def test_together_rules_must_speak_of_every_part_and_there_must_be_one():
+    one, other = Rule("allow", "read", "/a"), Rule("allow", "read", "/b")
+    assert all_met((one, other), ("/a", "/b")) == other
+    assert all_met((other, one), ("/a", "/b")) == other
+    assert all_met((one, other), ("/a", "/c")) is None
+    assert all_met((one, other), ("/c", "/a")) is None
+    assert all_met((one,), ()) is None
+    assert all_met((), ("/a",)) is None
+
+
+def test_a_rule_says_why_or_names_itself():
+    assert Rule("deny", "tool", why="not here").reason == "not here"
+    assert Rule("deny", "tool", text="Bash", source="user").reason == "the rule Bash (user) says deny"
+    assert Rule("deny", "tool").source == BUILT_IN
