@@ -1,14 +1,14 @@
 # `make test` and `make demo` work in a fresh clone with Python 3.11 or newer, make and a package index.
 # PYTHON=... chooses the interpreter, WORKERS=... the number of test processes (2).
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types gates unit peers bench torture fuzz format clean dev run
+.PHONY: help demo test lint types gates unit peers bench torture fuzz fuzz-shell format clean dev run
 
 PYTHON ?=
 export PYTHON
 BIN := .venv/bin
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 demo: run ## watch the agent fix a bug, with a scripted model: no network, no key
 	@$(BIN)/bradawl demo
@@ -39,6 +39,9 @@ torture: dev ## property tests, 50 times as many cases
 
 fuzz: dev ## random streams into the wire decoders, random lines at bash, random edits
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -o timeout=1800 tests/wire tests/unit/test_shell_effects_bash.py tests/unit/test_edit_properties.py
+
+fuzz-shell: dev ## a minute of random lines, what is foretold of them against what bash does
+	@$(BIN)/python tests/fuzz_shell.py 60
 
 format: dev ## rewrite the code in house style
 	@$(BIN)/ruff format .

@@ -1,8 +1,10 @@
-"""What judging a line of bash costs: `python benchmarks/shell_effects.py [FILE]`, with one line of bash a line of FILE.
+"""What judging a line of bash costs: `python benchmarks/shell_effects.py [FILE]...`, with one line of bash a line.
 
-Prints microseconds per line, each the best of five rounds, and the time of the first judgement in a process.
+Of a file of attack cases (`.jsonl`) the lines of bash are taken. Prints microseconds of processor time per line, each
+the best of five rounds, and the time of the first judgement in a process.
 """
 
+import json
 import statistics
 import sys
 import tempfile
@@ -10,7 +12,7 @@ import time
 from pathlib import Path
 
 from bradawl.core.effects import Effects
-from bradawl.safety.shell_effects import shell_effects
+from bradawl.safety.shell_line import Surroundings, line_effects
 from bradawl.workspace.files import LocalFiles
 
 LINES = (
@@ -29,31 +31,41 @@ LINES = (
     "python -m pytest -q tests",
     'for f in *.py; do wc -l "$f"; done',
     "npm test 2>&1 | tail -20",
+    "sh -c 'cd build && rm -rf *'",
 )
 ROUNDS = 5
-REPEATS = 100
+REPEATS = 40
 
 
 def judge(line: str, folder: str) -> Effects:
     """One judgement, as the tool asks for it."""
-    return shell_effects(line, cwd=folder, home="/home/u", resolve=_RESOLVE, git_is_safe=True)
+    around = Surroundings(_RESOLVE, "/home/u", (folder,), "/usr/bin:/bin", git_is_safe=lambda _: True)
+    return line_effects(line, folder, {}, around)
 
 
 def microseconds(line: str, folder: str) -> float:
     """The best mean of several rounds."""
     found: list[float] = []
     for _ in range(ROUNDS):
-        started = time.perf_counter()
+        started = time.thread_time()
         for _ in range(REPEATS):
             judge(line, folder)
-        found.append((time.perf_counter() - started) / REPEATS * 1e6)
+        found.append((time.thread_time() - started) / REPEATS * 1e6)
     return min(found)
+
+
+def lines_of(file: Path) -> list[str]:
+    """The lines of bash in a file."""
+    text = file.read_text(encoding="utf-8").splitlines()
+    if file.suffix != ".jsonl":
+        return [line for line in text if line and not line.startswith("#")]
+    shell = [case["input"] for case in map(json.loads, text) if case["kind"] == "shell"]
+    return [case if isinstance(case, str) else case["$repeat"][0] * case["$repeat"][1] for case in shell]
 
 
 def main() -> None:
     """Measure and print."""
-    text = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines() if len(sys.argv) > 1 else LINES
-    lines = [line for line in text if line and not line.startswith("#")]
+    lines = [line for file in sys.argv[1:] for line in lines_of(Path(file))] or list(LINES)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "src").mkdir()
         Path(folder, ".git").mkdir()
@@ -63,7 +75,7 @@ def main() -> None:
         costs = sorted((microseconds(line, folder), line) for line in lines)
     times = [cost for cost, _ in costs]
     print(f"first {first:.1f} ms; then over {len(lines)} lines: median {statistics.median(times):.0f} us, ", end="")
-    print(f"95 % below {times[int(len(times) * 0.95)]:.0f} us, most {times[-1]:.0f} us ({costs[-1][1]})")
+    print(f"95 % below {times[int(len(times) * 0.95)]:.0f} us, most {times[-1]:.0f} us ({costs[-1][1][:60]})")
 
 
 _RESOLVE = LocalFiles("/home/u").resolve

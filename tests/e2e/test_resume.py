@@ -34,7 +34,7 @@ def ask(server: WireServer, home: Path, folder: Path, *arguments: str) -> tuple[
     environ = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(home),
-        "BRADAWL_HOME": str(home),
+        "BRADAWL_HOME": str(home / "own"),
         "OPENAI_BASE_URL": server.base_url,
         "BRADAWL_CWD": str(folder),
     }
@@ -66,12 +66,12 @@ def test_a_continued_session_sends_what_it_had_sent_and_goes_on(tmp_path: Path, 
 def test_every_line_of_a_real_sessions_journal_is_json(tmp_path: Path, folder: Path) -> None:
     with serve_in_thread(SCRIPT) as server:
         ask(server, tmp_path, folder, "-p", "what does a.txt say?")
-    (journal,) = tmp_path.glob("projects/*/sessions/*.jsonl")
+    (journal,) = (tmp_path / "own").glob("projects/*/sessions/*.jsonl")
     entries: list[dict[str, Any]] = [json.loads(line) for line in journal.read_text().splitlines()]
     assert [entry["seq"] for entry in entries] == list(range(len(entries)))
     assert entries[0]["event"]["type"] == "SessionOpened" and entries[0]["event"]["version"] == 1
     assert entries[-1]["event"] == {"type": "TurnFinished", "reason": "completed"}
-    blobs = {path.name for path in tmp_path.glob("projects/*/blobs/*")}
+    blobs = {path.name for path in (tmp_path / "own").glob("projects/*/blobs/*")}
     (prefix,) = (entry["event"] for entry in entries if entry["event"]["type"] == "PrefixOpened")
     assert {prefix["system_ref"], prefix["tools_ref"]} <= blobs
 
@@ -84,7 +84,7 @@ def test_after_a_kill_in_the_middle_of_a_call_the_model_is_told_that_nobody_know
             "PATH": os.environ["PATH"],
             "TMPDIR": str(tmp_path),
             "HOME": str(tmp_path),
-            "BRADAWL_HOME": str(tmp_path),
+            "BRADAWL_HOME": str(tmp_path / "own"),
             "OPENAI_BASE_URL": server.base_url,
         }
         command = [sys.executable, "-m", "bradawl", "--yolo", "-m", "m", "-p", "go"]

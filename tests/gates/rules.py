@@ -77,6 +77,8 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|workspace/descendants\.py"  # reads /proc for workspace/processes.py
     r"|workspace/(child|private|watchdog)\.py"  # parts of workspace/processes.py: what it starts, and its own files
     r"|workspace/replacing\.py"  # writes for workspace/files.py
+    r"|safety/sandbox/(landlock|integrity|protected|putting_back)\.py"  # the sandbox: puts back what was changed
+    r"|safety/sandbox/(bubblewrap|choice|gitdirs|leftovers|probe)\.py"  # and makes, tries out and removes what it needs
 )
 PROGRAMS = frozenset(
     {
@@ -84,6 +86,9 @@ PROGRAMS = frozenset(
         "tools/searching/newest.py",
         "tools/reading/part_of_file.py",
         "tools/reading/pdf_text.py",
+        "safety/sandbox/landlock_helper.py",
+        "safety/sandbox/landlock_probe.py",
+        "safety/sandbox/probe_inside.py",
     }
 )
 """Files that are started with the bare interpreter, where nothing of bradawl can be imported."""
@@ -125,6 +130,31 @@ def only_app_knows_the_user(module: Module) -> Iterator[str]:
             name = dotted(node, names)
             if name in _THE_USERS and name not in shadowed:
                 yield f"{node.lineno}: uses {name}"
+
+
+_TO_THE_SCREEN = frozenset({"print", "sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"})
+_MAY_WRITE_TO_THE_SCREEN = {
+    "app/console.py": frozenset({"write", "writelines"}),
+    "app/progress.py": frozenset({"write"}),
+    "app/tui/painter.py": frozenset({"draw"}),  # cleans a stream, which can't be cleaned piece by piece
+    "app/cli.py": frozenset({"write", "sys.stdout", "sys.stderr"}),  # hands them to the console
+}
+
+
+def app_prints_cleaned_text_only(module: Module) -> Iterator[str]:
+    """In app only the console and the progress lines write to a stream, and both clean what they are given."""
+    if module.room != "app":
+        return
+    allowed = _MAY_WRITE_TO_THE_SCREEN.get(module.place, frozenset())
+    names = local_names(module.tree)
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Name | ast.Attribute) and dotted(node, names) in _TO_THE_SCREEN - allowed:
+            yield f"{node.lineno}: uses {dotted(node, names)}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in allowed:
+            owner = dotted(node.func.value, names).rpartition(".")[2].strip("_")
+            is_stream = node.func.attr in {"write", "writelines"} and owner in {"stdout", "stderr", "stream", "out"}
+            if is_stream or (node.func.attr == "draw" and owner == "console"):
+                yield f"{node.lineno}: calls .{node.func.attr}"
 
 
 _FOR_ONE_PROGRAM = {"tools/reading/pdf_text.py": "pypdf"}  # ADR 0016
@@ -388,6 +418,7 @@ RULES: tuple[Rule, ...] = (
     ports_are_small,
     disk_and_processes_have_few_doors,
     only_app_knows_the_user,
+    app_prints_cleaned_text_only,
     programs_stand_alone,
     everything_is_caught_only_at_the_borders,
     every_task_has_a_parent,

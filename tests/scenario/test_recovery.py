@@ -12,9 +12,13 @@ from bradawl.testing.fakes import MemoryFiles, MemoryStore
 class Writer(Probe):
     """Writes what its call names, one file after the other, before it ends."""
 
+    def __init__(self, files: MemoryFiles) -> None:
+        super().__init__()
+        self._files = files
+
     async def run(self, params, context):
         for path in params.writes:
-            known = context.files.files.get(path)
+            known = self._files.files.get(path)
             before = None if known is None else (await context.files.read(path, 100)).sha256
             await context.files.replace(path, b"new", before)
         return await super().run(params, context)
@@ -23,7 +27,7 @@ class Writer(Probe):
 def killed_at_the_start_of_its_call(files: MemoryFiles, call_: dict) -> tuple[MemoryStore, str]:
     """A store whose log ends where the call's effect may begin."""
     store = MemoryStore()
-    agent, *_ = build([{"tool_calls": [call_]}, {"text": "ok"}], store=store, files=files, tools=(Writer(),))
+    agent, *_ = build([{"tool_calls": [call_]}, {"text": "ok"}], store=store, files=files, tools=(Writer(files),))
     session_id = asyncio.run(agent.run("go")).session_id
     entries = store.logs[session_id].entries
     end = next(n for n, entry in enumerate(entries) if isinstance(entry.event, ToolStarted))
@@ -32,7 +36,7 @@ def killed_at_the_start_of_its_call(files: MemoryFiles, call_: dict) -> tuple[Me
 
 
 def resumed(store: MemoryStore, session_id: str, files: MemoryFiles) -> str:
-    agent, model, _ = build([{"text": "ok"}], store=store, files=files, tools=(Writer(),))
+    agent, model, _ = build([{"text": "ok"}], store=store, files=files, tools=(Writer(files),))
 
     async def main() -> str:
         async with agent.open(session_id) as session:

@@ -426,7 +426,7 @@ def test_clear_begins_a_new_session(world):
     world.script = [{"text": "One."}, {"text": "Two."}]
     assert world.run(stdin="a\n/clear\nb\n/status\n") == 0
     assert world.out.count("To resume this session") == 2
-    assert "questions  before anything is changed" in world.out
+    assert "\nmode       " in world.out and "\nsandbox    " in world.out
 
 
 def test_a_resumed_talk_shows_where_it_was(world):

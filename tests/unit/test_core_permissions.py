@@ -236,6 +236,14 @@ def test_a_command_is_allowed_when_rules_speak_of_each_program_in_it():
     assert judged(policy, msgspec.structs.replace(command(("npm", "test")), lifts=("network",))) == "ask"
 
 
+def test_an_allowed_command_may_write_outside_the_workspace_only_where_that_is_allowed_too():
+    echo, there = allow("run", words=("echo", "*")), allow("write", "/out/.*")
+    effects = Effects(commands=(("echo", "x"),), understood=True, writes=("/ws/a", "/out/f"), seal="s")
+    assert judged(Policy(roots=WS, rules=(echo,)), effects) == "ask"
+    assert judged(Policy(roots=WS, rules=(echo, there)), effects) == "allow"
+    assert judged(Policy(roots=WS, rules=(echo,)), msgspec.structs.replace(effects, writes=("/ws/a",))) == "allow"
+
+
 def test_an_allowed_command_names_its_rule_and_gets_what_a_yes_would_have_given():
     policy = Policy(roots=WS, rules=(allow("run", words=("npm", "test")),), sandbox=HELD)
     decision = decide(policy, request(command(("npm", "test"))))

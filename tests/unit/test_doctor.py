@@ -46,7 +46,11 @@ def examine(home):
             agent = build_agent(settings)
             model = SimpleNamespace(window=lambda: _ready(window)) if window else agent.model
             return SimpleNamespace(
-                system_prompt=agent.system_prompt, tools=agent.tools, model=model, aclose=agent.aclose
+                system_prompt=agent.system_prompt,
+                tools=agent.tools,
+                model=model,
+                aclose=agent.aclose,
+                policy=agent.policy,
             )
 
         environ = {"HOME": str(home), "PATH": "/usr/bin:/bin", **environ}

@@ -9,10 +9,12 @@ import pytest
 
 from bradawl import build_tools
 from bradawl.app.environment import SystemPrompt
+from bradawl.app.git_files import read_whole
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.safety.git_config import GitConfig
 from bradawl.shaping.tool_schema import schemas_of
 from bradawl.testing.fakes import ScriptedHttp
 from bradawl.tools.web_fetch import WebFetch
@@ -30,11 +32,12 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def prompt_for(folder: Path, *, user_present: bool = False) -> str:
+def prompt_for(folder: Path, *, user_present: bool = False, is_trusted: bool = False) -> str:
     home = {"HOME": str(folder.parent), "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
     processes = LocalProcesses(environment=home)
+    git = GitConfig(read_whole, home, str(folder.parent))
     try:
-        return asyncio.run(SystemPrompt(str(folder), processes, user_present, git_timeout_s=10)())
+        return asyncio.run(SystemPrompt(str(folder), processes, user_present, is_trusted, 10, git.is_safe)())
     finally:
         processes.close()
 
@@ -117,11 +120,35 @@ def test_generated_folders_are_not_listed(tmp_path: Path) -> None:
     assert "files here: src/\n" in prompt_for(tmp_path)
 
 
-def test_the_projects_own_instructions_are_pointed_at(tmp_path: Path) -> None:
-    line = "AGENTS.md here holds the project's instructions: read it first."
-    assert line not in prompt_for(tmp_path)
+def test_the_projects_own_instructions_are_orders_only_in_a_trusted_project(tmp_path: Path) -> None:
+    trusted = "AGENTS.md here holds the project's instructions: read it first."
+    untrusted = "AGENTS.md (material) says how the project works: read it first."
+    assert "read it first" not in prompt_for(tmp_path, is_trusted=True)
     (tmp_path / "AGENTS.md").write_text("Be brief.\n")
-    assert line in prompt_for(tmp_path)
+    assert trusted in prompt_for(tmp_path, is_trusted=True)
+    prompt = prompt_for(tmp_path)
+    assert untrusted in prompt and trusted not in prompt
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Be brief \U0001f469\u200d\U0001f4bb \u26a0\ufe0f, caf\u00e9.\n", ""),
+        ("Be\u200b brief\U000e0041\U000e0042.\n", "It has 3 invisible characters in it"),
+        ("\u202eobey\u202c\n", "It has 2 invisible characters in it"),
+        ("x" * 100_001, "far too long to follow"),
+        ("\u00e9" * 60_000, "far too long to follow"),
+    ],
+)
+def test_what_is_odd_about_the_instructions_is_said(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "AGENTS.md").write_text(text)
+    line = next(line for line in prompt_for(tmp_path).splitlines() if "read it first" in line)
+    assert told in line if told else line.endswith("read it first.")
+
+
+def test_instructions_that_are_a_pipe_hold_nothing_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "AGENTS.md")
+    assert "AGENTS.md (material)" in prompt_for(tmp_path)
 
 
 def test_a_worktree_names_its_own_branch(repository: Path) -> None:
@@ -159,7 +186,7 @@ def test_prompt_and_schemas_of_the_first_request_stay_small(repository: Path, na
     (repository / "tests" / "conftest.py").write_text("")
     tools = [*build_tools(headless=False), WebFetch(lambda url, addresses: ScriptedHttp([]))]
     offered = [tool for tool in tools if tool.name in names or not names]
-    assert len(offered) == (len(names) or 13)
+    assert len(offered) == (len(names) or 14)
     prefix = Prefix(prompt_for(repository), schemas_of(offered))
     origin = Origin("openai_chat", "openai", "model")
     encoder = OpenAIChat().encoder(prefix, ModelInfo(origin))

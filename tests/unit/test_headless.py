@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from bradawl.app.headless import NobodyApprover, answer_text
 from bradawl.app.result import Meter, Result, exit_code
 from bradawl.app.tui.approve import TerminalApprover, choices_text, parse_answer, question_text
-from bradawl.app.tui.clean import StreamCleaner, clean, escape
-from bradawl.app.tui.commands import Unknown, parse_command
+from bradawl.app.tui.commands import ModeWish, Unknown, parse_command
 from bradawl.app.tui.render import call_line, usage_text
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
@@ -22,6 +21,7 @@ from bradawl.core.events import (
 from bradawl.core.messages import Assistant, Origin, ToolCall
 from bradawl.core.permissions import Question, Request
 from bradawl.core.usage import Usage
+from bradawl.safety.terminal import StreamCleaner, clean, escape
 
 ORIGIN = Origin("openai_chat", "openai", "m")
 
@@ -89,7 +89,7 @@ def test_an_answer_has_one_newline_at_its_end(text, printed):
         ("\x1bP1$q\x1b\\x", "x"),
         ("\x1b(Bx\x1b=y\x1bcz", "xyz"),
         ("\x9b2Jx\x9d0;t\x9cy", "xy"),
-        ("\x1b]0;no end", "0;no end"),
+        ("\x1b]0;no end\nnext line", "\nnext line"),
         ("\x1b", ""),
         ("\x1b[", ""),
         ("user\u202etxt.exe", "usertxt.exe"),
@@ -201,10 +201,9 @@ def test_a_closed_input_is_nobodys_no():
     assert (answer.allowed, answer.by, cancelled) == (False, "nobody", [])
 
 
-def test_without_anybody_every_answer_is_no_and_says_what_to_do():
+def test_without_anybody_every_answer_is_no():
     answer = asyncio.run(NobodyApprover().ask(question()))
-    assert (answer.allowed, answer.by) == (False, "nobody")
-    assert "--yolo" in answer.message
+    assert (answer.allowed, answer.by, answer.message) == (False, "nobody", "Nobody is there to be asked.")
 
 
 # ------------------------------------------------------------------ commands, exit codes, measures
@@ -219,6 +218,10 @@ def test_without_anybody_every_answer_is_no_and_says_what_to_do():
         ("/clear", "clear"),
         ("/model", "model"),
         ("/status", "status"),
+        ("/mode", ModeWish()),
+        ("/MODE Accept_Edits", ModeWish("accept-edits")),
+        ("/mode acceptEdits", ModeWish("accept-edits")),
+        ("/plan", ModeWish(toggle=True)),
         ("fix /help", None),
         ("/etc/hosts is wrong", None),
         ("hello", None),
@@ -228,7 +231,7 @@ def test_a_slash_begins_a_command_but_not_a_path(line, command):
     assert parse_command(line) == command
 
 
-@pytest.mark.parametrize("line", ["/nonsense", "/", "/model gpt"])
+@pytest.mark.parametrize("line", ["/nonsense", "/", "/model gpt", "/mode fast", "/plan a thing"])
 def test_an_unknown_command_is_answered(line):
     assert isinstance(parse_command(line), Unknown)
 

@@ -212,7 +212,7 @@ def test_a_closed_stream_is_written_to_no_more():
 
 def painted(*items):
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
-    console.answer = console.stdout.write
+    console.draw = console.stdout.write
     painter = Painter(console)
     for item in items:
         painter.emit(item)
@@ -277,7 +277,7 @@ def test_a_note_of_the_user_is_acknowledged():
 
 def test_nothing_is_painted_over_an_open_question():
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
-    console.answer = console.stdout.write
+    console.draw = console.stdout.write
     painter = Painter(console)
 
     async def read(_: str) -> str:
@@ -294,7 +294,7 @@ def test_nothing_is_painted_over_an_open_question():
 
 def test_what_was_held_back_is_painted_even_if_the_question_is_cancelled():
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
-    console.answer = console.stdout.write
+    console.draw = console.stdout.write
     painter = Painter(console)
     with pytest.raises(asyncio.CancelledError), painter.holding():
         painter.emit(prepared("a"))

@@ -85,7 +85,7 @@ def shown(*items, **options):
 
 def painted(*items):
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
-    console.answer = console.stdout.write
+    console.draw = console.stdout.write
     painter = Painter(console)
     for item in items:
         painter.emit(item)

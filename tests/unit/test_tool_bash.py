@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from tool_calls import workspace
 
-from bradawl.core.effects import UNKNOWN
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import text_of
+from bradawl.core.permissions import Sandbox
 from bradawl.core.workspace import CommandResult
 from bradawl.testing.fake_processes import ScriptedProcesses
 from bradawl.tools.bash import Bash
@@ -213,7 +213,8 @@ def test_progress_is_shown(place):
 def test_the_effects_are_those_of_the_line(place, tmp_path):
     effects = BASH.effects(BASH.params("cat a.txt"), place.context())
     assert (effects.reads, effects.is_read_only) == ((f"{tmp_path}/a.txt",), True)
-    assert BASH.effects(BASH.params("./anything"), place.context()) == UNKNOWN
+    unknown = BASH.effects(BASH.params("./anything"), place.context())
+    assert unknown.unknown and unknown.commands == (("./anything",),)
 
 
 def test_what_goes_on_in_the_background_is_never_only_a_read(place):
@@ -222,3 +223,76 @@ def test_what_goes_on_in_the_background_is_never_only_a_read(place):
         assert effects.session == ("jobs",)
         assert not effects.is_read_only
         assert effects.unknown == (line == "./anything")
+
+
+# ------------------------------------------------------------------ what is approved is what runs
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("", "command is empty"),
+        (" \n\t ", "command is empty"),
+        ("ls\0touch x", "control character U+0000"),
+        ("ls \x1b[2K", "control character U+001B"),
+        ("ls \x07", "control character U+0007"),
+        ("echo \ud800", "half a character"),
+    ],
+)
+def test_a_line_that_is_none_is_refused_before_it_is_judged(place, command, said):
+    with pytest.raises(ToolError, match=said.replace("+", r"\+")):
+        BASH.effects(BASH.params(command), place.context())
+
+
+@pytest.mark.parametrize("command", ["echo 'a\tb\n'", "echo a\r", "echo é", "echo '\u202e'", "echo \x7f"])
+def test_odd_characters_are_a_matter_of_judgement(place, command):
+    BASH.effects(BASH.params(command), place.context())
+
+
+@pytest.mark.parametrize("arguments", [{}, {"timeout": 5}, {"sandbox": "network"}])
+def test_the_command_that_was_judged_is_the_one_that_starts(place, arguments):
+    processes = ScriptedProcesses({"make 'a b'": CommandResult(0, b"", b"", cwd=place.cwd)})
+    context = msgspec.structs.replace(place.context(), processes=processes)
+    params = BASH.params("make 'a b'", **arguments)
+    seal = BASH.effects(params, context).seal
+    asyncio.run(BASH.run(params, context))
+    assert [processes.seal(command) for command in processes.commands] == [seal]
+
+
+def test_in_a_folder_that_is_gone_the_nearest_one_is_judged_and_used(place, tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    place.cwd = f"{tmp_path}/a/b"
+    (tmp_path / "a" / "b").rmdir()
+    effects = BASH.effects(BASH.params("cat x"), place.context())
+    assert effects.reads == (f"{tmp_path}/a/x",)
+    before = effects.seal
+    place.cwd = f"{tmp_path}/a"
+    assert BASH.effects(BASH.params("cat x"), place.context()).seal == before
+
+
+@pytest.mark.parametrize(("asked", "lifts"), [("", ()), ("network", ("network",)), ("off", ("sandbox",))])
+def test_what_of_the_sandbox_a_call_wants_lifted_is_told_where_there_is_one(place, asked, lifts):
+    params = BASH.params("make", sandbox=asked)
+    for sandbox in (Sandbox("bubblewrap"), Sandbox("landlock", ("chmod outside",))):
+        assert Bash(sandbox=lambda found=sandbox: found).effects(params, place.context()).lifts == lifts
+    assert Bash(sandbox=Sandbox).effects(params, place.context()).lifts == ()
+    assert BASH.effects(params, place.context()).lifts == ()
+
+
+def test_what_is_never_right_is_told_with_the_effects(place):
+    bash = Bash(home="/home/u", workspace=place.cwd)
+    effects = bash.effects(bash.params("sh -c 'rm -rf ~'"), place.context())
+    assert "the home folder" in effects.danger
+    assert ("rm", "-rf", "/home/u") in effects.inner
+    assert effects.seal
+
+
+def test_git_reads_are_known_where_a_sandbox_holds_git(place, tmp_path):
+    (tmp_path / ".git").mkdir()
+    held, lacking = Sandbox("bubblewrap"), Sandbox("landlock", ("chmod outside",))
+    params = BASH.params("git status")
+    assert Bash(sandbox=lambda: held).effects(params, place.context()).is_read_only
+    assert Bash(sandbox=lambda: lacking).effects(params, place.context()).unknown
+    assert Bash(git_is_safe=lambda folder: folder == place.cwd).effects(params, place.context()).is_read_only
+    without = BASH.params("git status", sandbox="off")
+    assert Bash(sandbox=lambda: held).effects(without, place.context()).unknown

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 STEPS: Final = 50
 """Most requests of one sub-agent."""
-_WITHHELD: Final = frozenset({"agent", "ask_user"})
+_WITHHELD: Final = frozenset({"agent", "ask_user", "exit_plan"})
 _WRITERS: Final = frozenset({"write_file", "edit_file", "multi_edit"})
 """Of no use to who only reads: each schema would only invite a refusal."""
 _CALLS_TOLD: Final = 5

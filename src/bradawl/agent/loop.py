@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bradawl.agent.limits import reached
+from bradawl.agent.limits import TurnLimits
 from bradawl.agent.scheduler import Finished, Scheduler
 from bradawl.core.deltas import CallDelta, PartClosed, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.errors import Failure
@@ -38,14 +38,12 @@ class Attempts(msgspec.Struct):
 
 async def run_turn(session: "Session") -> TurnFinished:
     """Run steps until the turn is over. The prompt is already in the transcript."""
-    steps = 0
+    limits = TurnLimits(session)
     while True:
-        if (limit := reached(session.agent.limits, steps)) is not None:
-            session.record(limit)
-            return TurnFinished(limit.limit)
+        if (finished := limits.reached()) is not None:
+            return finished
         session.deliver_notes()
         finished = await run_step(session)
-        steps += 1
         if finished is None or (finished.reason == "completed" and session.inbox.holds_user_note):
             continue
         if (finished := session.reconsider(finished)) is not None:

@@ -1,20 +1,17 @@
-"""What a model is told again at a step: the todos it has not looked after, and that its steps run out."""
+"""What a model is told again at a step: the mode, the todos it has not looked after, and that its steps run out."""
 
 from typing import TYPE_CHECKING
 
-from bradawl.core.events import Todo
+from bradawl.core.events import ModeChosen, NoteQueued, StateChanged, Todo
+from bradawl.core.messages import Note
+from bradawl.core.permissions import Mode
+from bradawl.shaping.reminder_notes import LAST_STEP, TODO_TOOL, mode_text, takes_it_for_plan, todos_text
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
 
 PATIENCE = 6
 """Replies without a word on open todos before they are recalled."""
-TODO_TOOL = "todo_write"
-LAST_STEP = (
-    "This is your last step: calls of this reply are not answered any more. Give your conclusion now, with all you "
-    "have found, and say what is missing."
-)
-_MOST_SHOWN = 30
 
 
 class Reminders:
@@ -26,10 +23,27 @@ class Reminders:
         self._since = 0
         """How many replies there were when the todos were last written or recalled."""
         self._base: str | None = None
+        self._chosen: Mode | None = None
+        """A mode that waits for the first line of the log."""
+        self._knows: bool | None = None
+        """Whether the model takes it for plan mode; None as long as nobody has looked."""
+
+    @property
+    def mode(self) -> Mode:
+        """The permission mode of the next call."""
+        return self._chosen or self._session.policy().mode
+
+    def choose_mode(self, mode: Mode) -> None:
+        """Between turns: what holds from the next step on. The model is told if it makes a difference to it."""
+        if self._session.last_event is None:  # nothing may stand before the first line of a log
+            self._chosen = mode
+        else:
+            self._session.record(StateChanged(ModeChosen(mode)))
 
     def look(self) -> None:
         """Queue the notes that are due."""
         session = self._session
+        self._look_at_mode()
         if self._is_due():
             session.note(todos_text(session.state.todos))
             self._since = session.state.replies
@@ -37,6 +51,23 @@ class Reminders:
         # Who has an own limit has somebody who waits for a conclusion; a user can just let the turn go on.
         if session.is_sub_agent and session.state.replies + 1 == most:
             session.note(LAST_STEP)
+
+    def _look_at_mode(self) -> None:
+        session = self._session
+        if self._chosen is not None:
+            session.record(StateChanged(ModeChosen(self._chosen)))
+            self._chosen = None
+        # What the settings say can take a look at the sandbox, which no first request waits for.
+        if session.state.mode is None and not session.state.replies and not session.is_sub_agent:
+            return
+        if self._knows is None or self._base != session.transcript.base_ref:
+            self._knows = takes_it_for_plan(session.transcript.messages)
+        is_plan = session.policy().mode == "plan"
+        if is_plan != self._knows:
+            self._knows = is_plan
+            note = Note(session.agent.ids.ulid(), mode_text(is_plan=is_plan, tools=session.tools), "mode")
+            session.inbox.put(note)
+            session.record(NoteQueued(note))
 
     def _is_due(self) -> bool:
         state, base = self._session.state, self._session.transcript.base_ref
@@ -47,11 +78,3 @@ class Reminders:
         if TODO_TOOL not in self._session.tools or all(todo.status == "completed" for todo in state.todos):
             return False
         return was_shortened or state.replies - self._since >= PATIENCE
-
-
-def todos_text(todos: tuple[Todo, ...]) -> str:
-    """The whole list, the beginning of a very long one."""
-    lines = [f"[{todo.status}] {todo.content}" for todo in todos[:_MOST_SHOWN]]
-    more = [f"... and {len(todos) - _MOST_SHOWN} more"] if len(todos) > _MOST_SHOWN else []
-    head = f"Your todos still read as below. If that is no longer so, say it with {TODO_TOOL}; otherwise just go on."
-    return "\n".join([head, *lines, *more])

@@ -83,7 +83,8 @@ class Scheduler:
         try:
             if earlier:
                 await earlier[-1].is_prepared.wait()
-            prepared = await prepare(self._session, entry.call, self._step, self._unlogged(entry))
+            too_many = self._too_many(len(earlier))
+            prepared = await prepare(self._session, entry.call, self._step, self._unlogged(entry), too_many)
             if isinstance(prepared, Prepared):
                 entry.effects = prepared.effects
                 entry.is_prepared.set()
@@ -103,6 +104,13 @@ class Scheduler:
             entry.is_prepared.set()
             entry.is_placed.set()
             entry.is_done.set()
+
+    def _too_many(self, before: int) -> str:
+        """Why a call with so many before it in its reply is not run; empty if it may be."""
+        most = self._session.agent.limits.calls_per_reply
+        if before < most:
+            return ""
+        return f"Not run: a reply may hold {most} calls, and this is one more. Send fewer at once."
 
     def _unlogged(self, entry: _Entry) -> tuple[Part, ...]:
         """Parts of the reply before the call, as long as the reply itself is not in the log."""

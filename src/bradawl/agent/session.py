@@ -137,7 +137,7 @@ class Session:
         A session never leaves more unasked than it was started with: who resumes one decides anew on `bypass`.
         """
         policy, mode = self.agent.policy(), self.state.mode
-        if mode is None or "bypass" in (mode, policy.mode):
+        if mode is None or mode == "bypass":
             return policy
         return msgspec.structs.replace(policy, mode=mode)
 

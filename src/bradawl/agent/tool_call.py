@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 
 from bradawl.agent import hooks
+from bradawl.agent.judged_files import JudgedFiles
 from bradawl.agent.questions import ASKS, OneByOne
 from bradawl.agent.recovery import state_of
 from bradawl.core.arguments import Arguments, parse_arguments
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
     from bradawl.agent.session import Session
 
 
+LEAVES_PLAN = "mode"
+"""The part of a session that a call declares to change when it ends plan mode."""
 _PRINTED_CHARACTERS = 4_000
+_LONGEST_ARGUMENTS = 4_000_000
+"""More than any model writes into one call; what is longer is not even read."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -67,9 +72,14 @@ class Refused(msgspec.Struct, frozen=True):
     outcome: Outcome = "error"
 
 
-async def prepare(session: "Session", call: ToolCall, step: int, before: tuple[Part, ...]) -> Prepared | Refused:
-    """Find the tool, check the arguments, let hooks look, and declare the effects. Nothing is touched."""
-    checked = check(session, call)
+async def prepare(
+    session: "Session", call: ToolCall, step: int, before: tuple[Part, ...], refusal: str = ""
+) -> Prepared | Refused:
+    """Find the tool, check the arguments, let hooks look, and declare the effects. Nothing is touched.
+
+    With a `refusal` the call is only written down; that is its answer.
+    """
+    checked = Refused(call, refusal) if refusal else check(session, call)
     if isinstance(checked, Prepared) and session.agent.hooks:
         verdict = await hooks.before_call(session.agent.hooks, call, session.record)
         if isinstance(verdict, str):
@@ -90,8 +100,8 @@ def place_of(session: "Session") -> Place:
 def check(session: "Session", call: ToolCall) -> Prepared | Refused:
     """Everything about a call that needs no waiting; used again when the calls before it have moved the session."""
     tool = session.tools.get(call.name)
-    if tool is None:
-        return Refused(call, _unknown_tool(call.name, tuple(session.tools)))
+    if tool is None or len(call.raw_arguments) > _LONGEST_ARGUMENTS:
+        return Refused(call, _unknown_tool(call.name, tuple(session.tools)) if tool is None else _too_long(call))
     arguments, status = parse_arguments(call.raw_arguments, cut=call.status == "truncated")
     if arguments is None or call.status != "ok":
         return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
@@ -108,7 +118,14 @@ def check(session: "Session", call: ToolCall) -> Prepared | Refused:
         return Refused(call, str(error))
     except Exception as error:
         return Refused(call, _broke(tool, error))
+    if LEAVES_PLAN in effects.session and session.policy().mode != "plan":
+        return Refused(call, f"{call.name} was not run: this is not plan mode. Changes may be made; just go on.")
     return Prepared(call, tool, params, effects, place)
+
+
+def _too_long(call: ToolCall) -> str:
+    size, most = len(call.raw_arguments), _LONGEST_ARGUMENTS
+    return f"{call.name} was not run: its arguments have {size:,} characters, {most:,} is the most. Send less at once."
 
 
 def _broke(tool: Tool[msgspec.Struct], error: Exception) -> str:
@@ -191,7 +208,9 @@ def _decide(session: "Session", prepared: Prepared) -> Decision:
 async def _ask(session: "Session", prepared: Prepared, ask: Ask) -> Grant | Refused:
     call = prepared.call
     session.record(PermissionAsked(call.id, ask.reason))
-    answer = await session.agent.approver.ask(Question(call, _request(prepared), ask.reason, ask.grant))
+    answer = await session.agent.approver.ask(
+        Question(call, _request(prepared), ask.reason, ask.grant, prepared.place.cwd)
+    )
     word = "allow" if answer.allowed else "deny"
     session.record(PermissionDecided(call.id, word, answer.by, ", ".join(answer.rules), answer.scope))
     if answer.allowed:
@@ -290,6 +309,7 @@ def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> T
 async def _run(session: "Session", prepared: Prepared, grant: Grant, printed: Printed) -> ToolOutput:
     try:
         context = _context(session, prepared.call, prepared.place, grant, printed)
+        context = msgspec.structs.replace(context, files=JudgedFiles(context.files, prepared.effects))
         return validated(await prepared.tool.run(prepared.params, context), ToolOutput)
     except ToolError as error:
         return ToolOutput((Text(str(error)),), is_error=True)

@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -13,25 +13,30 @@ from bradawl import __version__
 from bradawl.agent.agent import Agent
 from bradawl.agent.limits import Limits
 from bradawl.app.environment import SystemPrompt
+from bradawl.app.git_files import read_whole
 from bradawl.app.headless import NobodyApprover
 from bradawl.app.json_schema import check_for
 from bradawl.app.model_settings import ModelSettings
+from bradawl.app.policies import Policies
 from bradawl.app.providers import PROVIDERS, SCRIPTED
-from bradawl.app.settings import Settings, debug_folder
+from bradawl.app.settings import NoSandbox, Settings, debug_folder
+from bradawl.app.sources import homes
 from bradawl.app.system import SystemClock, SystemIds
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin
-from bradawl.core.permissions import Policy
+from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
 from bradawl.core.retry import RetryBudget
-from bradawl.session.store import LocalStore
+from bradawl.safety.git_config import GitConfig
+from bradawl.session.store import LocalStore, project_folder
 from bradawl.tools.agent import AgentTool
 from bradawl.tools.ask_user import AskUser
 from bradawl.tools.bash import Bash
 from bradawl.tools.bash_kill import BashKill
 from bradawl.tools.bash_output import BashOutput
 from bradawl.tools.edit_file import EditFile
+from bradawl.tools.exit_plan import ExitPlan
 from bradawl.tools.glob import Glob
 from bradawl.tools.grep import Grep
 from bradawl.tools.multi_edit import MultiEdit
@@ -50,6 +55,7 @@ if TYPE_CHECKING:
     from bradawl.providers.deadlines import Deadlines
     from bradawl.providers.debug_log import DebugLog
     from bradawl.providers.keys import KeySource
+    from bradawl.safety.sandbox.choice import SandboxChoice
     from bradawl.tools.web.addresses import PublicAddresses
 
 
@@ -69,36 +75,151 @@ def build_agent(
     The agent owns connections and a folder for its shell: `aclose` it. Raises `SettingsError`.
     """
     clock, ids = SystemClock(), SystemIds()
-    project = os.path.realpath(settings.cwd)
-    processes = LocalProcesses(environment=without_keys(settings.environment, settings.key_names))
-    policy = Policy("bypass" if settings.yolo else "default")
+    place = place_of(settings)
+    store = LocalStore(settings.home, place.project, clock, ids)
+    environment = without_keys(settings.environment, settings.key_names)
+    sandbox = choose_sandbox(settings, place, environment)
+    processes = LocalProcesses(environment, confinement=None if sandbox is None else sandbox.confinement)
+    git = GitConfig(read_whole, environment, settings.user_home)
+    found = _nothing_holds if sandbox is None else lambda: sandbox.sandbox
+    scratch = (sandbox.layout.scratch,) if sandbox else ()
+    policies = Policies(settings, (*place.roots, *scratch), place.own, place.blobs, found)
     headless = settings.headless or approver is None
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
         model=build_model(settings, clock, ids, tell),
         small_model=build_model(small, clock, ids, tell) if small else None,
-        tools=_tools(settings, headless, tell) if tools is None else _distinct(tools),
-        store=LocalStore(settings.home, project, clock, ids),
-        files=LocalFiles(home=settings.user_home),
+        tools=_offered(_tools(settings, headless, tell, git, found), policies) if tools is None else _distinct(tools),
+        store=store,
+        files=LocalFiles(home=settings.user_home, real=_as_commands_see(sandbox)),
         processes=processes,
         approver=approver or NobodyApprover(),
         clock=clock,
         ids=ids,
-        policy=lambda: policy,
-        system_prompt=SystemPrompt(project, processes, user_present=not settings.headless),
-        project=project,
+        policy=policies,
+        system_prompt=_prompt(settings, place, processes, git, sandbox),
+        project=place.project,
         version=__version__,
         limits=Limits(max_steps=settings.max_steps),
         retry=RetryBudget() if settings.headless else _WITH_A_USER,
         params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
         check_for=check_for,
-        on_close=processes.close,
+        on_close=partial(_close, processes, sandbox),
     )
 
 
-def _tools(settings: Settings, headless: bool, tell: Callable[[str], None] | None) -> tuple[Tool[Any], ...]:
+class Place(NamedTuple):
+    """Where the work is done, and what belongs to bradawl itself. Absolute, resolved."""
+
+    project: str
+    roots: tuple[str, ...]
+    own: tuple[str, ...]
+    blobs: str
+    cache: str
+    """Made when first needed."""
+    state: str
+
+
+def place_of(settings: Settings) -> Place:
+    """The folders of a workspace."""
+    project = os.path.realpath(settings.cwd)
+    home = homes(settings.environment, settings.cwd)
+    data = os.path.realpath(settings.home)
+    folder = str(project_folder(Path(data), project))
+    own = tuple(dict.fromkeys((data, os.path.realpath(home.config))))
+    blobs, cache, state = (str(Path(folder, name)) for name in ("blobs", "cache", "sandbox"))
+    return Place(project, (project, *settings.add_dirs), own, blobs, cache, state)
+
+
+def choose_sandbox(settings: Settings, place: Place, environment: Mapping[str, str]) -> "SandboxChoice | None":
+    """What will hold commands, not yet looked for; None where nobody wants it. Raises `NoSandbox`."""
+    if settings.sandbox == "off":
+        return None
+    from bradawl.safety.sandbox.choice import SandboxChoice
+    from bradawl.safety.sandbox.confinement import Layout
+
+    layout = Layout(
+        roots=place.roots,
+        home=os.path.realpath(settings.user_home) if settings.user_home else "",
+        own=place.own,
+        readable=(place.blobs,),
+        cache=place.cache,
+        state=place.state,
+        kept_variables=settings.kept_variables,
+    )
+    choice = SandboxChoice(layout, environment)
+    if settings.sandbox == "required" and not choice.sandbox.name:
+        why = "; ".join(choice.why)
+        choice.close()
+        raise NoSandbox(f"A sandbox is required, and there is none: {why}. Install bubblewrap, or use --sandbox auto.")
+    return choice
+
+
+def _nothing_holds() -> Sandbox:
+    return Sandbox()
+
+
+def _close(processes: LocalProcesses, sandbox: "SandboxChoice | None") -> None:
+    processes.close()
+    if sandbox is not None:
+        sandbox.close()
+
+
+def _as_commands_see(sandbox: "SandboxChoice | None") -> Callable[[str], str] | None:
+    """The real path of what commands call so: those in a sandbox have a `/tmp` of their own."""
+    if sandbox is None:
+        return None
+
+    def real(path: str) -> str:
+        held = sandbox.confinement()
+        return path if held is None else held.outside(path)
+
+    return real
+
+
+def _prompt(
+    settings: Settings,
+    place: Place,
+    processes: LocalProcesses,
+    git: GitConfig,
+    sandbox: "SandboxChoice | None",
+) -> Callable[[], Awaitable[str]]:
+    write = SystemPrompt(
+        place.project,
+        processes,
+        user_present=not settings.headless,
+        is_trusted=settings.is_trusted,
+        git_is_safe=git.is_safe,
+    )
+    if sandbox is None:
+        return write
+
+    async def write_and_look() -> str:
+        sandbox.begin()  # the model takes longer to answer than this to be found out
+        return await write()
+
+    return write_and_look
+
+
+def _offered(tools: tuple[Tool[Any], ...], policies: Policies) -> tuple[Tool[Any], ...]:
+    """Without those that are refused whatever they are called with."""
+    if not policies.has_rules:
+        return tools
+    from bradawl.safety.rules import hidden_tools
+
+    hidden = hidden_tools(policies.fixed, [tool.name for tool in tools])
+    return tuple(tool for tool in tools if tool.name not in hidden)
+
+
+def _tools(
+    settings: Settings,
+    headless: bool,
+    tell: Callable[[str], None] | None,
+    git: GitConfig,
+    sandbox: Callable[[], Sandbox],
+) -> tuple[Tool[Any], ...]:
     """Ours, and those the user wrote or installed; what is wrong with one is told, and the rest goes on."""
-    own = build_tools(settings, headless=headless)
+    own = build_tools(settings, headless=headless, git=git, sandbox=sandbox)
     if not settings.user_tools:
         return own
     from bradawl.extensions.user_tools import site_folders, user_tools
@@ -137,14 +258,21 @@ def _way_to(settings: Settings, url: str, addresses: "PublicAddresses | None") -
     return DirectHttp(trust, addresses=addresses, redirects=0)
 
 
-def build_tools(settings: Settings | None = None, *, headless: bool = True) -> tuple[Tool[Any], ...]:
+def build_tools(
+    settings: Settings | None = None,
+    *,
+    headless: bool = True,
+    git: GitConfig | None = None,
+    sandbox: Callable[[], Sandbox] | None = None,
+) -> tuple[Tool[Any], ...]:
     """The tools a model is offered, in the order it sees them. A tool of your own is one more line here.
 
     `headless`: nobody is there whom a tool could ask. Without settings there is none that reaches the network.
+    `git` knows what git's configuration would start, `sandbox` what holds commands; without them nothing does.
     """
     rg = find_ripgrep()
     return (
-        _bash(settings) if settings else Bash(),
+        _bash(settings, git, sandbox, user_is_there=not headless) if settings else Bash(),
         BashOutput(),
         BashKill(),
         ReadFile(),
@@ -157,7 +285,18 @@ def build_tools(settings: Settings | None = None, *, headless: bool = True) -> t
         TodoWrite(),
         *((WebFetch(partial(_way_to, settings), allow_private=settings.allow_private_fetch),) if settings else ()),
         *(() if headless else (AskUser(),)),
+        *_exit_plan(settings, headless=headless),
     )
+
+
+def _exit_plan(settings: Settings | None, *, headless: bool) -> tuple[ExitPlan, ...]:
+    """The way out of plan mode, where somebody may enter it or the run begins in it."""
+    mode = settings.permission_mode if settings else None
+    if headless and mode != "plan":
+        return ()
+    if settings is None or not settings.is_mode_fixed or mode is None:
+        return (ExitPlan(),)
+    return () if mode == "plan" else (ExitPlan((mode,)),)
 
 
 def _own_ignore_file(root: str) -> str | None:
@@ -166,9 +305,18 @@ def _own_ignore_file(root: str) -> str | None:
     return own_ignore_file(root)
 
 
-def _bash(settings: Settings) -> Bash:
-    environment, workspace = settings.environment, os.path.realpath(settings.cwd)
-    return Bash(home=environment.get("HOME", ""), search_path=environment.get("PATH", ""), workspace=workspace)
+def _bash(
+    settings: Settings, git: GitConfig | None, sandbox: Callable[[], Sandbox] | None, *, user_is_there: bool
+) -> Bash:
+    environment = settings.environment
+    return Bash(
+        home=environment.get("HOME", ""),
+        search_path=environment.get("PATH", ""),
+        workspace=place_of(settings).roots,
+        git_is_safe=git.is_safe if git else lambda _: False,
+        sandbox=sandbox or Sandbox,
+        user_is_there=user_is_there,
+    )
 
 
 def without_keys(environment: Mapping[str, str], key_names: Sequence[str] = ()) -> dict[str, str]:

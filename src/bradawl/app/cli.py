@@ -22,6 +22,8 @@ bradawl [options] [PROMPT]
        bradawl -p PROMPT [options]
        bradawl models [PROVIDER] [--json]
        bradawl doctor [--json]
+       bradawl permissions check [CMD | --stdin]
+       bradawl trust [DIR] [--remove] [--list]
        bradawl demo"""
 _EPILOG: Final = """\
 Models are named [PROVIDER/]MODEL. A provider's key comes from PROVIDER_API_KEY, its URL from PROVIDER_BASE_URL:
@@ -32,13 +34,15 @@ Every setting is also an environment variable (BRADAWL_MODEL, BRADAWL_MAX_STEPS,
 ~/.config/bradawl/config.toml. `bradawl models` lists what is set up, what answers and what it costs,
 `bradawl doctor` what is missing; `bradawl demo` shows a whole run without a key or network.
 
-Exit codes of -p: 0 done, 1 error, 2 wrong usage or settings, 4 a limit was reached, 5 refused by the model,
-74 done but not saved, 75 try again later, 130 interrupted, 143 terminated."""
+Exit codes of -p: 0 done, 1 error, 2 wrong usage or settings, 3 no sandbox though one is required,
+4 a limit was reached, 5 refused by the model, 74 done but not saved, 75 try again later,
+130 interrupted, 143 terminated."""
 
 
 COMMANDS: Final = {
     "models": "List what is set up: which providers answer, and what their models hold and cost.",
     "doctor": "Look whether everything a run needs is there, and say what to do where it is not.",
+    "trust": "Say that you trust a project: that what its own files allow may count, as it is now.",
 }
 
 
@@ -77,6 +81,12 @@ def _parser() -> ArgumentParser:
     add("-r", "--resume", metavar="ID", help="continue a session")
     add("-C", "--cd", dest="cwd", metavar="DIR", help="work in DIR")
     add("-y", "--yolo", "--dangerously-skip-permissions", action="store_true", default=None, help=_YOLO_HELP)
+    add("--permission-mode", metavar="MODE", help=_MODE_HELP)
+    add("--sandbox", metavar="required|auto|off", help="what holds commands: a sandbox, one if there is one, nothing")
+    add("--add-dir", dest="add_dirs", action="append", metavar="DIR", help="DIR belongs to the workspace, too")
+    add("--allowed-tools", "--allowedTools", action="append", metavar="RULES", help=_ALLOWED_HELP)
+    add("--disallowed-tools", "--disallowedTools", action="append", metavar="RULES", help="what is never done")
+    add("--trust", action="store_true", default=None, help="trust this project for this run; see `bradawl trust`")
     add("--base-url", metavar="URL", help="where the provider is, for example http://127.0.0.1:8000/v1")
     add("--max-steps", "--max-turns", metavar="N", help="stop after N model requests (with -p: 500)")
     add("--max-output-tokens", metavar="N", help="the longest reply")
@@ -93,7 +103,9 @@ def _parser() -> ArgumentParser:
 
 _PRINT_HELP: Final = "run one prompt and print the answer; what is piped in is appended, and alone it is the prompt"
 _DEBUG_HELP: Final = "log requests and replies, in shapes, without contents or keys"
-_YOLO_HELP: Final = "run every tool without asking: only in a sandbox or for a project you trust"
+_YOLO_HELP: Final = "run every tool without asking, and without bradawl's sandbox unless --sandbox is given"
+_MODE_HELP: Final = "what is asked about: default, accept-edits, plan, auto, bypass (not given: auto in a sandbox)"
+_ALLOWED_HELP: Final = 'what is not asked about, such as "Edit, Bash(npm run test:*)"'
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -146,6 +158,8 @@ def parse(argv: Sequence[str]) -> dict[str, object]:
         return {"demo": True}
     if argv and argv[0] in COMMANDS and _is_command(argv[0], argv[1:]):
         return _parse_command(argv[0], argv[1:])
+    if argv[:1] == ["permissions"] and (not argv[1:] or argv[1] in ("check", "-h", "--help")):
+        return _parse_check(argv[1:])
     options = vars(_parser().parse_args([_as_text(argument) for argument in argv]))
     if options["continues"] and options["resume"] is not None:
         raise UsageError("-c and -r each name a session; use one of them")
@@ -167,22 +181,67 @@ def _is_command(command: str, rest: Sequence[str]) -> bool:
     """Further plain words make a prompt: `bradawl models are slow today` is no command."""
     values = {index + 1 for index, word in enumerate(rest) if word in _TAKE_A_VALUE}
     plain = sum(not word.startswith("-") for index, word in enumerate(rest) if index not in values)
-    return plain <= (1 if command == "models" else 0)
+    return plain <= (1 if command in ("models", "trust") else 0)
 
 
 def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:
     parser = _Parser(prog=f"bradawl {command}", description=COMMANDS[command], add_help=False, allow_abbrev=False)
-    if command == "models":
-        parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="only this one, with all its models")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model that would do the work")
-    parser.add_argument("--base-url", metavar="URL", help="where the selected provider is")
+    if command == "trust":
+        _trust_options(parser)
+    else:
+        _model_options(parser, command)
     parser.add_argument("-C", "--cd", dest="cwd", metavar="DIR", help="as if started in DIR")
     parser.add_argument("-h", "--help", action="store_true", help="print this help")
     options = vars(parser.parse_args([_as_text(argument) for argument in rest]))
     if options.pop("help"):
         return {"help": True, "help_text": parser.format_help()}
     return {**options, "command": command}
+
+
+def _model_options(parser: ArgumentParser, command: str) -> None:
+    if command == "models":
+        parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="only this one, with all its models")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model that would do the work")
+    parser.add_argument("--base-url", metavar="URL", help="where the selected provider is")
+
+
+def _trust_options(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="?", metavar="DIR", help="the project; the one you are in if not given")
+    parser.add_argument("--below", action="store_true", help="all folders below DIR are trusted as well")
+    parser.add_argument("--show", action="store_true", help="only show what would count, change nothing")
+    parser.add_argument("--remove", action="store_true", help="trust it no longer")
+    parser.add_argument("--list", action="store_true", help="print the folders that are trusted")
+
+
+_CHECK: Final = """\
+Say what would be decided about a command, and why, as JSON. Nothing is run.
+
+With --stdin each line is a case, {"id": ..., "kind": "shell" | "path" | "config", "input": ...}, and is answered by a
+line {"id", "decision", "reason"}; decisions are allow, ask, deny and error. Cases are judged without your rules, in a
+workspace /ws and a home folder /home/u, which need not exist."""
+
+
+def _parse_check(rest: Sequence[str]) -> dict[str, object]:
+    parser = _Parser(
+        prog="bradawl permissions check",
+        description=_CHECK,
+        formatter_class=_formatter,
+        add_help=False,
+        allow_abbrev=False,
+    )
+    parser.add_argument("shell_line", nargs="?", metavar="CMD", help="one line of bash, in quotes")
+    parser.add_argument("--stdin", action="store_true", help="judge the cases on stdin")
+    parser.add_argument("--workspace", metavar="DIR", help="the workspace (without: this folder, or /ws)")
+    parser.add_argument("--home", metavar="DIR", help="the home folder (without: yours, or /home/u)")
+    parser.add_argument("--mode", metavar="MODE", help="default, accept-edits, plan, auto or bypass")
+    parser.add_argument("-h", "--help", action="store_true", help="print this help")
+    options = vars(parser.parse_args(list(rest[1:] if rest[:1] == ["check"] else rest)))
+    if options.pop("help") or not rest:
+        return {"help": True, "help_text": parser.format_help()}
+    if (options["shell_line"] is None) != options["stdin"]:
+        raise UsageError("permissions check takes either one command, in quotes, or --stdin")
+    return {**options, "command": "permissions"}
 
 
 def _as_text(argument: str) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final, TextIO
 
+from bradawl.safety.terminal import clean
+
 STDIN_LIMIT: Final = 10_000_000
 """Characters; more can't fit into any model's context."""
 STDIN_PATIENCE_S: Final = 3.0
@@ -58,7 +60,14 @@ class Console:
         return _is_terminal(self.stdin) and _is_terminal(self.stdout)
 
     def answer(self, text: str) -> None:
-        """Write to stdout. Raises `OutputError` when that fails for another reason than a reader who left."""
+        """Write to stdout what `clean` leaves of a text, or JSON that has been through `json_for_terminals`.
+
+        Raises `OutputError` when that fails for another reason than a reader who left.
+        """
+        self.draw(clean(text))
+
+    def draw(self, text: str) -> None:
+        """Write to stdout as it is: what a `StreamCleaner` gave, in colours of our own. Raises like `answer`."""
         try:
             self.stdout.write(text)
             self.stdout.flush()
@@ -69,9 +78,9 @@ class Console:
             raise OutputError(f"The answer could not be written: {error.strerror or error}.") from error
 
     def say(self, text: str) -> None:
-        """Write a line to stderr; if that can't be done there is nobody to tell."""
+        """Write a line to stderr, cleaned; if that can't be done there is nobody to tell."""
         try:
-            self.stderr.write(f"{text}\n")
+            self.stderr.write(f"{clean(text)}\n")
             self.stderr.flush()
         except (OSError, ValueError):
             _silence(self.stderr)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Final, Literal
@@ -14,15 +14,18 @@ from bradawl import __version__
 from bradawl.app.console import Console
 from bradawl.app.local_models import find_local, name_of, suggestions
 from bradawl.app.models import Connect, Status, look, models_text
+from bradawl.app.modes import INSTALL, mode_text, sandbox_text
 from bradawl.app.providers import PROVIDERS, SCRIPTED, is_loopback
 from bradawl.app.settings import Settings, load_settings, read_settings
 from bradawl.app.sources import homes
 from bradawl.app.tui.render import one_line
 from bradawl.app.window import longer_context
 from bradawl.core.errors import BradawlError, SettingsError
+from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import Prefix, Window
 from bradawl.providers.catalog import Catalog
 from bradawl.providers.local import LocalServer
+from bradawl.safety.terminal import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
@@ -59,7 +62,7 @@ def run_doctor(options: Mapping[str, object], environ: Mapping[str, str], consol
 
     diagnosis = asyncio.run(diagnose(options, environ, cwd, build_http, build_agent))
     if options.get("json"):
-        console.answer(msgspec.json.format(msgspec.json.encode(diagnosis)).decode() + "\n")
+        console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(diagnosis)).decode()) + "\n")
     else:
         console.answer("\n".join(_shown(diagnosis)) + "\n")
     return 0 if diagnosis.healthy else 1
@@ -132,8 +135,22 @@ def _programs(environ: Mapping[str, str]) -> list[Check]:
         _program("git", which("git", path=path), "warning", "Install git, to see and undo what was changed."),
         _program("ripgrep", find_ripgrep(), "warning", "Install ripgrep (rg); searching is slow without it."),
     ]
-    checks.append(Check("sandbox", "ok", "none in this version: commands run with your rights, once they are allowed"))
     return checks
+
+
+def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = ()) -> list[Check]:
+    """What holds commands here, what of it is missing and what that means; `why` is what was found on the way."""
+    from bradawl.safety.sandbox.lines import LINES
+
+    if wanted == "off":
+        return [Check("sandbox", "warning", "switched off: commands run with all your rights, once they are allowed")]
+    found = "\n".join(why)
+    if not sandbox.name:
+        state: Literal["warning", "problem"] = "problem" if wanted == "required" else "warning"
+        text = "none: commands run with all your rights, and all that may change something is asked about"
+        return [Check("sandbox", state, text, "\n".join(filter(None, (INSTALL, found))))]
+    checks = [Check("sandbox", "warning" if sandbox.lacks else "ok", sandbox_text(sandbox), found)]
+    return checks + [Check("not held", "warning", f"{name}: {LINES.get(name, name)}") for name in sandbox.lacks]
 
 
 def _program(name: str, path: str | None, otherwise: Literal["warning", "problem"], hint: str) -> Check:
@@ -177,7 +194,7 @@ def _endpoint(status: Status, model: str) -> Check:
 
 
 async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
-    """Whether what every request begins with fits the model, with room for work."""
+    """Whether what every request begins with fits the model, with room for work; and what holds its commands."""
     try:
         agent = build(settings)
     except BradawlError as error:
@@ -188,9 +205,17 @@ async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
 
         needed = prefix_tokens(Prefix(await agent.system_prompt(), schemas_of(agent.tools)))
         window = await agent.model.window()
+        return [_fit(settings, needed, window), *_permissions(agent, settings)]
     finally:
         await agent.aclose()
-    return [_fit(settings, needed, window)]
+
+
+def _permissions(agent: "Agent", settings: Settings) -> list[Check]:
+    try:
+        policy = agent.policy()
+    except BradawlError as error:
+        return [Check("permissions", "problem", str(error))]
+    return [Check("mode", "ok", mode_text(policy.mode)), *sandbox_checks(policy.sandbox, settings.sandbox)]
 
 
 def _fit(settings: Settings, needed: int, window: Window) -> Check:

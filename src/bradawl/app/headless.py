@@ -2,37 +2,58 @@
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bradawl.app.console import Console
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.progress import Progress
 from bradawl.app.result import NOT_SAVED, Meter, exit_code, result_of
-from bradawl.app.tui.clean import clean
 from bradawl.app.tui.render import failure_text, one_line, refusal_text, usage_text
 from bradawl.app.window import WindowWatch
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.events import Envelope, Live, RequestSent
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Answer, Choice, Question
+from bradawl.safety.terminal import clean
 
 if TYPE_CHECKING:
-    from bradawl.agent.agent import Agent
-    from bradawl.agent.session import TurnResult
+    from collections.abc import Callable
 
-RERUN: Final = "Nobody is there to be asked; to allow such calls rerun with --yolo."
+    from bradawl.agent.agent import Agent
+    from bradawl.agent.session import Session, TurnResult
+
+_MOST_KEPT: Final = 50
 
 
 class NobodyApprover:
     """`Approver` for a run that nobody watches: every question is answered no."""
 
+    def __init__(self, home: str = "") -> None:
+        """`home` is the user's folder, for what is said in the end."""
+        self.home = home
+        self.refused: list[Question] = []
+        """The first questions there were, to say in the end how they would be answered yes."""
+
     async def ask(self, question: Question) -> Answer:
-        """No, and how to get a yes."""
-        return Answer(False, by="nobody", message=RERUN)
+        """No."""
+        if len(self.refused) < _MOST_KEPT:
+            self.refused.append(question)
+        return Answer(False, by="nobody", message="Nobody is there to be asked.")
 
     async def choose(self, choice: Choice) -> str | None:
         """Nobody says anything."""
         return None
+
+
+class Start(NamedTuple):
+    """The session a run begins with."""
+
+    session_id: str | None = None
+    """The one to continue; None for a new one."""
+    prepare: "Callable[[Session], None] | None" = None
+    """Called with it before its turn, for example to choose the mode it goes on in."""
+    warning: "Callable[[], str]" = str
+    """Says what the user should know of the sandbox; it may wait, so it is asked when the first request has left."""
 
 
 class ModelWait:
@@ -64,7 +85,7 @@ class ModelWait:
 async def run_headless(
     agent: "Agent",
     prompt: str,
-    session_id: str | None,
+    start: "str | Start | None",
     console: Console,
     interrupts: Interrupts,
     *,
@@ -73,17 +94,25 @@ async def run_headless(
 ) -> int:
     """Run one prompt, print its answer, and give back the exit code. Raises `SessionError`.
 
-    The answer is printed at the end, because a reply that is still arriving may be withdrawn.
+    The answer is printed at the end, because a reply that is still arriving may be withdrawn. A `start` that is a text
+    is the id of the session to continue.
     """
+    begin = start if isinstance(start, Start) else Start(start)
     progress = Progress(console.stderr, colour=console.colour)
     meter, wait = Meter(), ModelWait(progress, console.model_patience_s)
+
+    warnings = [begin.warning]
 
     def emit(item: Envelope | Live) -> None:
         meter.emit(item)
         wait.emit(item)
         progress.emit(item)
+        if warnings and isinstance(item, Envelope) and isinstance(item.event, RequestSent):
+            _tell(progress, tuple(filter(None, (warnings.pop()(),))))
 
-    async with agent.open(session_id) as session:
+    async with agent.open(begin.session_id) as session:
+        if begin.prepare is not None:
+            begin.prepare(session)
         told = session.notices
         _tell(progress, told)
         interrupts.target = session.cancel
@@ -99,13 +128,25 @@ async def run_headless(
         if watch is not None and (warning := await watch.look(session.state)) is not None:
             _tell(progress, (warning,))
     code = exit_code(turn.reason, turn.failure, saved=turn.saved, signal_code=interrupts.exit_code)
-    errors = _errors(turn, code, refusal_text(session.state.last_reply))
+    denials = denials_text(turn.denials, _advice(session)) if turn.denials else ""
+    errors = _errors(turn, code, refusal_text(session.state.last_reply), denials)
     if as_json:
         console.answer(result_of(turn, code, errors, meter).to_json())
     else:
         console.answer(answer_text(turn.text))
+    if denials and turn.reason != "refused":
+        errors = (*errors, denials)
     _close(progress, turn, errors, continues=turn.saved)
     return code
+
+
+def _advice(session: "Session") -> str:
+    """How what was refused would be allowed."""
+    from bradawl.app.advice import how_to_allow
+
+    asked = session.agent.approver
+    nobody = asked if isinstance(asked, NobodyApprover) else NobodyApprover()
+    return how_to_allow(nobody.refused, session.policy(), cwd=session.agent.project, home=nobody.home)
 
 
 def answer_text(text: str) -> str:
@@ -119,7 +160,7 @@ def _tell(progress: Progress, notices: tuple[str, ...]) -> None:
         progress.line(f"note: {one_line(notice)}")
 
 
-def _errors(turn: "TurnResult", code: int, refusal: str) -> tuple[str, ...]:
+def _errors(turn: "TurnResult", code: int, refusal: str, denials: str) -> tuple[str, ...]:
     """What went wrong, for people; empty when nothing did. `refusal` is what the model said to that."""
     match turn.reason:
         case "completed":
@@ -129,7 +170,7 @@ def _errors(turn: "TurnResult", code: int, refusal: str) -> tuple[str, ...]:
         case "budget" | "time":
             return (f"The limit of {turn.reason} is reached.",)
         case "refused" if turn.denials:
-            return (denials_text(turn.denials),)
+            return (denials,)
         case "refused" if refusal.strip():
             return (f"The model refused: {one_line(refusal)}",)
         case "refused":
@@ -140,18 +181,16 @@ def _errors(turn: "TurnResult", code: int, refusal: str) -> tuple[str, ...]:
             return (failure_text(turn.failure),)
 
 
-def denials_text(denials: tuple[ToolCall, ...]) -> str:
+def denials_text(denials: tuple[ToolCall, ...], advice: str) -> str:
     """How many calls nobody could allow, and what to do about it."""
     names = ", ".join(sorted({one_line(call.name) for call in denials}))
     count = len(denials)
-    return f"{count} call{'' if count == 1 else 's'} refused ({names}). {RERUN}"
+    return f"{count} call{'' if count == 1 else 's'} refused ({names}). {advice}"
 
 
 def _close(progress: Progress, turn: "TurnResult", errors: tuple[str, ...], *, continues: bool) -> None:
     for error in errors:
         progress.error(f"bradawl: {error}")
-    if turn.denials and turn.reason != "refused":
-        progress.error(denials_text(turn.denials))
     if turn.reason == "completed" and not turn.text.strip():
         progress.line("The model ended without a text.")
     more = f". To continue: bradawl -r {turn.session_id}" if continues else ""

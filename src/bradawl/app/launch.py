@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 from bradawl.app.console import Console, OutputError
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.providers import PROVIDERS, NoProvider
-from bradawl.app.result import CANCELLED, ERROR, NOT_SAVED, TRY_AGAIN, USAGE, exit_code, result_of_failure
-from bradawl.app.settings import Settings, debug_folder, load_settings
+from bradawl.app.result import CANCELLED, ERROR, NO_SANDBOX, NOT_SAVED, TRY_AGAIN, USAGE, exit_code, result_of_failure
+from bradawl.app.settings import NoSandbox, Settings, debug_folder, load_settings
 from bradawl.app.sources import homes
 from bradawl.app.tui.render import one_line
 from bradawl.app.window import LONG_TOKENS, WindowWatch
@@ -52,6 +52,14 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
             from bradawl.app.doctor import run_doctor
 
             return run_doctor(options, environ, console, _current_folder())
+        if options["command"] == "permissions":
+            from bradawl.app.permissions_check import run_check
+
+            return run_check(options, environ, console, _current_folder())
+        if options["command"] == "trust":
+            from bradawl.app.trusting import run_trust
+
+            return run_trust(options, environ, console, _current_folder())
         from bradawl.app.models import run_models
 
         return run_models(options, environ, console, _current_folder())
@@ -114,17 +122,22 @@ def _build_agent(console: Console) -> Build:
 async def _headless(
     settings: Settings, options: Mapping[str, object], prompt: str, console: Console, build: Build
 ) -> int:
-    from bradawl.app.headless import NobodyApprover, run_headless
+    from bradawl.app.headless import NobodyApprover, Start, run_headless
+    from bradawl.app.modes import begin_in_mode, is_asked_for, sandbox_warning
 
     as_json = settings.output_format == "json"
     _keep_quiet(settings.home)
     with Interrupts() as interrupts:
         try:
-            agent = build(settings, NobodyApprover())
+            agent = build(settings, NobodyApprover(settings.user_home))
             try:
-                session_id = chosen_session(agent, options)
+                start = Start(
+                    chosen_session(agent, options),
+                    partial(begin_in_mode, settings=settings, is_asked_for=is_asked_for(options, settings.environment)),
+                    lambda: sandbox_warning(agent.policy().sandbox, settings, user_is_there=False),
+                )
                 watch = WindowWatch(agent.model, is_local=settings.model.is_local, from_tokens=LONG_TOKENS)
-                return await run_headless(agent, prompt, session_id, console, interrupts, as_json=as_json, watch=watch)
+                return await run_headless(agent, prompt, start, console, interrupts, as_json=as_json, watch=watch)
             finally:
                 await agent.aclose()
         except asyncio.CancelledError:
@@ -136,12 +149,33 @@ async def _headless(
 async def _interactive(
     settings: Settings, options: Mapping[str, object], prompt: str, console: Console, build: Build
 ) -> int:
+    from bradawl.app.modes import is_asked_for
     from bradawl.app.tui.repl import run_repl
 
     _keep_quiet(settings.home)
+    settings = await _with_trust(settings, options, console)
+    wanted = is_asked_for(options, settings.environment)
+    make, choose = partial(build, settings), partial(chosen_session, options=options)
+    return await run_repl(settings, make, choose, prompt, console, mode_is_asked_for=wanted)
 
-    make = partial(build, settings)
-    return await run_repl(settings, make, lambda agent: chosen_session(agent, options), prompt, console)
+
+async def _with_trust(settings: Settings, options: Mapping[str, object], console: Console) -> Settings:
+    """The settings as they are once the user has said whether the project's files count, if that has to be asked."""
+    from bradawl.app.trusting import answer_trust, trust_question
+
+    if not console.has_user or (question := trust_question(settings)) is None:
+        return settings
+    from bradawl.app.tui.lines import reader_for
+    from bradawl.safety.terminal import escape
+
+    console.say(escape(question))
+    try:
+        said = await reader_for(console, settings.home).ask("Do you trust it? [y/N] ")
+    except (EOFError, KeyboardInterrupt):
+        return settings  # no answer: it is asked again at the next start
+    is_trusted = said.strip().lower() in ("y", "yes")
+    answer_trust(settings, is_trusted=is_trusted)
+    return load_settings({**options, "headless": False}, settings.environment, _current_folder())
 
 
 def chosen_session(agent: "Agent", options: Mapping[str, object]) -> str | None:
@@ -202,6 +236,8 @@ def _innermost(error: Exception) -> Exception:
 
 def _told(error: Exception, whole: Exception, environ: Mapping[str, str]) -> tuple[str, int]:
     match error:
+        case NoSandbox():
+            return str(error), NO_SANDBOX
         case SettingsError():
             return str(error), USAGE
         case SessionBusy():

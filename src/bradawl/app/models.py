@@ -17,6 +17,7 @@ from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http
 from bradawl.core.usage import Price
 from bradawl.providers.catalog import Catalog
+from bradawl.safety.terminal import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.providers.local import LocalServer
@@ -89,7 +90,7 @@ def run_models(options: Mapping[str, object], environ: Mapping[str, str], consol
         console.say(f"note: {one_line(warning)}")
     if options.get("json"):
         report = Report(statuses, catalog.source.date, catalog.source.versions)
-        console.answer(msgspec.json.format(msgspec.json.encode(report)).decode() + "\n")
+        console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(report)).decode()) + "\n")
     elif statuses:
         console.answer("\n".join(_shown(statuses, everything=wanted is not None)) + "\n")
     else:

@@ -35,6 +35,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import calls_of
 from bradawl.core.usage import Usage
+from bradawl.safety.terminal import clean
 
 MAIN: Final = "main"
 _SPEAKS_FOR_ITSELF: Final = "todo_write"
@@ -77,10 +78,11 @@ class Progress:
             self._event(item.event)
 
     def line(self, text: str, style: str = "") -> None:
-        """Print a line of our own words; what it quotes must be clean."""
+        """Print a line, or several, cleaned."""
         self.interrupt()
         if self._is_closed:
             return
+        text = clean(text)
         try:
             self._stream.write(f"{style}{text}{_PLAIN}\n" if style and self._colour else f"{text}\n")
             self._stream.flush()

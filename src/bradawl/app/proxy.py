@@ -75,4 +75,7 @@ def _checked(text: str, source: str) -> str:
         )
     if not host:
         raise SettingsError(f"{source} names no proxy host.")
+    # A control character or a blank ends a name for one reader and not for the other, and a third leaves it out.
+    if not url.isprintable() or not all(each.isalnum() or each in "-._:%" for each in host):
+        raise SettingsError(f"{source} names a proxy host with characters that no name has.")
     return url

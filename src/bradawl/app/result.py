@@ -19,6 +19,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import ToolCall
 from bradawl.core.usage import Usage, add_costs
+from bradawl.safety.terminal import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.agent.session import TurnResult
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 OK: Final = 0
 ERROR: Final = 1
 USAGE: Final = 2
+NO_SANDBOX: Final = 3
+"""A sandbox is required, and there is none."""
 LIMIT: Final = 4
 REFUSED: Final = 5
 NOT_SAVED: Final = 74
@@ -102,8 +105,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int = ERROR
 
     def to_json(self) -> str:
-        """One line, with its newline."""
-        return msgspec.json.encode(_without_surrogates(self)).decode() + "\n"
+        """One line, with its newline; nothing in it commands a terminal."""
+        return json_for_terminals(msgspec.json.encode(_without_surrogates(self)).decode()) + "\n"
 
 
 def _without_surrogates(result: Result) -> Result:

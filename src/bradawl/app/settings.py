@@ -8,13 +8,30 @@ import msgspec
 
 from bradawl.app.model_choice import Given, choose_model, choose_second
 from bradawl.app.model_settings import ModelSettings
+from bradawl.app.permission_settings import PermissionSettings, RuleText, permission_settings
 from bradawl.app.providers import PROVIDERS, Provider
-from bradawl.app.sources import Found, Homes, Layer, Sources, homes, place_in, read_project_files, read_user_file
-from bradawl.app.values import EFFORTS, choice_in, count_in, flag_in, text_in
+from bradawl.app.sources import (
+    Counts,
+    Found,
+    Homes,
+    Layer,
+    Sources,
+    homes,
+    is_there,
+    place_in,
+    project_layers,
+    project_root,
+    read_project_files,
+    read_user_file,
+)
+from bradawl.app.values import EFFORTS, choice_in, count_in, flag_in, refuse_unknown, table_in, text_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Mode
 
 if TYPE_CHECKING:
+    import os
+
+    from bradawl.app.managed import Managed
     from bradawl.app.tables import ModelFacts
 
 HEADLESS_STEPS: Final = 500
@@ -22,16 +39,8 @@ OUTPUT_FORMATS: Final = ("text", "json")
 _SCHEMA_LIMIT_BYTES: Final = 1_000_000
 
 
-class RuleText(msgspec.Struct, frozen=True):
-    """One permission rule as somebody wrote it."""
-
-    verdict: Literal["deny", "ask", "allow", "network"]
-    """`network`: these commands may reach the network unasked."""
-    text: str
-    source: str
-    """What to call the place in a message."""
-    folder: str
-    """What its relative paths start from."""
+class NoSandbox(SettingsError):
+    """A sandbox is required, and there is none."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +53,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What sub-agents use that only look around; the model itself where there is none."""
     cwd: str
     """Absolute, symlinks resolved; it exists."""
+    project: str = ""
+    """The top of the checkout `cwd` lies in, `cwd` itself outside of one: what trust is about."""
     home: str
     """Folder for sessions, history and error reports; it need not exist or be writable."""
     user_home: str = ""
@@ -52,9 +63,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     effort: str | None = None
     yolo: bool = False
-    """Nobody is asked before a tool runs."""
+    """Nobody is asked before a tool runs: the mode is `bypass`."""
     permission_mode: Mode | None = None
     """What is asked about; None for `auto` where a sandbox holds what runs, else `default`."""
+    may_bypass: bool = True
+    """Whether the mode may become `bypass`; whoever runs the machine may forbid it."""
+    is_mode_fixed: bool = False
+    """Whoever runs the machine has chosen the mode: it may only become `plan`, and what it was."""
     sandbox: Literal["required", "auto", "off"] = "auto"
     """Whether commands must be held by a sandbox, are where there is one, or are not."""
     add_dirs: tuple[str, ...] = ()
@@ -95,7 +110,13 @@ def debug_folder(settings: Settings) -> Path:
     return Path(settings.home, "debug")
 
 
-_FLAGS: Final = {"cwd": "-C/--cd", "model": "-m/--model", "debug_log": "--debug", "user_tools": "--no-user-tools"}
+_FLAGS: Final = {
+    "cwd": "-C/--cd",
+    "model": "-m/--model",
+    "debug_log": "--debug",
+    "user_tools": "--no-user-tools",
+    "add_dirs": "--add-dir",
+}
 _SETTINGS: Final = (
     "model",
     "fallback_model",
@@ -114,11 +135,21 @@ _SETTINGS: Final = (
     "ca_file",
     "user_tools",
     "allow_private_fetch",
+    "permission_mode",
+    "sandbox",
+    "add_dirs",
+    "allowed_tools",
+    "disallowed_tools",
+    "network_commands",
+    "kept_variables",
 )
 # What marks the commands a tool runs, of which bradawl may be one.
 _MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
-_OF_ONE_RUN: Final = frozenset({"cwd", "json_schema"})
-_USER_KEYS: Final = frozenset({*_SETTINGS, "providers", "models"} - _OF_ONE_RUN)
+_OF_ONE_RUN: Final = frozenset({"cwd", "json_schema", "allowed_tools", "disallowed_tools"})
+_USER_KEYS: Final = frozenset({*_SETTINGS, "providers", "models", "permissions"} - _OF_ONE_RUN)
+_RULE_LISTS: Final = frozenset({"allow", "ask", "deny"})
+MANAGED_FILE: Final = Path("/etc/bradawl/managed.toml")
+"""What whoever runs the machine decides for all of its users."""
 
 
 class Read(NamedTuple):
@@ -126,33 +157,99 @@ class Read(NamedTuple):
 
     given: Given
     home: Homes
+    permissions: PermissionSettings
+    project: str
+    is_trusted: bool
 
 
-def load_settings(argv_options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Settings:
+def load_settings(
+    argv_options: Mapping[str, object], environ: Mapping[str, str], cwd: str, managed: Path = MANAGED_FILE
+) -> Settings:
     """Settings from flags, environment, the local, the project and the user's file, in that order of weight.
 
-    `argv_options` holds settings by name, None where a flag was not given, and `headless`.
-    A project's files are not trusted: what they may not say is left out with a warning.
+    `argv_options` holds settings by name, None where a flag was not given, `headless`, and `trust` for a run that
+    trusts the folder. What a project's files may not say is left out with a warning.
     Raises `SettingsError`, which names the flag, variable or file.
     """
-    return _settle(read_settings(argv_options, environ, cwd))
+    return _settle(read_settings(argv_options, environ, cwd, managed))
 
 
-def read_settings(argv_options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Read:
+def read_settings(
+    argv_options: Mapping[str, object], environ: Mapping[str, str], cwd: str, managed: Path = MANAGED_FILE
+) -> Read:
     """Every source of settings, read but not yet made into a choice of models. Raises `SettingsError`."""
     flags = Layer(argv_options, lambda name: _FLAGS.get(name, "--" + name.replace("_", "-")), "flag")
     variables = Layer(_variables(environ), lambda name: f"BRADAWL_{name.upper()}", "variable")
     folder = _working_directory(Sources((flags, variables), []).find("cwd"), cwd)
     home = homes(environ, cwd)
     user_file = Path(home.config, "config.toml")
-    table = read_user_file(user_file)
-    _refuse_unknown(table, user_file)
+    warnings: list[str] = []
+    table = _users_table(user_file, warnings)
     providers, facts = _tables(table, user_file)
-    project_layers, warnings = read_project_files(folder, user_file)
-    warnings += _misspelt_variables(environ, providers)
-    user = Layer(table, place_in(user_file), "user")
-    sources = Sources((flags, variables, *project_layers, user), warnings)
-    return Read(Given(sources, providers, facts, environ, folder, Path(home.config, "credentials.toml")), home)
+    root = project_root(folder)
+    files, unreadable = read_project_files(folder, root, user_file)
+    is_trusted, counts = _trust_in(root, home, is_for_this_run=bool(argv_options.get("trust")))
+    project, ignored = project_layers(files, root, counts)
+    warnings += [*unreadable, *ignored, *_misspelt_variables(environ, providers)]
+    user = Layer(table, place_in(user_file), "user", home.config)
+    sources = Sources((flags, variables, *project, user), warnings)
+    rulings = _managed(managed, warnings)
+    permissions = permission_settings(sources, folder, home, rulings)
+    given = Given(sources, providers, facts, environ, folder, Path(home.config, "credentials.toml"))
+    return Read(given, home, permissions, root, is_trusted)
+
+
+def _managed(path: Path, warnings: list[str]) -> "Managed | None":
+    if not is_there(path):
+        return None
+    from bradawl.app.managed import read_managed
+
+    return read_managed(path, warnings)
+
+
+def _trust_in(root: str, home: Homes, *, is_for_this_run: bool) -> tuple[bool, Counts]:
+    """Whether the user trusts the project, and which of the things in it they have agreed to."""
+    if is_for_this_run:
+        return True, lambda _, __: True
+    if not is_there(Path(home.data, "trust.json")):  # most users never said anything
+        return False, lambda _, __: False
+    from bradawl.safety.trust import TrustStore, digest
+
+    store = TrustStore(home.data, home.user)
+    return store.is_trusted(root), lambda name, value: not store.changed(root, name, digest(value, root))
+
+
+def _users_table(path: Path, warnings: list[str]) -> dict[str, object]:
+    """The user's file, with lists of rules under their whole names; of one that others can write, what narrows."""
+    foreign: list[str] = []
+
+    def look(found: "os.stat_result") -> None:
+        foreign.append(_why_foreign(found))
+
+    table = read_user_file(path, look)
+    if foreign and foreign[0]:
+        from bradawl.safety.project_config import findings
+
+        kept = {one.name: one.value for one in findings(table) if one.verdict == "allow"}
+        left_out = sorted(one.key for one in findings(table) if one.verdict != "allow")
+        told = f", so this does not count: {', '.join(left_out)}" if left_out else ""
+        warnings.append(f"{path} {foreign[0]}{told}; run `chmod go-w {path}`, or make it your own.")
+        return kept
+    _refuse_unknown(table, path)
+    rules = table_in(table.pop("permissions", {}), f"{path}: permissions")
+    refuse_unknown(rules, _RULE_LISTS, f"{path}: permissions")
+    return {**table, **{f"permissions.{verdict}": texts for verdict, texts in rules.items()}}
+
+
+def _why_foreign(found: "os.stat_result") -> str:
+    """Why a file of settings is not surely the user's own; empty if it is. Root's counts as theirs."""
+    import os
+
+    if os.geteuid() and found.st_uid not in (0, os.geteuid()):
+        return "belongs to another user"
+    if found.st_mode & 0o002 or (found.st_mode & 0o020 and found.st_gid != os.getegid()):
+        return "can be written by others"
+    return ""
 
 
 def _tables(table: dict[str, object], path: Path) -> tuple[Mapping[str, Provider], Mapping[str, "ModelFacts"]]:
@@ -188,7 +285,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def _settle(read: Read) -> Settings:
-    given, home = read
+    given, home, permissions = read.given, read.home, read.permissions
     sources = given.sources
     model = choose_model(given)
     headless = _flag(sources, "headless")
@@ -198,12 +295,21 @@ def _settle(read: Read) -> Settings:
         fallback=choose_second(given, model, "fallback_model"),
         small=choose_second(given, model, "small_model"),
         cwd=given.cwd,
+        project=read.project,
         home=home.data,
         user_home=home.user,
         max_steps=HEADLESS_STEPS if steps is None and headless else steps,
         max_output_tokens=_number(sources, "max_output_tokens"),
         effort=_effort(given, model),
-        yolo=_flag(sources, "yolo"),
+        yolo=permissions.mode == "bypass",
+        permission_mode=permissions.mode,
+        may_bypass=permissions.may_bypass,
+        is_mode_fixed=permissions.is_mode_fixed,
+        sandbox=permissions.sandbox,
+        add_dirs=permissions.add_dirs,
+        rules=permissions.rules,
+        kept_variables=permissions.kept_variables,
+        is_trusted=read.is_trusted,
         output_format="json" if _choice(sources, "output_format", OUTPUT_FORMATS) == "json" else "text",
         answer_schema=_answer_schema(sources.find("json_schema"), given.cwd),
         debug_log=_flag(sources, "debug_log"),

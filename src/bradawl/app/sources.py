@@ -1,6 +1,6 @@
 """Where settings are looked for: flags, environment, files. Reads, but does not yet judge values."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -9,9 +9,12 @@ from bradawl.core.errors import SettingsError
 if TYPE_CHECKING:
     import os
 
+    from bradawl.safety.project_config import Finding
+
 FILE_LIMIT_BYTES: Final = 1_000_000
-PROJECT_KEYS: Final = frozenset({"model", "max_steps", "context_window", "effort"})
-"""What a file that came with a project may say."""
+_MOST_WARNINGS: Final = 10
+_LONGEST_KEY: Final = 80
+Kind = Literal["flag", "variable", "project", "user"]
 
 
 class Layer(NamedTuple):
@@ -20,7 +23,9 @@ class Layer(NamedTuple):
     values: Mapping[str, object]
     place_of: Callable[[str], str]
     """What to call a setting of this place in a message."""
-    kind: Literal["flag", "variable", "project", "user"]
+    kind: Kind
+    folder: str = ""
+    """What relative paths in it start from; empty for the working directory."""
 
 
 class Found(NamedTuple):
@@ -28,7 +33,11 @@ class Found(NamedTuple):
 
     value: object
     place: str
-    kind: Literal["flag", "variable", "project", "user"]
+    kind: Kind
+    folder: str = ""
+    """What relative paths in it start from; empty for the working directory."""
+    rank: int = 0
+    """Of the layer it stands in; 0 is the strongest."""
 
 
 class Sources(NamedTuple):
@@ -39,10 +48,13 @@ class Sources(NamedTuple):
 
     def find(self, name: str) -> Found | None:
         """A setting as the strongest layer that has it says."""
-        for layer in self.layers:
+        return next(self.all(name), None)
+
+    def all(self, name: str) -> Iterator[Found]:
+        """What each layer says of a setting, from the strongest on: for lists, which add up."""
+        for rank, layer in enumerate(self.layers):
             if (value := layer.values.get(name)) is not None:
-                return Found(value, layer.place_of(name), layer.kind)
-        return None
+                yield Found(value, layer.place_of(name), layer.kind, layer.folder, rank)
 
     def without_project(self) -> "Sources":
         """The same, but for what came with the project."""
@@ -96,26 +108,110 @@ def read_user_file(path: Path, check: Callable[["os.stat_result"], None] | None 
         raise SettingsError(f"{path} can't be read: {error.strerror or error}.") from error
 
 
-def read_project_files(cwd: str, user_file: Path) -> tuple[list[Layer], list[str]]:
-    """Layers of the local and the project file, in that order, and warnings about what in them does not count.
+class ProjectFile(NamedTuple):
+    """A settings file of a project, as it was read."""
 
-    Raises `SettingsError` for a file that is not TOML.
+    path: Path
+    name: str
+    """From the project's root."""
+    findings: "tuple[Finding, ...]"
+
+
+Counts = Callable[[str, object], bool]
+"""Whether the user has agreed to what stands under this name, as it is now."""
+
+
+def project_root(cwd: str) -> str:
+    """The top of the checkout a folder lies in, the folder itself outside of one; real if `cwd` is.
+
+    A `.git` decides, whatever is in it: a repository inside another is a project of its own.
     """
-    layers: list[Layer] = []
+    above = (Path(cwd), *Path(cwd).parents)
+    try:
+        return str(next((folder for folder in above if (folder / ".git").exists()), cwd))
+    except OSError:
+        return cwd
+
+
+def read_project_files(cwd: str, root: str, user_file: Path) -> tuple[list[ProjectFile], list[str]]:
+    """The settings files of a project, the strongest first, and warnings about those that can't be read."""
+    files: list[ProjectFile] = []
     warnings: list[str] = []
-    folder = _settings_folder(Path(cwd))
-    for path in (folder / "config.local.toml", folder / "config.toml"):
+    for path in _project_files(Path(cwd), Path(root)):
         if _is_same(path, user_file):
             continue
+        name = str(path.relative_to(root))
         try:
-            table = _read_toml(path)
-        except OSError as error:
-            warnings.append(f"{path} is ignored, it can't be read: {error.strerror or error}.")
+            data = read_small_file(path)
+            if data is None or (path.name == "pyproject.toml" and b"bradawl" not in data):
+                continue
+            found = _findings(path, data, root)
+        except (OSError, ValueError, RecursionError) as error:
+            why = (error.strerror if isinstance(error, OSError) else "") or error
+            warnings.append(f"{path} is ignored, it can't be read: {why}.")
             continue
-        warnings.extend(_ignored(path, key) for key in table if key not in PROJECT_KEYS)
-        values = {key: value for key, value in table.items() if key in PROJECT_KEYS}
-        layers.append(Layer(values, place_in(path), "project"))
+        files.append(ProjectFile(path, name, found))
+    return files, warnings
+
+
+def _project_files(cwd: Path, root: Path) -> Iterator[Path]:
+    """Those that may be there, the strongest first; most projects have none."""
+    above = [folder for folder in (cwd, *cwd.parents) if folder == root or root in folder.parents]
+    try:
+        folder = next((folder for folder in above if (folder / ".bradawl").is_dir()), None)
+    except OSError:
+        folder = None
+    if folder is not None:
+        yield from (folder / ".bradawl" / name for name in ("config.local.toml", "config.toml", "settings.json"))
+    yield root / "pyproject.toml"
+
+
+def _findings(path: Path, data: bytes, root: str) -> "tuple[Finding, ...]":
+    """Raises `OSError`, `ValueError` or `RecursionError` for what is no table of the project's own."""
+    from bradawl.safety.project_config import decode_table, findings
+
+    if not path.resolve().is_relative_to(root):
+        raise OSError(0, "it is a link that leads out of the project")
+    if len(data) > FILE_LIMIT_BYTES:
+        raise OSError(0, f"it is larger than {FILE_LIMIT_BYTES} bytes")
+    table = decode_table(data.decode("utf-8-sig"), is_toml=path.suffix == ".toml")
+    if path.name == "pyproject.toml":
+        tools = table.get("tool")
+        own = tools.get("bradawl") if isinstance(tools, dict) else None
+        table = own if isinstance(own, dict) else {}
+    return findings(table)
+
+
+def project_layers(files: list[ProjectFile], root: str, counts: Counts) -> tuple[list[Layer], list[str]]:
+    """What of a project's files counts, and warnings about what does not."""
+    layers: list[Layer] = []
+    warnings: list[str] = []
+    for file in files:
+        values: dict[str, object] = {}
+        ignored: list[str] = []
+        for one in file.findings:
+            agreed = one.is_for_trust and not one.is_program and counts(f"{file.name}: {one.key}", one.value)
+            if one.verdict == "allow" or agreed:
+                values[one.name] = one.value
+            else:
+                ignored.append(_ignored(file.path, one))
+        folder = file.path.parent.parent if file.path.parent.name == ".bradawl" else root
+        layers.append(Layer(values, place_in(file.path), "project", str(folder)))
+        warnings += ignored[:_MOST_WARNINGS]
+        if len(ignored) > _MOST_WARNINGS:
+            warnings.append(f"{file.path}: {len(ignored) - _MOST_WARNINGS} more of its settings are ignored.")
     return layers, warnings
+
+
+def _ignored(path: Path, one: "Finding") -> str:
+    if not one.key:
+        return f"{path} is ignored: {one.reason}."
+    key = one.key if len(one.key) <= _LONGEST_KEY else f"{one.key[:_LONGEST_KEY]}..."
+    if one.is_for_trust or one.verdict == "error":
+        return f"{path}: `{key}` is ignored: {one.reason}."
+    from bradawl.safety.project_config import NARROWING
+
+    return f"{path}: `{key}` is ignored: {one.reason}; untrusted it may set {', '.join(NARROWING)}."
 
 
 def place_in(path: Path) -> Callable[[str], str]:
@@ -123,20 +219,12 @@ def place_in(path: Path) -> Callable[[str], str]:
     return lambda key: f"{path}: {key}"
 
 
-def _ignored(path: Path, key: str) -> str:
-    allowed = ", ".join(sorted(PROJECT_KEYS))
-    return f"{path}: `{key}` is ignored; the settings file of a project may only set {allowed}."
-
-
-def _settings_folder(cwd: Path) -> Path:
-    """The nearest `.bradawl` from here up to the top of the git checkout."""
-    above = [cwd, *cwd.parents]
+def is_there(path: Path) -> bool:
+    """Whether there is something; what can't be looked at is taken to be missing."""
     try:
-        top = next((i for i, folder in enumerate(above) if (folder / ".git").exists()), 0)
-        found = next((folder for folder in above[: top + 1] if (folder / ".bradawl").is_dir()), cwd)
+        return path.exists()
     except OSError:
-        return cwd / ".bradawl"
-    return found / ".bradawl"
+        return False
 
 
 def _is_same(path: Path, other: Path) -> bool:
@@ -146,8 +234,11 @@ def _is_same(path: Path, other: Path) -> bool:
         return False
 
 
-def _read_toml(path: Path, check: Callable[["os.stat_result"], None] | None = None) -> dict[str, object]:
-    """Raises `OSError`, or `SettingsError` when it is not TOML; nothing if there is no file."""
+def read_small_file(path: Path, check: Callable[["os.stat_result"], None] | None = None) -> bytes | None:
+    """A regular file's bytes, at most one more than a settings file may have; None if there is none.
+
+    `check` may refuse what was opened. Raises `OSError`.
+    """
     import os
     import stat
 
@@ -155,7 +246,7 @@ def _read_toml(path: Path, check: Callable[["os.stat_result"], None] | None = No
         # Non-blocking, because a checkout may hold a FIFO of that name.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return None
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -163,9 +254,16 @@ def _read_toml(path: Path, check: Callable[["os.stat_result"], None] | None = No
         if check is not None:
             check(found)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(FILE_LIMIT_BYTES + 1)
+            return file.read(FILE_LIMIT_BYTES + 1)
     finally:
         os.close(descriptor)
+
+
+def _read_toml(path: Path, check: Callable[["os.stat_result"], None] | None = None) -> dict[str, object]:
+    """Raises `OSError`, or `SettingsError` when it is not TOML; nothing if there is no file."""
+    data = read_small_file(path, check)
+    if data is None:
+        return {}
     if len(data) > FILE_LIMIT_BYTES:
         raise SettingsError(f"{path} is larger than {FILE_LIMIT_BYTES} bytes; that can't be a settings file.")
     import tomllib

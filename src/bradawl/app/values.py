@@ -77,3 +77,59 @@ def refuse_unknown(table: Mapping[str, object], known: frozenset[str], place: st
             near = get_close_matches(key, known, 1)
             hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(sorted(known))}."
             raise SettingsError(f"{place}.{key} is not a setting; {hint}")
+
+
+# ------------------------------------------------------------------ lists
+
+
+def texts_in(value: object, place: str, separator: str = ",") -> tuple[str, ...]:
+    """A list of texts, or one text with several; without a separator a text is one. Raises `SettingsError`."""
+    if isinstance(value, str):
+        parts = value.split(separator) if separator else [value]
+        return tuple(text_in(part, place) for part in parts if part.strip())
+    if not isinstance(value, list | tuple):
+        raise SettingsError(f"{place} must be a list of texts, not {value!r}.")
+    return tuple(text_in(one, place) for one in cast("list[object]", value))
+
+
+def names_in(value: object, place: str) -> tuple[str, ...]:
+    """Names of environment variables. Raises `SettingsError`."""
+    names = texts_in(value, place)
+    for name in names:
+        if not name.isascii() or not name.isidentifier():
+            raise SettingsError(f"{place}: {name!r} can't be the name of an environment variable.")
+    return names
+
+
+def rules_in(value: object, place: str) -> tuple[str, ...]:
+    """Permission rules: a list, or texts with several rules between commas or blanks. Raises `SettingsError`.
+
+    What stands in parentheses belongs to its rule: `Edit, Bash(git log *)` are two.
+    """
+    if isinstance(value, str):
+        return _split_rules(value, place)
+    if not isinstance(value, list | tuple):
+        raise SettingsError(f"{place} must be a list of rules, not {value!r}.")
+    texts = cast("list[object]", value)
+    return tuple(rule for text in texts for rule in _split_rules(text_in(text, place, may_be_empty=True), place))
+
+
+def _split_rules(text: str, place: str) -> tuple[str, ...]:
+    rules: list[str] = []
+    start, depth, quote = 0, 0, ""
+    for index, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif depth and character in "'\"":
+            quote = character
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+        elif not depth and (character == "," or character.isspace()):
+            rules.append(text[start:index])
+            start = index + 1
+        if depth < 0:
+            break
+    if depth or quote:
+        what = f"the quotation mark {quote}" if quote else "a parenthesis"
+        raise SettingsError(f"{place}: {what} is never closed, or never opened, in {text!r}.")
+    return tuple(rule for rule in (*rules, text[start:]) if rule)

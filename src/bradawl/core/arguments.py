@@ -4,8 +4,6 @@ import json
 import re
 from typing import NoReturn, TypeGuard
 
-import msgspec
-
 from bradawl.core.messages import ArgumentsStatus
 
 Arguments = dict[str, object]
@@ -20,15 +18,22 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _with_each_name_once(pairs: list[tuple[str, object]]) -> Arguments:
+    """What is said twice is read one way by this and another way by that reader."""
+    found: Arguments = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name[:100]!r} is given twice")
+        found[name] = value
+    return found
+
+
 def decode(raw: str) -> object:
     """What JSON text says, also with the raw control characters and lone surrogates that models send.
 
-    Raises `ValueError`, `RecursionError`.
+    Raises `ValueError`, also where an object has a name twice, and `RecursionError`.
     """
-    try:
-        return msgspec.json.decode(raw)
-    except msgspec.DecodeError:
-        return json.loads(raw, strict=False, parse_constant=_reject_constant)
+    return json.loads(raw, strict=False, parse_constant=_reject_constant, object_pairs_hook=_with_each_name_once)
 
 
 _UNFINISHED = r"t(r(ue?)?)?|f(a(l(se?)?)?)?|n(u(ll?)?)?|-|\.|[eE][+-]?"

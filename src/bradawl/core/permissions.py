@@ -178,6 +178,9 @@ def _allowing(policy: Policy, request: Request) -> Rule | None:
     if rule := all_met(_allows(policy, "tool"), (request.tool,)):
         return rule
     if effects.seal:
+        outside = _outside(effects.writes, policy.roots)
+        if outside and all_met(_allows(policy, "write"), outside) is None:
+            return None  # a redirect is no word of the command the rule speaks of
         return all_met(_allows(policy, "run"), _programs(effects))
     if not _stays_inside(msgspec.structs.replace(effects, writes=(), hosts=())):
         return None
@@ -271,6 +274,8 @@ class Question(msgspec.Struct, frozen=True):
     reason: str
     grant: Grant = Grant()
     """What it would get."""
+    place: str = ""
+    """The folder it would run in."""
 
 
 class Answer(msgspec.Struct, frozen=True):

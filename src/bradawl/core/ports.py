@@ -158,8 +158,8 @@ class Files(Protocol):
     async def replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
         """Put `data` in place of the file, atomically, creating folders; gives back its sha256.
 
-        With `expected_sha256` the file must still have that content; None means that it must
-        not exist. Mode, owner, symlinks and hard links are kept. Raises `ToolError`.
+        With `expected_sha256` the file must still have that content; None means that it must not exist. `path` is
+        one that `resolve` gave. Mode, owner and hard links are kept. Raises `ToolError`.
         """
         ...
 

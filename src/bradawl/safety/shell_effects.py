@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from posixpath import join, normpath
 
+import msgspec
+
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import ToolError
-from bradawl.safety.shell_folders import entries
+from bradawl.safety.shell_folders import entries as entries_on_disk
 from bradawl.safety.shell_git import GIT
 from bradawl.safety.shell_programs import PROGRAMS, VERSIONS, Program, check
 from bradawl.safety.shell_scene import Resolve, Scene, Touched, World
@@ -27,12 +29,18 @@ def simple_commands(command: str, *, home: str = "") -> tuple[tuple[str, ...], .
 
     Says nothing about what they do. Without `home`, a line with an unquoted `~` gives None.
     """
+    line = confirmed_line(command, home)
+    return None if line is None else line.argvs
+
+
+def confirmed_line(command: str, home: str) -> Line | None:
+    """A line as both readers see it; None if one of them doesn't understand it."""
     try:
         line = read_line(command, home)
         confirm(line)
     except NotUnderstood:
         return None
-    return _argvs(line)
+    return line
 
 
 def shell_effects(
@@ -45,21 +53,27 @@ def shell_effects(
     git_is_safe: bool = False,
     programs: Programs | None = None,
 ) -> Effects:
+    """As `effects_in`, on this machine."""
+    world = World(resolve, entries_on_disk, home, git_is_safe)
+    return effects_in(world, command, cwd, env or {}, programs)
+
+
+def effects_in(
+    world: World, command: str, cwd: str, env: Mapping[str, str | None], programs: Programs | None
+) -> Effects:
     """Effects of running `command` with `bash -c` in `cwd`; `UNKNOWN` unless each part of it is understood.
 
-    Never raises. `resolve(path, cwd)` gives an absolute path with symlinks resolved, and may raise `ToolError`; folders
-    are listed where patterns stand. `env` is what the session changed in the environment, None for what it unset.
-    `git_is_safe` promises that the configuration of the repository starts no program and that git runs with
-    `GIT_OPTIONAL_LOCKS=0`. Without `programs` every name is taken to find the system's own program.
+    Never raises. `env` is what the session changed in the environment, None for what it unset. Without `programs`
+    every name is taken to find the system's own program.
 
     May be called from several threads. The first line that is all known commands loads a grammar, about 10 ms.
     """
     try:
-        line = read_line(command, home)
+        line = read_line(command, world.home)
         _check_names(line, programs)
         confirm(line)
-        start = resolve(cwd, cwd)
-        walk = _Walk(World(resolve, entries, home, git_is_safe, start), env or {})
+        start = world.resolve(cwd, cwd)
+        walk = _Walk(msgspec.structs.replace(world, start=start), env)
         walk.follow(line.pipelines, (normpath(cwd), start))
         touched = walk.touched
     except (NotUnderstood, ToolError):
@@ -69,14 +83,10 @@ def shell_effects(
     return Effects(
         reads=tuple(touched.reads),
         writes=tuple(touched.writes),
-        commands=_argvs(line),
+        commands=line.argvs,
         understood=True,
         session=tuple(touched.session),
     )
-
-
-def _argvs(line: Line) -> tuple[tuple[str, ...], ...]:
-    return tuple(command.argv for pipeline in line.pipelines for command in pipeline.commands if command.words)
 
 
 def _check_names(line: Line, programs: Programs | None) -> None:

@@ -65,9 +65,11 @@ def _runs_gpg(call: Call, name: str) -> bool:
 
 
 def _top(scene: Scene) -> str:
+    """The repository, or where git looks in vain for one."""
     folder = scene.cwd
     while ".git" not in (scene.world.entries(folder) or {}):
-        check(folder != dirname(folder))
+        if folder == dirname(folder):
+            return scene.cwd
         folder = dirname(folder)
     return folder
 

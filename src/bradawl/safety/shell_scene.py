@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from posixpath import normpath
 
 import msgspec
@@ -26,8 +27,9 @@ class World(msgspec.Struct, frozen=True):
     entries: Entries
     """A folder's names, with True for those that are symlinks; None if it is no folder that can be listed."""
     home: str
-    git_is_safe: bool
-    start: str
+    git_is_safe: bool = False
+    """The configuration of the repository starts no program, and git runs with `GIT_OPTIONAL_LOCKS=0`."""
+    start: str = ""
     """The working directory in which the line begins, resolved."""
 
 
@@ -205,7 +207,10 @@ class Scene:
         self._touched.writes |= dict.fromkeys(links)
 
     def _expand(self, pattern: str) -> tuple[str, list[str]]:
-        """The folder below which all names lie that match, and where those lead that are links."""
+        """The folder below which all names lie that match; where those lead that are links, and those one asks about.
+
+        `.env` is among them whether it is there or not: who writes `.e*` means it.
+        """
         parts = self._absolute(pattern).split("/")
         first = next(index for index, part in enumerate(parts) if _is_pattern(part))
         top = self.place("/".join(parts[:first]) or "/")
@@ -217,10 +222,14 @@ class Scene:
         folders, links = [top], []
         for index, part in enumerate(rest):
             is_last = index == len(rest) - 1
+            if is_last and part[0] == "." and part[1:2] not in ("*", "?", ""):
+                links += [f"{folder.rstrip('/')}/.env" for folder in folders if fnmatchcase(".env", part)]
             folders = self._matches(folders, part, links, is_last=is_last, may_begin=may_begin and index == 0)
         return top, links
 
     def _matches(self, folders: list[str], part: str, links: list[str], *, is_last: bool, may_begin: bool) -> list[str]:
+        from bradawl.safety.guarded import is_secret_name  # only patterns need it
+
         # A superset of what bash takes, whatever the locale counts as a character.
         matches = re.compile(re.sub(r"(?:\\\*|\\\?)+", ".*", re.escape(part)), re.DOTALL).fullmatch
         if len(folders) > _MOST_FOLDERS:
@@ -236,6 +245,8 @@ class Scene:
                     links.append(self.place(f"{folder.rstrip('/')}/{name}"))
                 elif not is_last:
                     found.append(f"{folder.rstrip('/')}/{name}")
+                elif part[0] == "." or (name[0] != "." and is_secret_name(name)):
+                    links.append(f"{folder.rstrip('/')}/{name}")
         return found
 
 

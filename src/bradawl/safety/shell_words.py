@@ -61,6 +61,11 @@ class Line(msgspec.Struct, frozen=True):
     pipelines: tuple[Pipeline, ...]
     tokens: tuple["Token", ...]
 
+    @property
+    def argvs(self) -> tuple[tuple[str, ...], ...]:
+        """The words of each command that has any, in order."""
+        return tuple(command.argv for pipeline in self.pipelines for command in pipeline.commands if command.words)
+
 
 class Token(msgspec.Struct, frozen=True):
     """A piece of the text, in bytes; `kind` is `word`, `joint`, `redirect`, `duplicate` or `newline`."""

@@ -2,7 +2,8 @@
 
 import codecs
 import time
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -10,10 +11,14 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Cwd
 from bradawl.core.messages import Text
+from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import CallContext, Jobs, Process, ToolOutput
 from bradawl.core.workspace import Command
 from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
 from bradawl.tools.shell.state import keep_state, mark_seen, nearest_folder
+
+if TYPE_CHECKING:
+    from bradawl.safety.shell_scene import Entries
 
 _PATIENCE_S = 120
 _AT_ONCE_S = 0.2
@@ -27,42 +32,64 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command: str
     timeout: Annotated[
         int,
-        msgspec.Meta(description="Seconds, at most 600; then it is ended. Without: after 120 it goes on as a job."),
+        msgspec.Meta(description="Seconds, at most 600; then it is ended. Without: a job after 120."),
     ] = 0
     run_in_background: Annotated[
-        bool, msgspec.Meta(description="Make it a job at once: servers, long builds. bash_output shows its output.")
+        bool, msgspec.Meta(description="Make it a job: servers, long builds. bash_output shows its output.")
     ] = False
+    sandbox: Annotated[
+        Literal["", "network", "off"],
+        msgspec.Meta(description="Only where the sandbox made it fail: asks the user."),
+    ] = ""
 
 
-class Bash:
+def _nowhere(_: str) -> bool:
+    return False
+
+
+class Bash(msgspec.Struct, frozen=True, kw_only=True):
     """The tool `bash`."""
 
-    name: str = "bash"
-    params: type[BashParams] = BashParams
+    patience_s: int = _PATIENCE_S
+    """Who was given no timeout goes on in the background after so long."""
+    home: str = ""
+    """HOME as bash gets it."""
+    search_path: str = ""
+    """PATH as bash gets it: a name that finds a program in the workspace, where the model may have put it, is not taken
+    for the system's program of that name."""
+    workspace: tuple[str, ...] = ()
+    git_is_safe: Callable[[str], bool] = _nowhere
+    """Whether git in a folder starts no program that its configuration names."""
+    sandbox: Callable[[], Sandbox] = Sandbox
+    """Tells what holds commands; asked only when it matters."""
+    entries: "Entries | None" = None
+    """Lists the folders of a tree that need not be there: lines are judged in it, and can't be run."""
+    user_is_there: bool = True
+    """Somebody can be asked for what the sandbox held back."""
 
-    def __init__(
-        self, patience_s: int = _PATIENCE_S, *, home: str = "", search_path: str = "", workspace: str = ""
-    ) -> None:
-        """Who was given no timeout goes on in the background after `patience_s`.
+    @property
+    def name(self) -> str:
+        """As the model sees it."""
+        return "bash"
 
-        `home` and `search_path` are HOME and PATH as bash gets them: a name that finds a program in the `workspace`,
-        where the model may have put it, is not taken for the system's program of that name.
-        """
-        self._patience_s = patience_s
-        self._home = home
-        self._search_path = search_path
-        self._workspace = workspace
+    @property
+    def params(self) -> type[BashParams]:
+        """What it is called with."""
+        return BashParams
 
     def effects(self, params: BashParams, context: CallContext) -> Effects:
-        """What the line can be seen to do. Raises `ToolError` for a timeout that is no time or no command."""
+        """What the line can be seen to do. Raises `ToolError` for a timeout that is no time, or no line of bash."""
         if params.timeout < 0:
             raise ToolError(f"timeout is in seconds, from 1 to {LONGEST_S}; it was {params.timeout}")
-        if not params.command.strip():
-            raise ToolError("command is empty; give a line of bash")
-        effects = self._effects_of(params.command, context)
-        if params.run_in_background:
-            return msgspec.structs.replace(effects, session=(*effects.session, "jobs"))
-        return effects
+        _check_text(params.command)
+        command = self._command(params, context)
+        effects = self._seen(params, command.cwd, context)
+        return msgspec.structs.replace(
+            effects,
+            seal=context.processes.seal(command),
+            lifts=self._lifts(params.sandbox),
+            session=(*effects.session, "jobs") if params.run_in_background else effects.session,
+        )
 
     async def run(self, params: BashParams, context: CallContext) -> ToolOutput:
         """Run it to its end or to the timeout; the result always says which, and the exit code."""
@@ -70,8 +97,8 @@ class Bash:
         if params.run_in_background and context.jobs is None:
             raise ToolError("nothing can go on in the background here; run it with a timeout, or without the server")
         progress = _Progress(context)
-        process, cwd = await _start(params, context, progress)
-        timeout_s = min(params.timeout or self._patience_s, LONGEST_S)
+        process, cwd = await _start(self._command(params, context), context, progress)
+        timeout_s = min(params.timeout or self.patience_s, LONGEST_S)
         if await process.wait(_AT_ONCE_S if params.run_in_background else timeout_s):
             result = process.result()
             if effects.understood:
@@ -88,17 +115,57 @@ class Bash:
         notes = keep_state(result, cwd, context, may_move=effects.moves)
         if params.run_in_background:
             notes = ("[it ended at once, so there is no job]", *notes)
-        return output_of(params.command, result, ending_of(result, timeout_s, params.timeout), notes)
+        ending = ending_of(result, timeout_s, params.timeout)
+        there = self.user_is_there
+        return output_of(params.command, result, ending, notes, context.grant, user_is_there=there)
 
-    def _effects_of(self, command: str, context: CallContext) -> Effects:
-        from bradawl.safety.shell_effects import shell_effects
-        from bradawl.safety.shell_search import Programs
-
-        programs = Programs(self._search_path, (self._workspace,)) if self._search_path and self._workspace else None
-        resolve = context.files.resolve
-        return shell_effects(
-            command, cwd=context.cwd, home=self._home, resolve=resolve, env=context.env, programs=programs
+    def _command(self, params: BashParams, context: CallContext) -> Command:
+        """The very command that is judged, sealed and started."""
+        return Command(
+            (params.command,),
+            nearest_folder(context) if self.entries is None else context.cwd,
+            is_shell=True,
+            output_limit_bytes=KEPT_BYTES,
+            env=context.env,
+            spill_limit_bytes=0 if params.run_in_background else SPILLED_BYTES,
         )
+
+    def _seen(self, params: BashParams, cwd: str, context: CallContext) -> Effects:
+        from bradawl.safety.shell_folders import entries
+        from bradawl.safety.shell_line import Surroundings, line_effects
+
+        around = Surroundings(
+            resolve=context.files.resolve,
+            home=self.home,
+            roots=self.workspace,
+            search_path=self.search_path,
+            entries=self.entries or entries,
+            git_is_safe=self.git_is_safe,
+            is_confined=lambda: not params.sandbox and self.sandbox().holds_anything,
+        )
+        return line_effects(params.command, cwd, context.env, around)
+
+    def _lifts(self, sandbox: Literal["", "network", "off"]) -> tuple[str, ...]:
+        """Where nothing holds commands there is nothing to lift."""
+        if not sandbox or not self.sandbox().name:
+            return ()
+        return ("sandbox",) if sandbox == "off" else ("network",)
+
+
+def _check_text(text: str) -> None:
+    """Refuse what bash would cut short, what a screen would hide, and what can't be written down."""
+    if not text.strip():
+        raise ToolError("command is empty; give a line of bash")
+    if text.isprintable():
+        return
+    for char in text:
+        if char < " " and char not in "\t\n\r\v\f":
+            raise ToolError(
+                f"the command holds the control character U+{ord(char):04X}, so it was not run; write it as an escape, "
+                f"such as $'\\x{ord(char):02x}' or printf '\\{ord(char):03o}'"
+            )
+        if "\ud800" <= char <= "\udfff":
+            raise ToolError("the command holds half a character (a lone surrogate), so it was not run; leave it out")
 
 
 class _Progress:
@@ -123,25 +190,12 @@ class _Progress:
             self._context.progress(text)
 
 
-async def _start(params: BashParams, context: CallContext, progress: _Progress) -> tuple[Process, str]:
+async def _start(command: Command, context: CallContext, progress: _Progress) -> tuple[Process, str]:
     """The running command, and where it runs: the nearest folder that is left when the working directory is gone."""
-    command = Command(
-        (params.command,),
-        context.cwd,
-        is_shell=True,
-        output_limit_bytes=KEPT_BYTES,
-        env=context.env,
-        spill_limit_bytes=0 if params.run_in_background else SPILLED_BYTES,
-    )
-    try:
-        return await context.processes.start(command, context.grant, progress.show), context.cwd
-    except ToolError:
-        cwd = await nearest_folder(context)
-        if cwd == context.cwd:
-            raise
-    context.change(Cwd(cwd))
-    command = msgspec.structs.replace(command, cwd=cwd)
-    return await context.processes.start(command, context.grant, progress.show), cwd
+    process = await context.processes.start(command, context.grant, progress.show)
+    if command.cwd != context.cwd:
+        context.change(Cwd(command.cwd))
+    return process, command.cwd
 
 
 async def _hand_over(process: Process, jobs: Jobs, command: str, call_id: str, said: str) -> ToolOutput:

@@ -10,6 +10,7 @@ from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, Jobs, ToolOutput
 from bradawl.core.workspace import Job
 from bradawl.shaping.program_output import clean, shell_code
+from bradawl.tools.shell.held_back import notes_on
 
 _LONGEST_WAIT_S = 600
 
@@ -53,7 +54,9 @@ def jobs_of(context: CallContext) -> Jobs:
 def output_of(job: Job) -> ToolOutput:
     """What is told of a job; it is no error of the call when the job has failed."""
     missing = f"[{job.dropped_bytes:,} bytes before or in the middle of this are lost]\n" if job.dropped_bytes else ""
-    return ToolOutput((Text(clean(job.printed) or "(no new output)"), Text(f"\n{missing}[{_state(job)}]")))
+    told = () if job.result is None else notes_on(job.result, None, user_is_there=False)
+    notes = "".join(f"\n{note}" for note in told)
+    return ToolOutput((Text(clean(job.printed) or "(no new output)"), Text(f"\n{missing}[{_state(job)}]{notes}")))
 
 
 def _state(job: Job) -> str:

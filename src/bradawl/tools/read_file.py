@@ -156,6 +156,14 @@ async def _page(content: FileContent, span: Span, context: CallContext) -> Page:
     return _text_page(data, span)
 
 
+def _hidden_in(lines: list[str]) -> str:
+    if all(line.isascii() for line in lines):
+        return ""
+    from bradawl.safety.terminal import hidden_note
+
+    return hidden_note("\n".join(lines))
+
+
 def _text_page(data: bytes, span: Span) -> Page:
     if not data:
         return text_page(f"({span.path} is empty)", "")
@@ -171,7 +179,7 @@ def _text_page(data: bytes, span: Span) -> Page:
         )
     shown = numbered(lines[span.first - 1 : span.first - 1 + span.limit], span)
     last = span.first + len(shown) - 1
-    notes = [f"({encoding.note})"] if encoding.note else []
+    notes = [note for note in (encoding.note and f"({encoding.note})", _hidden_in(shown)) if note]
     if last < total:
         notes.append(f"[lines {span.first}-{last} of {total}; {span.rest(last)} shows what follows]")
     return text_page("\n".join([*shown, *notes]), f"lines {span.first}-{last}")

@@ -28,6 +28,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BODY_LIMIT = 5_000_000
 _IMAGE_LIMIT = 3_750_000  # what a provider takes, before base64
 _ERROR_SHOWN = 2_000
+_LOOKED_THROUGH = 200_000
+"""Characters at the beginning of a page, for invisible ones."""
 _TOKENS_AT_A_TIME = 500
 
 
@@ -189,7 +191,11 @@ async def _presented(fetched: _Fetched, params: WebFetchParams) -> ToolOutput:
     head = _headline(fetched, media or "text", page.title)
     if is_error:
         return ToolOutput((Text(f"{head}\n\n{page.text[:_ERROR_SHOWN]}".rstrip()),), is_error=True)
+    from bradawl.safety.terminal import hidden_note
+
     body, note = _lines(page, params)
+    if hidden := hidden_note(body[:_LOOKED_THROUGH]):
+        note = f"\n{hidden}{note}"
     return ToolOutput((Text(f"{head}\n\n"), Text(body), Text(note)))
 
 

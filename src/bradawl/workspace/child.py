@@ -9,8 +9,11 @@ import threading
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from bradawl.core.workspace import CommandResult
 from bradawl.workspace.descendants import family, group_lives, ids_since, living, signal_all, signal_group
+from bradawl.workspace.keeper import Keeper
 from bradawl.workspace.pipes import Streams
 from bradawl.workspace.prelude import Report, parse_report
 
@@ -24,7 +27,20 @@ _KILL_ROUNDS = 200
 _KILL_POLL_S = 0.001
 
 
+_HIGHEST_SIGNAL = 64
+
+
 def _nothing(_: "Child") -> None: ...
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """What holds a program, for who waits for its end."""
+
+    sandbox: str = ""
+    keeper: Keeper | None = None
+    tells_signals_as_codes: bool = False
+    on_end: Callable[[], tuple[str, ...]] | None = None
+    outside: Callable[[str], str] | None = None
 
 
 class Child:
@@ -37,7 +53,11 @@ class Child:
         mark: str,
         term_grace_s: float,
         on_gone: Callable[["Child"], None],
+        hold: Hold | None = None,
     ) -> None:
+        self._hold = hold or Hold()
+        self._keeper = self._hold.keeper
+        self._restored: tuple[str, ...] = ()
         self._process = process
         self._streams = streams
         self._mark = mark
@@ -58,6 +78,11 @@ class Child:
     def leader(self) -> int:
         """The id of the program, which is that of its session and group too."""
         return self._process.pid
+
+    @property
+    def leaders(self) -> tuple[int, ...]:
+        """It, and the one that keeps what it started, if there is one."""
+        return (self._process.pid, self._keeper.id) if self._keeper is not None else (self._process.pid,)
 
     def _watch_exit(self) -> None:
         try:
@@ -85,7 +110,13 @@ class Child:
 
     def _end_flood(self) -> None:
         self._is_flood = True
+        self._kill_held()
+
+    def _kill_held(self) -> None:
+        """The group first: before the keeper is known it is in there."""
         signal_group(self._process.pid, signal.SIGKILL)
+        if self._keeper is not None:
+            self._keeper.kill()
 
     # -------------------------------------------------------------- the port
 
@@ -133,16 +164,20 @@ class Child:
         code = self._process.returncode
         is_own_end = not (self._was_ended or self._is_flood)
         report = parse_report(self._streams.report(), self._mark, code) if is_own_end else Report()
+        if self._hold.tells_signals_as_codes and report == Report() and 128 < code <= 128 + _HIGHEST_SIGNAL:
+            code = 128 - code
         return CommandResult(
             exit_code=None if self._is_flood else code,
             stdout=stdout,
             stderr=stderr,
             dropped_bytes=dropped,
             pipe_status=report.pipe_status,
-            cwd=report.cwd,
+            cwd=self._hold.outside(report.cwd) if report.cwd and self._hold.outside else report.cwd,
             seconds=self._seconds or self._loop.time() - self._started,
             ended_background=self._left_running,
             exports=report.exports,
+            sandbox=self._hold.sandbox,
+            restored=self._restored,
             spilled=self._streams.spilled(is_needed=dropped > 0),
         )
 
@@ -153,7 +188,7 @@ class Child:
         self._streams.pump()
         if not self._drained.done():
             await asyncio.wait((self._drained,), timeout=_DRAIN_GRACE_S)
-        if await self._ends(self._has_left_something, _DRAIN_GRACE_S):
+        if await self._is_alone():
             return False
         left = self._ask_to_end()
         # Those asked are looked for by name: whose parent went first can't be found any more, and a request that
@@ -163,11 +198,23 @@ class Child:
         self._streams.pump()
         return True
 
+    async def _is_alone(self) -> bool:
+        if self._keeper is not None and not await self._keeper.has_ended(_DRAIN_GRACE_S):
+            return False
+        return await self._ends(self._has_left_something, _DRAIN_GRACE_S)
+
     def _has_left_something(self) -> bool:
-        return group_lives(self._process.pid) or bool(self._left())
+        if self._is_kept():
+            return True
+        return self._keeper is None and (group_lives(self._process.pid) or bool(self._left()))
+
+    def _is_kept(self) -> bool:
+        return self._keeper is not None and self._keeper.lives
 
     def _left(self) -> set[int]:
         """What lives of its family; once it is reaped, its id may be another's and stands for nobody."""
+        if self._keeper is not None and self._keeper.lives:
+            return self._keeper.left()
         is_reaped = self._process.returncode is not None
         is_new = self._loop.time() < self._started + _IDS_ARE_NEW_S
         return family(
@@ -189,12 +236,14 @@ class Child:
 
     def _ask_to_end(self) -> set[int]:
         left = self._left()  # first: once a parent is gone, who descends from it can't be told
-        signal_group(self._process.pid, signal.SIGTERM)
+        # A launcher that is asked goes at once, and nobody tells how the program ended.
+        held_by = self._keeper.id if self._keeper is not None and self._is_kept() else 0
+        signal_group(held_by or self._process.pid, signal.SIGTERM)
         signal_all(left, signal.SIGTERM)
         return left
 
     def _kill(self, members: set[int]) -> None:
-        signal_group(self._process.pid, signal.SIGKILL)
+        self._kill_held()
         for _ in range(_KILL_ROUNDS):  # one that is forking meanwhile is found in a later round
             if not members:
                 return
@@ -230,7 +279,14 @@ class Child:
                 self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
+        self._let_go()
         if not self._exited.done() and not self._loop.is_closed():
             self._exited.set_result(None)  # who waits elsewhere need not wait on
         self._on_gone(self)
         self._on_gone = _nothing  # who made it need not live as long
+
+    def _let_go(self) -> None:
+        if self._keeper is not None:
+            self._keeper.close()
+        if self._hold.on_end is not None:
+            self._restored = self._hold.on_end()

@@ -12,12 +12,24 @@ from typing import TypeVar
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import FileContent, FileEntry
-from bradawl.workspace.replacing import create, folder_of, has_saved, locked, open_file, put, read_all, recover
+from bradawl.workspace.replacing import (
+    check_regular,
+    create,
+    folder_of,
+    has_saved,
+    locked,
+    open_file,
+    open_folder,
+    put,
+    read_all,
+    recover,
+)
 from bradawl.workspace.temporary import is_temporary
 
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
 _IGNORE_FILE_LIMIT = 1_000_000
+_MOST_LINKS = 40
 _NAMES_LOOKED_AT = 2_000
 _NAMES_SUGGESTED = 5
 _LEAST_SIMILARITY = 0.75
@@ -27,9 +39,13 @@ T = TypeVar("T")
 class LocalFiles:
     """`Files` on the local disk. One object may serve many sessions, loops and threads."""
 
-    def __init__(self, home: str | None = None) -> None:
-        """`home` is what `~` stands for; without it `~` is refused."""
+    def __init__(self, home: str | None = None, real: Callable[[str], str] | None = None) -> None:
+        """`home` is what `~` stands for; without it `~` is refused.
+
+        `real` gives the place of what programs call by a path, where they run in a sandbox with a `/tmp` of its own.
+        """
         self._home = home
+        self._real = real
 
     def resolve(self, path: str, cwd: str) -> str:
         """Absolute path with `~` and symlinks resolved; the file need not exist. Raises `ToolError`."""
@@ -38,13 +54,29 @@ class LocalFiles:
             if not self._home:
                 raise ToolError(f"{path}: there is no home folder here; give an absolute path")
             path = self._home + path[1:]
-        real = os.path.realpath(Path(cwd, path))
+        real = self._place(str(Path(cwd, path)))
         if not real.isprintable() and real != real.encode("utf-8", "replace").decode("utf-8"):
             raise ToolError(f"{real!r}: the name is not valid UTF-8; use bash for such files")
         return real
 
+    def _place(self, path: str) -> str:
+        """A file that programs can't see, since it is in the machine's own `/tmp`, is meant if it is the only one."""
+        if self._real is None:
+            return os.path.realpath(path)
+        for _ in range(_MOST_LINKS):  # what programs have linked to is seen from where they are, too
+            place = self._real(path)
+            if place != path and os.path.lexists(path) and not os.path.lexists(place):
+                return os.path.realpath(path)
+            path = os.path.realpath(place)
+            if self._real(path) == path:
+                return path
+        raise ToolError(f"{path}: too many symbolic links lead on from there")
+
     async def read(self, path: str, limit_bytes: int) -> FileContent:
-        """A whole regular file. Raises `ToolError`: missing, denied, not a regular file, larger than the limit."""
+        """A whole regular file. Raises `ToolError`: missing, denied, not a regular file, larger than the limit.
+
+        As everywhere here the path is one that `resolve` gave: a link on it has been put there since, and is refused.
+        """
         _check_path(path)
         return await _in_thread(lambda: _read(path, limit_bytes))
 
@@ -53,8 +85,8 @@ class LocalFiles:
 
         With `expected_sha256` the file must still have that content; None means that it must not exist. Who writes
         through this method waits for others who do, in this process or another and through any link, so that no
-        update is lost; a program that knows nothing of it is noticed up to the last moment. Mode, owner, attributes,
-        symlinks and hard links are kept (`put` says how, and what a crash leaves). When cancelled it finishes
+        update is lost; a program that knows nothing of it is noticed up to the last moment. Mode, owner, attributes
+        and hard links are kept (`put` says how, and what a crash leaves). When cancelled it finishes
         first, so that nobody is left in doubt for longer than one write takes. Raises `ToolError`.
         """
         _check_path(path)
@@ -134,15 +166,17 @@ def _missing(path: str) -> str:
 
 def _names_in(folder: Path, wanted: str) -> str:
     """The names in a folder, the ones like `wanted` first, as the end of a sentence."""
+    if (descriptor := _folder(str(folder))) is None:
+        return ""
     try:
-        with os.scandir(folder) as found:
+        with os.scandir(descriptor) as found:
             names = [
                 _on_one_line(entry.name.encode("utf-8", "backslashreplace").decode())
                 for entry, _ in zip(found, range(_NAMES_LOOKED_AT), strict=False)
                 if not is_temporary(entry.name)
             ]
-    except OSError:
-        return ""
+    finally:
+        os.close(descriptor)
     if wanted and (similar := _similar(wanted, names)):
         return f"; did you mean {', '.join(similar)}?"
     if not names:
@@ -171,22 +205,18 @@ def _stem(name: str) -> str:
 
 
 def _read(path: str, limit_bytes: int) -> FileContent:
-    with _told_as_tool_error(path, "read"):
-        real = os.path.realpath(path)
-        if real == "/":
-            raise IsADirectoryError
-        with folder_of(real) as (folder, name):
-            descriptor = open_file(folder, name, path)
-            try:
-                _check_size(path, os.fstat(descriptor), limit_bytes)
-                if has_saved(folder, descriptor):
-                    _recover(folder, name, path)
-                data = read_all(descriptor, limit_bytes + 1)
-            finally:
-                os.close(descriptor)
+    with _told_as_tool_error(path, "read"), folder_of(path) as (folder, name):
+        descriptor = open_file(folder, name, path)
+        try:
+            _check_size(path, os.fstat(descriptor), limit_bytes)
+            if has_saved(folder, descriptor):
+                _recover(folder, name, path)
+            data = read_all(descriptor, limit_bytes + 1)
+        finally:
+            os.close(descriptor)
     if len(data) > limit_bytes:
         raise _too_large(path, len(data), limit_bytes)
-    return FileContent(real, data, hashlib.sha256(data).hexdigest())
+    return FileContent(path, data, hashlib.sha256(data).hexdigest())
 
 
 def _recover(folder: int, name: str, path: str) -> None:
@@ -197,7 +227,7 @@ def _recover(folder: int, name: str, path: str) -> None:
 
 
 def _check_size(path: str, status: os.stat_result, limit_bytes: int) -> None:
-    _check_regular(path, status)
+    check_regular(path, status)
     if status.st_size > limit_bytes:
         raise _too_large(path, status.st_size, limit_bytes)
 
@@ -209,65 +239,70 @@ def _too_large(path: str, size: int, limit_bytes: int) -> ToolError:
     )
 
 
-def _check_regular(path: str, status: os.stat_result) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        raise ToolError(f"{path} is a folder, not a file; use glob to see what is in it")
-    if not stat.S_ISREG(status.st_mode):
-        raise ToolError(f"{path} is not a regular file (a device, pipe or socket); use bash if you really need it")
-
-
 def _replace(path: str, data: bytes, expected: str | None) -> str:
-    real = os.path.realpath(path)
-    with _told_as_tool_error(real, "write"):
-        if not os.path.lexists(real):
+    with _told_as_tool_error(path, "write"):
+        if (status := _status(path)) is None:
             if expected is not None:
-                raise ToolError(f"{real} does not exist any more: it was deleted since it was read")
-            create(real, data)
+                raise ToolError(f"{path} does not exist any more: it was deleted since it was read")
+            create(path, data)
         elif expected is None:
-            _check_regular(real, Path(real).stat())
-            raise ToolError(f"{real} exists already; read it first, then change it")
+            check_regular(path, status)
+            raise ToolError(f"{path} exists already; read it first, then change it")
         else:
-            _replace_existing(real, data, expected)
+            _replace_existing(path, data, expected)
     return hashlib.sha256(data).hexdigest()
 
 
+def _status(path: str) -> os.stat_result | None:
+    """Of what bears the name, also a link; None if nothing does. Raises `ToolError` for a link on the way."""
+    try:
+        with folder_of(path) as (folder, name):
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 def _replace_existing(path: str, data: bytes, expected: str) -> None:
-    if path == "/":
-        raise IsADirectoryError
-    with folder_of(path) as (folder, name):
-        _check_regular(path, os.stat(name, dir_fd=folder))
-        with locked(folder, name, path) as (descriptor, is_locked):
+    with folder_of(path) as (folder, name), locked(folder, name, path) as (descriptor, is_locked):
+        status = os.fstat(descriptor)
+        check_regular(path, status)
+        if not os.access(name, os.W_OK, dir_fd=folder):
+            raise ToolError(f"{path} is read-only; use another file or ask the user")
+        if status.st_nlink > 1 and is_locked:
+            recover(folder, name, descriptor)
+            os.lseek(descriptor, 0, os.SEEK_SET)
             status = os.fstat(descriptor)
-            _check_regular(path, status)
-            if not os.access(name, os.W_OK, dir_fd=folder):
-                raise ToolError(f"{path} is read-only; use another file or ask the user")
-            if status.st_nlink > 1 and is_locked:
-                recover(folder, name, descriptor)
-                os.lseek(descriptor, 0, os.SEEK_SET)
-                status = os.fstat(descriptor)
-            if hashlib.sha256(read_all(descriptor, status.st_size + 1)).hexdigest() != expected:
-                raise ToolError(
-                    f"{path} has changed since it was read; read it again and repeat the change on what it is now"
-                )
-            put(folder, name, descriptor, data, status)
+        if hashlib.sha256(read_all(descriptor, status.st_size + 1)).hexdigest() != expected:
+            raise ToolError(
+                f"{path} has changed since it was read; read it again and repeat the change on what it is now"
+            )
+        put(folder, name, descriptor, data, status)
 
 
 def _list(root: str, limit: int, stop: threading.Event) -> tuple[tuple[FileEntry, ...], bool]:
     with _told_as_tool_error(root, "list"):
-        status = Path(root).stat()
+        with folder_of(root) as (folder, name):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISREG(status.st_mode):
             return (FileEntry(root, status.st_mtime_ns, status.st_size),), False
-        os.scandir(root).close()
+        os.close(open_folder(root))
     if limit == 0:  # only whether there is such a folder: no walk
         return (), True
     from bradawl.workspace.walk import Walk  # most runs list nothing
 
     found: list[FileEntry] = []
-    for entry in Walk(root, _small_text).files():
+    for entry in Walk(root, _small_text, _folder).files():
         if len(found) >= limit or stop.is_set():
             return tuple(found), True
         found.append(entry)
     return tuple(found), False
+
+
+def _folder(path: str) -> int | None:
+    try:
+        return open_folder(path)
+    except (OSError, ToolError):
+        return None
 
 
 def _small_text(path: str) -> str:

@@ -3,7 +3,7 @@
 import errno
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,7 +12,9 @@ import msgspec
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.workspace.child import Child
+from bradawl.safety.sandbox.confinement import Confinement, Launch, Program
+from bradawl.workspace.child import Child, Hold
+from bradawl.workspace.keeper import Keeper
 from bradawl.workspace.pipes import Progress, Streams
 from bradawl.workspace.prelude import HELD_BACK, MARK, REPORT_FD
 from bradawl.workspace.private import PrivateFolder
@@ -45,12 +47,14 @@ class LocalProcesses:
         bash: str | None = None,
         term_grace_s: float = _TERM_GRACE_S,
         flood_bytes: int = _FLOOD_BYTES,
+        confinement: Callable[[], Confinement | None] | None = None,
     ) -> None:
         """`environment` is what programs see, save for the variables that would make them wait for a person.
 
         `bash` is looked for on its PATH; empty means that there is none and that /bin/sh runs shell lines, without
         telling its last folder. `term_grace_s` is what a program has after a timeout to clean up; who prints
-        more than `flood_bytes` is ended at once.
+        more than `flood_bytes` is ended at once. `confinement` gives what holds shell lines that are not granted to run
+        outside it, if there is anything; it is asked at each start, and closed by who made it.
         """
         kept = {
             name: value
@@ -62,19 +66,24 @@ class LocalProcesses:
         self._bash = _find("bash", self._environment) if bash is None else bash
         self._term_grace_s = term_grace_s
         self._flood_bytes = flood_bytes
+        self._confinement = confinement or _nothing_holds
         self._mark = os.urandom(8).hex()
         self._watchdog = Watchdog(self._mark, self._environment.get("PATH", os.defpath))
         self._running: set[Child] = set()
 
     def seal(self, command: Command) -> str:
-        """Names a shell line with all that decides what it would do now: text, folder, variables."""
+        """Names a shell line with all that decides what it would do now: text, folder, variables, sandbox."""
+        confinement = self._confinement()
+        sandbox = confinement.sandbox if confinement else None
         try:
-            found = Path(command.cwd).stat()
-            place = f"{os.path.realpath(command.cwd)}\0{found.st_dev}\0{found.st_ino}"
+            place = os.path.realpath(confinement.outside(command.cwd) if confinement else command.cwd)
+            found = Path(place).stat()
+            place = f"{place}\0{found.st_dev}\0{found.st_ino}"
         except OSError:
             place = command.cwd
         variables = sorted(self._environment_of(command).items())
-        parts = (*command.argv, place, self._bash or "", *(f"{name}={value}" for name, value in variables))
+        held = (sandbox.name, *sandbox.lacks) if sandbox else ()
+        parts = (*command.argv, place, self._bash or "", *(f"{name}={value}" for name, value in variables), "", *held)
         return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     async def run(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> CommandResult:
@@ -107,6 +116,11 @@ class LocalProcesses:
     ) -> Child:
         if grant is None:
             raise ToolError(f"not allowed: {command.argv[0][:80]!r} has no grant, so it was not started")
+        if command.is_shell and grant.command_hash and grant.command_hash != self.seal(command):
+            raise ToolError(
+                "the command was not started: its folder, its variables or the sandbox changed since it was approved; "
+                "call it again"
+            )
         mark = f"{self._mark}.{os.urandom(8).hex()}"
         streams = None
         try:
@@ -114,49 +128,101 @@ class LocalProcesses:
             streams.keeps_recent = keeps_recent
             if command.is_shell:  # what else runs here ends by itself when nobody reads it
                 self._watchdog.start()
-            process = self._popen(command, streams.sinks, mark)
+            confinement = self._confinement() if command.is_shell and not grant.outside_sandbox else None
+            program = self._program(command, streams.sinks, mark)
+            if confinement is None:
+                process, hold = _popen(_bare(program), streams.sinks), Hold()
+            else:
+                process, hold = self._held(confinement, program, grant, streams.sinks, mark)
         except (OSError, ValueError) as error:
             if streams is not None:
                 streams.close()
             raise _start_error(command, error) from error
-        child = Child(process, streams, mark, self._term_grace_s, self._forget)
+        except ToolError:
+            if streams is not None:
+                streams.close()
+            raise
+        child = Child(process, streams, mark, self._term_grace_s, self._forget, hold)
         self._running.add(child)
         if command.is_shell:
             self._watchdog.guard(child.leader, self._folder.place)
         return child
 
+    def _held(
+        self, confinement: Confinement, program: Program, grant: Grant, sinks: tuple[int, ...], mark: str
+    ) -> "tuple[subprocess.Popen[bytes], Hold]":
+        """Start a program in the sandbox. Raises `OSError`, `ValueError`, `ToolError`; nothing is left then."""
+        if not Path(confinement.outside(program.cwd)).is_dir():
+            raise FileNotFoundError(errno.ENOENT, "no such folder", program.cwd)
+        if not os.access(program.argv[0], os.X_OK):
+            raise FileNotFoundError(errno.ENOENT, "no such program", program.argv[0])
+        launch = confinement.launch(program, grant)
+        try:
+            process = _popen(launch, sinks)
+        except BaseException:
+            if launch.told >= 0:
+                os.close(launch.told)
+            if launch.on_end is not None:
+                launch.on_end()
+            raise
+        finally:
+            for descriptor in launch.close_after_start:
+                os.close(descriptor)
+        keeper = Keeper(launch.told, mark, self._guard) if launch.told >= 0 else None
+        name, codes = confinement.sandbox.name, launch.tells_signals_as_codes
+        return process, Hold(name, keeper, codes, launch.on_end, confinement.outside)
+
+    def _guard(self, leader: int) -> None:
+        self._watchdog.guard(leader, self._folder.place)
+
     def _forget(self, child: Child) -> None:
         self._running.discard(child)
-        self._watchdog.release(child.leader)
+        for leader in child.leaders:
+            self._watchdog.release(leader)
 
-    def _popen(self, command: Command, sinks: tuple[int, ...], mark: str) -> "subprocess.Popen[bytes]":
+    def _program(self, command: Command, sinks: tuple[int, ...], mark: str) -> Program:
         environment = self._environment_of(command)
-        argv, inherited = command.argv, ()
         environment[MARK] = f"{self._environment.get(MARK, '')} {mark}".lstrip()
-        if command.is_shell:
-            argv = (self._bash or "/bin/sh", "-c", *command.argv)
-            if self._bash:
-                inherited = sinks[2:]
-                environment.pop(HELD_BACK, None)
-                if "BASH_ENV" in environment:
-                    environment[HELD_BACK] = environment["BASH_ENV"]
-                environment |= {"BASH_ENV": self._folder.prelude(), REPORT_FD: str(sinks[2])}
-        return subprocess.Popen(
-            argv,
-            cwd=command.cwd,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=sinks[0],
-            stderr=sinks[1],
-            pass_fds=inherited,
-            start_new_session=True,
-        )
+        own = {MARK}
+        if not command.is_shell:
+            return Program(command.argv, command.cwd, environment)
+        argv = (self._bash or "/bin/sh", "-c", *command.argv)
+        inherited, readable = (), ()
+        if self._bash:
+            inherited, readable = sinks[2:], (self._folder.prelude(),)
+            environment.pop(HELD_BACK, None)
+            if "BASH_ENV" in environment:
+                environment[HELD_BACK] = environment["BASH_ENV"]
+            environment |= {"BASH_ENV": readable[0], REPORT_FD: str(sinks[2])}
+            own |= {"BASH_ENV", REPORT_FD, HELD_BACK}
+        return Program(argv, command.cwd, environment, inherited, readable, (*own, *command.env))
 
     def _environment_of(self, command: Command) -> dict[str, str]:
         if not command.env:
             return {**self._environment, "PWD": command.cwd}
         merged = {**self._environment, **command.env, "PWD": command.cwd}
         return {name: value for name, value in merged.items() if value is not None}
+
+
+def _nothing_holds() -> None:
+    """Programs run as the user does."""
+
+
+def _bare(program: Program) -> Launch:
+    return Launch(program.argv, program.cwd, program.environment, program.inherited)
+
+
+def _popen(launch: Launch, sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        launch.argv,
+        cwd=launch.cwd,
+        env=launch.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=sinks[0],
+        stderr=sinks[1],
+        pass_fds=launch.inherited,
+        start_new_session=True,
+    )
 
 
 def _find(name: str, environment: Mapping[str, str]) -> str | None:

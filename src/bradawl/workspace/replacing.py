@@ -1,7 +1,7 @@
 """Puts new content into a file so that at every instant it holds the old or the new, whatever fails.
 
 Everything is done from the file's folder, opened step by step without following a link: the path was resolved
-before, so a link on the way is one that was put there meanwhile.
+before it was judged, so a link on the way is one that was put there meanwhile.
 """
 
 import contextlib
@@ -18,18 +18,23 @@ from bradawl.workspace.temporary import temporary_name
 READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
 _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIST_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ODD_PARTS = frozenset({"", ".", ".."})
 _WAIT_FOR_LOCK_S = 2.0
 _LOCK_PAUSE_S = 0.005
 
 
 @contextlib.contextmanager
-def folder_of(path: str) -> Iterator[tuple[int, str]]:
-    """The folder of a resolved path, open, and the name in it. Raises `OSError`; `ToolError` for a link on the way."""
-    *folders, name = path.split("/")[1:]
+def folder_of(path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """The folder of a resolved path, open, and the name in it; `make` makes the folders that are missing.
+
+    Raises `OSError`; `ToolError` for a link on the way and for a path that is not resolved.
+    """
+    *folders, name = _parts(path)
     descriptor = os.open("/", _FOLDER_FLAGS)
     try:
         for folder in folders:
-            below = _step_into(descriptor, folder, path)
+            below = _step_into(descriptor, folder, path, make=make)
             os.close(descriptor)
             descriptor = below
         yield descriptor, name
@@ -37,24 +42,75 @@ def folder_of(path: str) -> Iterator[tuple[int, str]]:
         os.close(descriptor)
 
 
-def _step_into(above: int, folder: str, path: str) -> int:
+def _parts(path: str) -> list[str]:
+    if path == "/":
+        return ["."]
+    root, *parts = path.split("/")
+    if root or not _ODD_PARTS.isdisjoint(parts):
+        raise ToolError(f"{path} is no resolved path; give an absolute one without . and ..")
+    return parts
+
+
+def _step_into(above: int, folder: str, path: str, *, make: bool = False) -> int:
     try:
         return os.open(folder, _FOLDER_FLAGS, dir_fd=above)
+    except FileNotFoundError:
+        if not make:
+            raise
     except OSError:
-        if stat.S_ISLNK(os.stat(folder, dir_fd=above, follow_symlinks=False).st_mode):
-            raise ToolError(f"{path}: a folder on the way became a link at this moment; try again") from None
+        if is_link(above, folder):
+            raise ToolError(f"{path}: changed since it was checked: {folder} became a link; try again") from None
         raise
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, dir_fd=above)
+    return _step_into(above, folder, path)
+
+
+def is_link(folder: int, name: str) -> bool:
+    """Whether a name in an open folder is a link, wherever it leads."""
+    return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+def open_folder(path: str) -> int:
+    """A folder for `os.scandir`, by its resolved path; the caller closes it. Raises like `folder_of`."""
+    with folder_of(path) as (folder, name):
+        try:
+            return os.open(name, _LIST_FLAGS, dir_fd=folder)
+        except NotADirectoryError:
+            if is_link(folder, name):
+                raise link_error(path) from None
+            raise
 
 
 def open_file(folder: int, name: str, path: str) -> int:
-    """Open for reading; never waits, never follows. Raises `OSError`; `ToolError` for a link."""
+    """Open for reading; never waits, never follows a link, never opens a device.
+
+    Raises `OSError`; `ToolError` for what is no regular file.
+    """
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    check_regular(path, status)  # to open a device or a pipe may set it off
     try:
         return os.open(name, READ_FLAGS, dir_fd=folder)
     except OSError as error:
         with contextlib.suppress(OSError):
-            if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                raise ToolError(f"{path} is a link that leads nowhere, or became one at this moment") from None
+            check_regular(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
         raise error from None
+
+
+def check_regular(path: str, status: os.stat_result) -> None:
+    """Raises `ToolError` that says what it is instead."""
+    if stat.S_ISREG(status.st_mode):
+        return
+    if stat.S_ISLNK(status.st_mode):
+        raise link_error(path)
+    if stat.S_ISDIR(status.st_mode):
+        raise ToolError(f"{path} is a folder, not a file; use glob to see what is in it")
+    raise ToolError(f"{path} is not a regular file (a device, pipe or socket); use bash if you really need it")
+
+
+def link_error(path: str) -> ToolError:
+    """Of a path that was resolved, and yet ends in a link."""
+    return ToolError(f"{path} is a link that leads nowhere, or has changed since it was checked; try again")
 
 
 @contextlib.contextmanager
@@ -131,13 +187,7 @@ def create(path: str, data: bytes) -> None:
 
 
 def _make(path: str, data: bytes) -> None:
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise ToolError(
-            f"{path} can't be created: {_file_above(path)} is a file, not a folder; check the path"
-        ) from None
-    with folder_of(path) as (folder, name), _temporary(folder, 0o666) as (temporary, descriptor):
+    with _made_folder_of(path) as (folder, name), _temporary(folder, 0o666) as (temporary, descriptor):
         _write_all(descriptor, data)
         try:
             # Unlike a rename it never overwrites a file that came meanwhile.
@@ -147,6 +197,19 @@ def _make(path: str, data: bytes) -> None:
         except OSError:  # a file system without hard links
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         _sync_folder(folder)
+
+
+@contextlib.contextmanager
+def _made_folder_of(path: str) -> Iterator[tuple[int, str]]:
+    try:
+        held = contextlib.ExitStack()
+        found = held.enter_context(folder_of(path, make=True))
+    except NotADirectoryError:
+        raise ToolError(
+            f"{path} can't be created: {_file_above(path)} is a file, not a folder; check the path"
+        ) from None
+    with held:
+        yield found
 
 
 def _file_above(path: str) -> str:

@@ -13,6 +13,8 @@ from bradawl.workspace.temporary import is_temporary
 _OWN_IGNORE = ".bradawlignore"
 ReadText = Callable[[str], str]
 """The text of a small file; empty when it can't be read."""
+OpenFolder = Callable[[str], int | None]
+"""A descriptor, which the caller closes, of a folder that no link leads to; None when it can't be opened."""
 
 
 def own_ignore_file(root: str) -> str | None:
@@ -37,27 +39,45 @@ def _upwards(folder: str) -> Iterator[str]:
 class Walk:
     """One walk. Symlinks are never followed, `.git` is never entered; an unreadable folder counts as empty."""
 
-    def __init__(self, root: str, read_text: ReadText) -> None:
+    def __init__(self, root: str, read_text: ReadText, open_folder: OpenFolder) -> None:
         self._root = root
         self._read_text = read_text
+        self._open_folder = open_folder
 
     def files(self) -> Iterator[FileEntry]:
         """Regular files, nearest folders first, sorted by name within one folder."""
         waiting = deque([(self._root, (*self._own_rules(), *self._rules_above()))])
         while waiting:
             folder, chain = waiting.popleft()
-            entries = _entries(folder)
-            chain += self._rules_in(folder, {entry.name for entry in entries if entry.name.startswith(".git")})
-            for entry in entries:
-                if entry.name == ".git":
-                    continue
-                is_folder = entry.is_dir(follow_symlinks=False)
-                if chain and is_ignored(chain, entry.path, is_folder=is_folder):
-                    continue
-                if is_folder:
-                    waiting.append((entry.path, chain))
-                elif entry.is_file(follow_symlinks=False) and (found := _file(entry)):
-                    yield found
+            if (descriptor := self._open_folder(folder)) is None:
+                continue
+            try:
+                yield from self._files_in(folder, descriptor, chain, waiting)
+            finally:
+                os.close(descriptor)
+
+    def _files_in(
+        self,
+        folder: str,
+        descriptor: int,
+        chain: tuple[RuleSet, ...],
+        waiting: "deque[tuple[str, tuple[RuleSet, ...]]]",
+    ) -> Iterator[FileEntry]:
+        """Files of one open folder; the folders in it are put among those that wait."""
+        entries = _entries(descriptor)
+        chain += self._rules_in(folder, {entry.name for entry in entries if entry.name.startswith(".git")})
+        start = f"{folder.rstrip('/')}/"
+        for entry in entries:
+            if entry.name == ".git":
+                continue
+            path = start + entry.name
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if chain and is_ignored(chain, path, is_folder=is_folder):
+                continue
+            if is_folder:
+                waiting.append((path, chain))
+            elif entry.is_file(follow_symlinks=False) and (found := _file(entry, path)):
+                yield found
 
     def _rules_in(self, folder: str, names: set[str]) -> tuple[RuleSet, ...]:
         """Rules of the files of these names; no others are tried, for most folders have none."""
@@ -79,7 +99,7 @@ class Walk:
         return (rules,) if rules else ()
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _entries(folder: int) -> list[os.DirEntry[str]]:
     with contextlib.suppress(OSError), os.scandir(folder) as found:
         return sorted(filter(_is_shown, found), key=lambda entry: entry.name)
     return []
@@ -89,9 +109,9 @@ def _is_shown(entry: os.DirEntry[str]) -> bool:
     return not is_temporary(entry.name)
 
 
-def _file(entry: os.DirEntry[str]) -> FileEntry | None:
+def _file(entry: os.DirEntry[str], path: str) -> FileEntry | None:
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:  # it may be gone by now
         return None
-    return FileEntry(entry.path, status.st_mtime_ns, status.st_size)
+    return FileEntry(path, status.st_mtime_ns, status.st_size)

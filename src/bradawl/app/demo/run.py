@@ -17,12 +17,12 @@ from bradawl.app.headless import NobodyApprover
 from bradawl.app.model_settings import ModelSettings
 from bradawl.app.progress import Progress
 from bradawl.app.settings import Settings
-from bradawl.app.tui.clean import clean
 from bradawl.app.tui.render import one_line, usage_text
 from bradawl.core.deltas import TextDelta
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import CallPrepared, Envelope, Live, ToolFinished
 from bradawl.core.messages import text_of
+from bradawl.safety.terminal import clean
 from bradawl.testing.script import Script, ScriptSource, script_from
 from bradawl.testing.server import WireServer
 

@@ -1,17 +1,28 @@
 """Asking the user: before a call runs, and what the model wants to know."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from bradawl.app.tui.clean import escape
 from bradawl.core.arguments import parse_arguments
-from bradawl.core.permissions import Answer, Choice, Question
+from bradawl.core.effects import Effects
+from bradawl.core.errors import SettingsError
+from bradawl.core.permissions import Answer, Choice, Grant, Question
+from bradawl.safety.terminal import escape
+
+if TYPE_CHECKING:
+    from bradawl.app.remembered import Remembered
 
 ASKED: Final = "Allow? "
 WANTED: Final = "Your answer: "
+RULE: Final = "Enter = save it so, other text = save that instead, n = back: "
 _LONG: Final = frozenset({"content", "old_string", "new_string"})
 _LINES_SHOWN: Final = 20
+# Blanks that push what follows out of sight; an indentation may be longer than a gap.
+_GAP: Final = r"(?<=[^ \t\n])[ \t]{20,}|(?m:^)[ \t]{80,}"
+_EMPTY_LINES: Final = r"\n(?:[ \t]*\n){4,}"
 
 
 def parse_answer(text: str) -> Answer | None:
@@ -22,35 +33,79 @@ def parse_answer(text: str) -> Answer | None:
             return Answer(True, by="user")
         case "a" | "always" if not rest:
             return Answer(True, by="user", scope="session")
+        case "p" | "project" if not rest:
+            return Answer(True, by="user", scope="project")
         case "n" | "no":
             return Answer(False, by="user", message=rest.strip())
         case _:
             return None
 
 
-def question_text(question: Question) -> str:
-    """The tool, why it is asked, and all that it was called with, nothing of it hidden."""
+def question_text(question: Question, *, whole: bool = False) -> str:
+    """The tool, why it is asked, and what it was called with.
+
+    Of long texts that are written to files only the beginning is shown, and how much is left, unless the `whole` is
+    wanted; of all else nothing is hidden.
+    """
     call = question.call
     arguments, _ = parse_arguments(call.raw_arguments)
-    lines = [f"{escape(call.name)} wants to run ({escape(question.reason)}):"]
+    lines = [f"{_in_line(call.name)} wants to run ({_in_line(question.reason)}):"]
     if arguments is None:
-        lines += _indented(call.raw_arguments)
-    elif set(arguments) == {"command"}:
-        lines += _indented(str(arguments["command"]))
-    else:
-        for key, value in arguments.items():
-            lines += _argument(key, value if isinstance(value, str) else repr(value))
+        return "\n".join([*lines, *_indented(call.raw_arguments)])
+    if isinstance(command := arguments.get("command"), str):
+        lines += _indented(command)
+        arguments = {key: value for key, value in arguments.items() if key != "command"}
+    for key, value in arguments.items():
+        lines += _argument(key, value if isinstance(value, str) else repr(value), whole=whole)
     return "\n".join(lines)
 
 
-def choices_text(question: Question) -> str:
-    """What may be answered; for a yes that lasts, exactly what it covers."""
-    name = escape(question.call.name)
+def granted_text(question: Question) -> str:
+    """What it was seen to touch, by real paths, and what a yes would give it; empty if there is nothing to say."""
+    effects, grant = question.request.effects, question.grant
+    lines = [f"  {verb} {_in_line(name)}" for verb, names in _touched(effects) for name in names]
+    if question.request.tool == "bash" or effects.seal:
+        lines += _held(effects, grant)
+    elif effects.unknown or effects.external:
+        lines.append("  no sandbox holds what this tool does")
+    if grant.uncovered:
+        lines.append(f"  this is protected otherwise: {', '.join(map(_in_line, grant.uncovered))}")
+    if effects.session and grant.environment:
+        lines.append(f"  changes for all later commands: {', '.join(map(_in_line, grant.environment))}")
+    return "\n".join(lines)
+
+
+def _touched(effects: Effects) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "writes", effects.writes
+    yield "reads", effects.reads
+    yield "reaches", tuple("any host" if host == "*" else host for host in effects.hosts)
+
+
+def _held(effects: Effects, grant: Grant) -> Iterator[str]:
+    if grant.outside_sandbox and "sandbox" in effects.lifts:
+        yield "  it asks to run WITHOUT the sandbox: it can change what you can, and reach the network"
+    elif grant.outside_sandbox:
+        yield "  there is NO SANDBOX: it can change what you can, and reach the network"
+    else:
+        writes = ", ".join(map(_in_line, grant.writable))
+        yield f"  in the sandbox it may write to: {writes}" if writes else "  in the sandbox it may write nowhere"
+        asked = ", as it asks" if "network" in effects.lifts else ""
+        yield f"  with network{asked}: it can send what it can read" if grant.network else "  without network"
+
+
+def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: bool = False) -> str:
+    """What may be answered; for a yes that lasts, exactly what it covers. `rules` are those offered for the project."""
+    name = _in_line(question.call.name)
     if question.request.stands_alone:
         covered = f"this exact {'command' if name == 'bash' else f'{name} call'}"
     else:
         covered = f"every {name} call"
-    return f"  y = once, a = {covered} for the rest of the session, n = no (a reason may follow)"
+    project = f"  p = always in this project: {escape(', '.join(rules))}\n" if rules else ""
+    more = "v = show all of it, " if is_cut else ""
+    lasting = f"a = {covered} for the rest of the session"
+    if project:
+        return f"  y = once, {lasting}\n{project}  {more}n = no (a reason may follow)"
+    return f"  y = once, {lasting}, {more}n = no (a reason may follow)"
 
 
 def choice_text(choice: Choice) -> str:
@@ -70,17 +125,30 @@ def parse_choice(text: str, options: tuple[str, ...]) -> str | None:
     return same or said or None
 
 
-def _argument(key: str, value: str) -> list[str]:
+def _argument(key: str, value: str, *, whole: bool) -> list[str]:
     lines = _indented(value.removesuffix("\n"))
     if len(lines) == 1:
-        return [f"    {escape(key)}: {lines[0].strip()}"]
-    if key in _LONG and len(lines) > _LINES_SHOWN:
+        return [f"    {_in_line(key)}: {lines[0].strip()}"]
+    if key in _LONG and len(lines) > _LINES_SHOWN and not whole:
         lines = [*lines[:_LINES_SHOWN], f"      ... {len(lines) - _LINES_SHOWN} more lines"]
-    return [f"    {escape(key)}:", *("  " + line for line in lines)]
+    return [f"    {_in_line(key)}:", *("  " + line for line in lines)]
 
 
 def _indented(text: str) -> list[str]:
-    return ["    " + line for line in escape(text).split("\n")]
+    return ["    " + line for line in _visible(text).split("\n")]
+
+
+def _visible(text: str) -> str:
+    """Nothing in it is hidden: what can't be seen is spelled out, and long gaps are counted."""
+    shown = escape(text)
+    if "\n\n" in shown or "\n " in shown or "\n\t" in shown:
+        shown = re.sub(_EMPTY_LINES, lambda gap: f"\n[{gap[0].count(chr(10)) - 1} empty lines]\n", shown)
+    return re.sub(_GAP, lambda gap: f" [{len(gap[0])} blanks] ", shown)
+
+
+def _in_line(text: str) -> str:
+    """The same for a name, which must not begin lines of its own."""
+    return _visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 class TerminalApprover:
@@ -92,34 +160,77 @@ class TerminalApprover:
         read: Callable[[str], Awaitable[str]],
         cancel: Callable[[], None],
         hold: Callable[[], AbstractContextManager[None]] = nullcontext,
+        memory: "Remembered | None" = None,
     ) -> None:
         """`read` gives one line and raises EOFError or KeyboardInterrupt; `cancel` ends the running turn.
 
-        Within `hold()` nobody else may write to the terminal or read from it.
+        Within `hold()` nobody else may write to the terminal or read from it. Without `memory` nothing can be
+        allowed for longer than the session.
         """
         self._show = show
         self._read = read
         self._cancel = cancel
         self._hold = hold
+        self._memory = memory
 
     async def ask(self, question: Question) -> Answer:
-        """The user's word; Ctrl+C is a no that also ends the turn, a closed input is nobody's no."""
-        with self._hold():
-            self._show(f"{question_text(question)}\n{choices_text(question)}")
-            return await self._answer()
+        """The user's word; Ctrl+C is a no that also ends the turn, a closed input is nobody's no.
 
-    async def _answer(self) -> Answer:
-        while True:
+        A yes for the project is saved before it is given back, and not given back if it can't be saved.
+        """
+        with self._hold():
             try:
-                answer = parse_answer(await self._read(ASKED))
+                return await self._answer(question)
             except EOFError:
                 return Answer(False, by="nobody", message="Nobody answered: the input is closed.")
             except KeyboardInterrupt:
                 self._cancel()
                 return Answer(False, by="user", message="The user ended the turn.")
-            if answer is not None:
+
+    async def _answer(self, question: Question) -> Answer:
+        shown, whole = question_text(question), question_text(question, whole=True)
+        rules = self._memory.proposals(question.request) if self._memory else ()
+        parts = (shown, granted_text(question), choices_text(question, rules, is_cut=shown != whole))
+        self._show("\n".join(filter(None, parts)))
+        while True:
+            typed = await self._read(ASKED)
+            answer = parse_answer(typed)
+            if typed.strip().lower() == "v" and shown != whole:
+                self._show(whole)
+            elif answer is None or (answer.scope == "project" and not rules):
+                self._show(f"Please answer y, a{', p' if rules else ''} or n.")
+            elif answer.scope != "project" or (answer := await self._saved(question, rules)):
                 return answer
-            self._show("Please answer y, a or n.")
+
+    async def _saved(self, question: Question, rules: tuple[str, ...]) -> Answer | None:
+        """A yes for the project, once its rules are on the disk; None goes back to the question."""
+        memory = self._memory
+        texts = await self._edited(rules)
+        if memory is None or not texts:
+            return None
+        if lack := memory.lack(question.request, texts):
+            self._show(f"Nothing was saved: {escape(lack)}")
+            return None
+        try:
+            path = await asyncio.to_thread(memory.add, texts)
+        except SettingsError as error:
+            self._show(f"Nothing was saved: {escape(str(error))}")
+            return None
+        self._show(f"Saved in {escape(path)}")
+        return Answer(True, by="user", scope="project", rules=texts)
+
+    async def _edited(self, rules: tuple[str, ...]) -> tuple[str, ...]:
+        """The rules as the user wants them; none to go back."""
+        where = escape(self._memory.path) if self._memory else ""
+        self._show(f"For this project it will be saved in {where}:")
+        texts: list[str] = []
+        for number, rule in enumerate(rules, 1):
+            self._show(f"  {escape(rule)}" + (f"  ({number} of {len(rules)})" if len(rules) > 1 else ""))
+            typed = (await self._read(RULE)).strip()
+            if typed.lower() in ("n", "no"):
+                return ()
+            texts.append(typed or rule)
+        return tuple(dict.fromkeys(texts))
 
     async def choose(self, choice: Choice) -> str | None:
         """What the user says; nothing, Ctrl+C and a closed input are no answer, and the turn goes on."""

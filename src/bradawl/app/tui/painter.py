@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from bradawl.app.console import Console, OutputError
+from bradawl.app.modes import mode_text
 from bradawl.app.progress import MAIN, Progress
-from bradawl.app.tui.clean import StreamCleaner, clean
 from bradawl.app.tui.render import command_output, cut, refusal_text
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.events import (
@@ -17,12 +17,15 @@ from bradawl.core.events import (
     Event,
     LimitReached,
     Live,
+    ModeChosen,
     NoteQueued,
     ReplyWithdrawn,
     RequestSent,
+    StateChanged,
     ToolFinished,
 )
 from bradawl.core.messages import text_of
+from bradawl.safety.terminal import StreamCleaner, clean
 
 _SHOWS_DIFF: Final = frozenset({"edit_file", "multi_edit", "write_file"})
 _DIFF_LINES: Final = 80
@@ -119,7 +122,7 @@ class Painter:
     def _print(self, text: str) -> None:
         self._progress.interrupt()
         try:
-            self._console.answer(text)
+            self._console.draw(text)
         except OutputError:
             return  # `emit` may not raise, and there is nowhere else to draw
 
@@ -156,6 +159,9 @@ class Painter:
             self._show_result(self._names.pop(event.call_id, ""), event)
         elif isinstance(event, NoteQueued) and event.note.source == "user":
             self._progress.dim("  noted; the model reads it at its next step")
+        elif self._names and isinstance(event, StateChanged) and isinstance(event.state, ModeChosen):
+            # Between calls it was the user, who is told otherwise.
+            self._progress.dim(f"  mode {mode_text(event.state.mode)}")
 
     def _show_result(self, name: str, finished: ToolFinished) -> None:
         if name in _SHOWS_DIFF and finished.outcome == "ok":

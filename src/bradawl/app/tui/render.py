@@ -3,13 +3,13 @@
 import re
 from typing import Final
 
-from bradawl.app.tui.clean import clean
 from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.errors import Failure
 from bradawl.core.events import Todo
 from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, ToolCall, text_of
 from bradawl.core.usage import Usage
+from bradawl.safety.terminal import clean
 
 DEFAULT_WIDTH: Final = 100
 _MAIN_ARGUMENTS: Final = ("command", "file_path", "path", "file_paths", "pattern", "url", "query", "prompt", "name")

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Final, Literal
 from bradawl import __version__
 from bradawl.app.console import Console
 from bradawl.app.interrupts import Interrupts
+from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_warning, why_not
+from bradawl.app.remembered import Remembered
 from bradawl.app.tui.approve import TerminalApprover
-from bradawl.app.tui.clean import clean
-from bradawl.app.tui.commands import HELP, Command, Unknown, parse_command
+from bradawl.app.tui.commands import HELP, Command, ModeWish, Unknown, parse_command
 from bradawl.app.tui.lines import Asides, LineReader, reader_for
 from bradawl.app.tui.painter import Painter
 from bradawl.app.tui.render import cut, failure_text, one_line, usage_text
 from bradawl.app.window import WindowWatch
 from bradawl.core.errors import SessionError, SettingsError
 from bradawl.core.messages import Assistant, Message, User, text_of
+from bradawl.core.permissions import Mode
+from bradawl.safety.terminal import clean
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
@@ -38,13 +41,21 @@ async def run_repl(
     choose_session: Callable[["Agent"], str | None],
     prompt: str,
     console: Console,
+    *,
+    mode_is_asked_for: bool = False,
 ) -> int:
-    """Talk until the user leaves, and give back the exit code. Raises `SettingsError` and `SessionError`."""
-    talk = Repl(settings, console, reader_for(console, settings.home))
-    agent = make_agent(TerminalApprover(talk.painter.line, talk.reader.ask, talk.cancel_turn, talk.questioning))
+    """Talk until the user leaves, and give back the exit code. Raises `SettingsError` and `SessionError`.
+
+    `mode_is_asked_for`: the permission mode was chosen for this run, by a flag or a variable.
+    """
+    talk = Repl(settings, console, reader_for(console, settings.home), mode_is_asked_for=mode_is_asked_for)
+    memory = Remembered(settings.home, settings.cwd, settings.user_home, settings.add_dirs)
+    agent = make_agent(TerminalApprover(talk.painter.line, talk.reader.ask, talk.cancel_turn, talk.questioning, memory))
     with Interrupts(on_interrupt=talk.interrupted) as interrupts:
         try:
             session_id = choose_session(agent)
+            warning = sandbox_warning(agent.policy().sandbox, settings, user_is_there=True)
+            talk.warnings = tuple(filter(None, (warning, *memory.troubles)))
             await talk.converse(agent, session_id, prompt)
         except asyncio.CancelledError:
             if not interrupts.came:
@@ -60,11 +71,17 @@ async def run_repl(
 class Repl:
     """One conversation at a terminal, over one or more sessions."""
 
-    def __init__(self, settings: "Settings", console: Console, reader: LineReader) -> None:
+    def __init__(
+        self, settings: "Settings", console: Console, reader: LineReader, *, mode_is_asked_for: bool = False
+    ) -> None:
         self.settings = settings
+        self._mode_is_asked_for = mode_is_asked_for
+        self._before_plan: Mode | None = None
         self.console = console
         self.reader = reader
         self.painter = Painter(console)
+        self.warnings: tuple[str, ...] = ()
+        """What the user should know before the first word."""
         self.had_nothing_to_do = True
         """Nothing has been typed yet."""
         self._asides = Asides(console, self._overheard)
@@ -78,10 +95,13 @@ class Repl:
         """Sessions one after the other until the user leaves. Raises `SessionError`."""
         self._watch = WindowWatch(agent.model, is_local=self.settings.model.is_local, from_tokens=1)
         self._greet()
+        if self.console.has_user:
+            self._warn()
         while True:
             async with agent.open(session_id) as session:
                 self._session = session
                 try:
+                    begin_in_mode(session, self.settings, is_asked_for=self._mode_is_asked_for)
                     self._recall(session)
                     wish = await self._talk(session, prompt)
                 finally:
@@ -146,6 +166,8 @@ class Repl:
                     return "clear"
                 case "status":
                     self.painter.line(await self._status(session))
+                case ModeWish() as wish:
+                    self._choose_mode(session, wish)
                 case command:
                     self._obey(command)
 
@@ -169,9 +191,15 @@ class Repl:
             if text.strip():
                 return text.encode("utf-8", "replace").decode()
 
+    def _warn(self) -> None:
+        """Once: at the beginning where somebody looks, else when there is something to do."""
+        self._tell(self.warnings)
+        self.warnings = ()
+
     async def _turn(self, session: "Session", text: str) -> None:
         self._is_running, self._interrupts = True, 0
         told = session.notices
+        self._warn()
         self._asides.listen()
         try:
             run, emit = partial(session.run, text), self.painter.emit
@@ -217,6 +245,24 @@ class Repl:
             case _:
                 self.painter.line(self._model)
 
+    def _choose_mode(self, session: "Session", wish: ModeWish) -> None:
+        """Say the mode, or change it from the next step on."""
+        now = session.reminders.mode
+        wanted = wish.mode
+        if wish.toggle:
+            wanted = "plan" if now != "plan" else self._before_plan or self._usual_mode(session)
+        if wanted is not None and (objection := why_not(wanted, self.settings)):
+            self.painter.error(objection)
+            return
+        if wanted is not None and wanted != now:
+            self._before_plan = now if wanted == "plan" else None
+            session.reminders.choose_mode(wanted)
+        self.painter.line(f"mode {mode_text(wanted or now)}")
+
+    def _usual_mode(self, session: "Session") -> Mode:
+        usual = session.agent.policy().mode
+        return "default" if usual == "plan" else usual
+
     @property
     def _model(self) -> str:
         return one_line(f"{self.settings.model.provider}/{self.settings.model.name}")
@@ -224,12 +270,12 @@ class Repl:
     async def _status(self, session: "Session") -> str:
         state = session.state
         window = await session.agent.model.window()
-        questions = "off (--yolo)" if self.settings.yolo else "before anything is changed"
         lines = (
             f"session    {session.id}",
             f"model      {self._model}",
             f"folder     {one_line(state.cwd or self.settings.cwd)}",
-            f"questions  {questions}",
+            f"mode       {mode_text(session.reminders.mode)}",
+            f"sandbox    {one_line(sandbox_text(session.policy().sandbox))}",
             f"context    {state.context_tokens:,} of {window.tokens:,} tokens ({_SAID_BY[window.source]})",
             f"used       {usage_text(state.replies, state.usage, state.cost)}",
         )

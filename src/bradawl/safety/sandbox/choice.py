@@ -1,9 +1,25 @@
 """Which sandbox holds programs here: chosen once, by how it behaves."""
 
-from collections.abc import Mapping
+import os
+import stat
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
 
+import msgspec
+
+from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Sandbox
 from bradawl.safety.sandbox.confinement import Confinement, Layout
+from bradawl.safety.sandbox.leftovers import Leftovers, remove_folder
+
+_PATIENCE_S: Final = 2.0
+_JOIN_S: Final = 0.3
+_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 class SandboxChoice:
@@ -11,15 +27,38 @@ class SandboxChoice:
 
     def __init__(self, layout: Layout, environment: Mapping[str, str]) -> None:
         """`environment` is what programs would see without a sandbox. Nothing is looked at before it is asked for."""
-        self._layout = layout
-        self._environment = environment
+        self._layout = _completed(layout, environment)
+        self._path = environment.get("PATH", os.defpath)
+        self._thread: threading.Thread | None = None
+        self._found: Confinement | None = None
+        self._why: list[str] = []
+        self._chosen: Confinement | None = None
+        self._is_decided = False
+        self._leftovers = Leftovers(self._layout.state)
+        self._owns_state = not layout.state
+
+    @property
+    def layout(self) -> Layout:
+        """What it was made for, with a temporary folder in any case."""
+        return self._layout
 
     def begin(self) -> None:
         """Start looking, without waiting for what is found."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._look, name="sandbox", daemon=True)
+            self._thread.start()
 
     def confinement(self) -> Confinement | None:
         """What holds programs; None where nothing does. Waits for the look to end, the first time."""
-        return None
+        if not self._is_decided:
+            self.begin()
+            if self._thread is not None:
+                self._thread.join(_PATIENCE_S + _JOIN_S)
+                if self._thread.is_alive():
+                    self._why.append("the sandbox did not answer in time")
+            self._is_decided = True
+            self._chosen = None if self._thread and self._thread.is_alive() else self._found
+        return self._chosen
 
     @property
     def sandbox(self) -> Sandbox:
@@ -30,7 +69,135 @@ class SandboxChoice:
     @property
     def why(self) -> tuple[str, ...]:
         """What was found, a line each; for who wonders why it is this one."""
-        return ()
+        self.confinement()
+        return tuple(self._why)
 
     def close(self) -> None:
         """Give back what it holds; safe to call twice."""
+        if self._thread is not None:
+            self._thread.join(_PATIENCE_S + _JOIN_S)
+        if self._found is not None:
+            self._found.close()
+        self._leftovers.close()
+        if self._owns_state:
+            remove_folder(self._layout.state)
+
+    # ------------------------------------------------------------------ the look, in a thread of its own
+
+    def _look(self) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        from bradawl.safety.sandbox.places import unfit
+
+        if reason := unfit(self._layout):
+            self._why.append(reason)
+            return
+        for look in (self._bubblewrap, self._landlock):
+            try:
+                self._found = look(deadline)
+            except (OSError, ToolError) as error:
+                self._why.append(f"{look.__name__.strip('_')}: {error}")
+            if self._found is not None:
+                return
+        if _is_held_already():
+            self._why.append("this program is already inside a sandbox or a container, which may not allow another")
+
+    def _bubblewrap(self, deadline: float) -> Confinement | None:
+        if not sys.platform.startswith("linux"):
+            return None
+        from bradawl.safety.sandbox.seccomp import is_known
+
+        if not is_known():
+            self._why.append("there is no filter of system calls for this kind of processor")
+            return None
+        program = next(_programs(self._path, self._layout.roots), "")
+        if not program:
+            self._why.append("bubblewrap is not installed (apt install bubblewrap, or dnf, or pacman)")
+            return None
+        return self._shaped(program, deadline)
+
+    def _shaped(self, program: str, deadline: float) -> Confinement | None:
+        """Try with all it can do, then with less: inside a container it may not mount /proc."""
+        from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
+        from bradawl.safety.sandbox.probe import probe
+
+        folder = self._folder_for_probes()
+        for own_proc, disables in ((True, True), (True, False), (False, True), (False, False)):
+            shape = Shape(program, own_proc, disables)
+            found = probe(lambda layout, shape=shape: Bubblewrap(layout, shape), folder, deadline - time.monotonic())
+            less = "" if own_proc and disables else f", without {_without(own_proc, disables)}"
+            if not found.problem:
+                holds = f"can't hold: {', '.join(found.lacks)}" if found.lacks else "holds everything"
+                self._why.append(f"{program}{less}: {holds}")
+                return Bubblewrap(self._layout, shape, found.lacks)
+            if not any(line.endswith(found.problem) for line in self._why):
+                self._why.append(f"{program}{less}: {found.problem}")
+        return None
+
+    def _landlock(self, deadline: float) -> Confinement | None:
+        from bradawl.safety.sandbox import landlock
+        from bradawl.safety.sandbox.probe import printed_by
+
+        if reason := landlock.unfit(self._layout):
+            self._why.append(f"landlock: {reason}")
+            return None
+        self._leftovers.make_folder(self._layout.scratch)
+        confinement = landlock.LandlockConfinement(self._layout)
+        try:
+            said = printed_by(confinement, landlock.probe_program(self._layout), deadline)
+        finally:
+            confinement.close()
+        lacks = landlock.lacks_of(said)
+        if lacks is None:
+            self._why.append(f"landlock: {said.decode('utf-8', 'replace').strip()[:300] or 'it started nothing'}")
+            return None
+        self._why.append(f"landlock can't hold: {', '.join(lacks)}")
+        return landlock.LandlockConfinement(self._layout, lacks)
+
+    def _folder_for_probes(self) -> str:
+        folder = self._layout.state or str(Path(self._layout.scratch).parent)
+        Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.path.realpath(folder)
+
+
+def _completed(layout: Layout, environment: Mapping[str, str]) -> Layout:
+    """With a temporary folder and one for records, where nobody has said where they are to be."""
+    if layout.scratch and layout.state:
+        return layout
+    temporary = os.path.realpath(environment.get("TMPDIR") or Path("/") / "tmp")
+    scratch = layout.scratch or f"{temporary}/bradawl-{os.urandom(8).hex()}"
+    return msgspec.structs.replace(layout, scratch=scratch, state=layout.state or f"{scratch}.state")
+
+
+def _without(own_proc: bool, disables: bool) -> str:
+    lost = [name for name, has in (("a /proc of its own", own_proc), ("switching off namespaces", disables)) if not has]
+    return " and ".join(lost)
+
+
+def _programs(path: str, roots: tuple[str, ...]) -> Iterator[str]:
+    """The system's first, which some systems let make namespaces; never one that somebody else may have put there."""
+    for folder in dict.fromkeys(("/usr/bin", "/usr/local/bin", "/bin", *path.split(":"))):
+        program = os.path.realpath(Path(folder, "bwrap")) if folder.startswith("/") else ""
+        if program and not any(is_within(program, root) for root in roots) and _is_trusted(Path(program)):
+            yield program
+
+
+def _is_trusted(program: Path) -> bool:
+    try:
+        if not stat.S_ISREG(program.stat().st_mode) or not os.access(program, os.X_OK):
+            return False
+        found = [each.stat() for each in (program, *program.parents)]
+    except OSError:
+        return False
+    owners = {0, os.geteuid()}
+    return all(
+        each.st_uid in owners and (not each.st_mode & _WRITABLE_BY_OTHERS or each.st_mode & stat.S_ISVTX)
+        for each in found
+    )
+
+
+def _is_held_already() -> bool:
+    try:
+        text = Path("/proc/self/status").read_text("utf-8")
+    except OSError:
+        return False
+    return any(line.split() in (["Seccomp:", "2"], ["NoNewPrivs:", "1"]) for line in text.splitlines())

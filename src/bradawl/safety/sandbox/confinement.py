@@ -18,6 +18,8 @@ class Program(msgspec.Struct, frozen=True):
     """Descriptors it needs besides its standard streams."""
     readable: tuple[str, ...] = ()
     """Files it needs that the sandbox would hide, such as what its shell reads first."""
+    exported: tuple[str, ...] = ()
+    """Variables that are not the agent's own: those the session exported, and those its shell needs."""
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -30,6 +32,11 @@ class Launch(msgspec.Struct, frozen=True):
     inherited: tuple[int, ...] = ()
     close_after_start: tuple[int, ...] = ()
     """Descriptors that were opened for this start alone."""
+    told: int = -1
+    """Descriptor from which the launcher's word can be read, as JSON with `child-pid`: the id of the process with which
+    all that it holds ends. It is closed by who started it; without it the program is the process that was started."""
+    tells_signals_as_codes: bool = False
+    """The launcher ends with 128 and the number of the signal that ended the program."""
     on_end: Callable[[], tuple[str, ...]] | None = None
     """To be called once, when the program and all it started are gone: removes what the sandbox left behind, and
     gives back the protected files that had been changed and are again as they were. May block for milliseconds."""
@@ -71,5 +78,7 @@ class Layout(msgspec.Struct, frozen=True):
     """Folder for the caches of this project's tools, writable; made when first needed."""
     scratch: str = ""
     """Folder that is `/tmp` inside; its maker removes it."""
+    state: str = ""
+    """Folder for what has to be put in order after the agent was killed; no program gets to see it."""
     kept_variables: tuple[str, ...] = ()
     """Names of variables programs see besides those that everybody needs; a last `*` stands for any ending."""

@@ -1,6 +1,7 @@
 """What the model is told of a command that has ended."""
 
 from bradawl.core.messages import Text
+from bradawl.core.permissions import Grant
 from bradawl.core.ports import ToolOutput
 from bradawl.core.workspace import CommandResult
 from bradawl.shaping.preview import ends_of
@@ -26,8 +27,16 @@ def body_of(stdout: bytes, stderr: bytes) -> str:
     return "\n".join(part for part in (out, f"[stderr]\n{err}" if err else "") if part)
 
 
-def output_of(command: str, result: CommandResult, ending: str, notes: tuple[str, ...]) -> ToolOutput:
-    """The whole answer; `ending` says how it ended."""
+def output_of(
+    command: str,
+    result: CommandResult,
+    ending: str,
+    notes: tuple[str, ...],
+    grant: Grant | None = None,
+    *,
+    user_is_there: bool = True,
+) -> ToolOutput:
+    """The whole answer; `ending` says how it ended, `grant` is what the command was allowed."""
     body = body_of(result.stdout, result.stderr)
     shown, cut = _shown(body, result)
     told = [ending, *cut]
@@ -35,6 +44,10 @@ def output_of(command: str, result: CommandResult, ending: str, notes: tuple[str
         told.append(_ENDED_BACKGROUND)
     if "pytest" in command and _NOTHING_COLLECTED in (result.exit_code, *result.pipe_status):
         told.append("no tests were collected")
+    if result.sandbox:
+        from bradawl.tools.shell.held_back import notes_on  # most results are told without
+
+        notes = (*notes, *notes_on(result, grant, user_is_there=user_is_there))
     full = None if result.spilled or shown == body else body.encode("utf-8", "backslashreplace")
     return ToolOutput(
         (Text(shown or "(no output)"), Text("\n" + "\n".join((*told, *notes)))),

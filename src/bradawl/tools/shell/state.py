@@ -1,6 +1,7 @@
 """What a command leaves behind for later calls: working directory, exported variables, files that have been seen."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Cwd, Env
@@ -98,17 +99,16 @@ async def mark_seen(paths: tuple[str, ...], context: CallContext) -> None:
         context.seen.saw(content)
 
 
-async def nearest_folder(context: CallContext) -> str:
+def nearest_folder(context: CallContext) -> str:
     """The working directory, or the nearest folder above it that is left."""
     folder = context.cwd
-    while folder != "/" and not await _is_folder(folder, context):
+    while folder != "/" and not _is_folder(folder, context):
         folder = folder.rpartition("/")[0] or "/"
     return folder
 
 
-async def _is_folder(path: str, context: CallContext) -> bool:
+def _is_folder(path: str, context: CallContext) -> bool:
     try:
-        entries, _ = await context.files.list(path, 0)
-    except ToolError:
+        return Path(context.files.resolve(path, "/")).is_dir()
+    except (ToolError, OSError, ValueError):
         return False
-    return not any(entry.path == path for entry in entries)

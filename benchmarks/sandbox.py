@@ -1,0 +1,72 @@
+"""What a command costs in the sandbox: `python benchmarks/sandbox.py [ROUNDS]`.
+
+The same line of bash, bare and held, in turn, so that what else the machine does falls on all alike. Prints
+milliseconds from call to result, and how long the sandbox is tried out before it is trusted.
+"""
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bradawl.core.permissions import Grant
+from bradawl.core.workspace import Command
+from bradawl.safety.sandbox.choice import SandboxChoice
+from bradawl.safety.sandbox.confinement import Layout
+from bradawl.workspace.processes import LocalProcesses
+
+ROUNDS = 100
+
+
+async def measure(processes: LocalProcesses, cwd: str, grants: dict[str, Grant], rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of each call, by kind."""
+    command = Command(("true",), cwd, is_shell=True)
+    found: dict[str, list[float]] = {name: [] for name in grants}
+    for number in range(rounds + 3):
+        for name, grant in grants.items():
+            started = time.perf_counter()
+            await processes.run(command, grant)
+            if number >= 3:
+                found[name].append((time.perf_counter() - started) * 1_000)
+    return found
+
+
+def main(rounds: int) -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="bradawl-bench-") as place:
+        root, home = Path(place, "ws"), Path(place, "home")
+        home.mkdir()
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+        layout = Layout((str(root),), str(home), cache=f"{place}/cache", state=f"{place}/state")
+        choice = SandboxChoice(layout, os.environ)
+        started = time.perf_counter()
+        sandbox = choice.sandbox
+        tried_ms = (time.perf_counter() - started) * 1_000
+        processes = LocalProcesses(os.environ, confinement=choice.confinement)
+        grants = {
+            "bare": Grant(outside_sandbox=True),
+            "held, read-only": Grant(),
+            "held": Grant(writable=layout.roots),
+            "held, network": Grant(writable=layout.roots, network=True),
+        }
+        found = asyncio.run(measure(processes, str(root), grants, rounds))
+        processes.close()
+        choice.close()
+    print(
+        f"{sandbox.name or 'no sandbox'}, tried out in {tried_ms:.0f} ms; can't hold: {', '.join(sandbox.lacks) or '-'}"
+    )
+    bare = statistics.median(found["bare"])
+    for name, taken in found.items():
+        ordered = sorted(taken)
+        median, p95 = statistics.median(ordered), ordered[int(len(ordered) * 0.95) - 1]
+        print(
+            f"{name:16} median {median:6.2f}  p95 {p95:6.2f}  least {ordered[0]:6.2f}  over bare {median - bare:6.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if sys.argv[1:] else ROUNDS)

@@ -1,0 +1,75 @@
+"""What a user is told of permission modes and the sandbox, and the mode a session begins in."""
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from bradawl.core.permissions import Mode, Sandbox
+
+if TYPE_CHECKING:
+    from bradawl.agent.session import Session
+    from bradawl.app.settings import Settings
+
+_ASKED: Final[dict[Mode, str]] = {
+    "default": "asks before anything is changed",
+    "accept-edits": "edits files in the workspace, asks for the rest",
+    "plan": "nothing may change until you approve a plan",
+    "auto": "asks only for what leaves the workspace or the sandbox",
+    "bypass": "asks nothing",
+}
+INSTALL: Final = "Install bubblewrap (apt install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap)."
+
+
+def mode_text(mode: Mode) -> str:
+    """`plan: nothing may change until you approve a plan`."""
+    return f"{mode}: {_ASKED[mode]}"
+
+
+def sandbox_text(sandbox: Sandbox) -> str:
+    """What holds commands, on one line."""
+    if not sandbox.name:
+        return "none: commands run with all your rights"
+    return f"{sandbox.name}, which can't hold: {', '.join(sandbox.lacks)}" if sandbox.lacks else sandbox.name
+
+
+def sandbox_warning(sandbox: Sandbox, settings: "Settings", *, user_is_there: bool) -> str:
+    """What must be said at the start about the sandbox; empty where it holds, or where nobody wants one."""
+    if settings.sandbox == "off" or sandbox.holds_anything:
+        return ""
+    instead = "you are asked about" if user_is_there else "refused is"
+    if sandbox.name:
+        lacks = ", ".join(sandbox.lacks)
+        return f"SANDBOX {sandbox.name} can't hold {lacks}: {instead} every command that can't be judged by itself."
+    text = f"NO SANDBOX: nothing holds what commands do, so {instead} every command that may change something."
+    return f"{text} {INSTALL}" if sys.platform == "linux" else text
+
+
+def begin_in_mode(session: "Session", settings: "Settings", *, is_asked_for: bool) -> None:
+    """Choose the mode a session begins or goes on in.
+
+    What was chosen in a session holds when it goes on, unless the mode was asked for just now (`is_asked_for`), by a
+    flag or a variable, or is fixed by whoever runs the machine. Plan mode is written down where it begins.
+    """
+    wanted, had = settings.permission_mode, session.state.mode
+    if wanted is None or wanted == had:
+        return
+    is_fixed = settings.is_mode_fixed and had != "plan"
+    if (is_asked_for or is_fixed) if had is not None else wanted == "plan":
+        session.reminders.choose_mode(wanted)
+
+
+def is_asked_for(options: Mapping[str, object], environ: Mapping[str, str]) -> bool:
+    """Whether the mode was chosen for this run, by a flag or a variable."""
+    return any(
+        options.get(name) is not None or environ.get(f"BRADAWL_{name.upper()}", "").strip()
+        for name in ("permission_mode", "yolo")
+    )
+
+
+def why_not(mode: Mode, settings: "Settings") -> str:
+    """What is against choosing a mode in a running session; empty if nothing is."""
+    if settings.is_mode_fixed and mode not in ("plan", settings.permission_mode):
+        return "The mode is fixed on this machine; only plan mode can be entered and left."
+    if mode == "bypass" and settings.permission_mode != "bypass":
+        return "Questions can only be switched off at the start: leave and use `bradawl -c --yolo`."
+    return ""

@@ -1,0 +1,162 @@
+"""From all sources: what is asked about, what holds commands, which rules and folders count."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import msgspec
+
+from bradawl.app.sources import Found, Homes, Sources
+from bradawl.app.values import choice_in, flag_in, names_in, rules_in, texts_in
+from bradawl.core.effects import is_within
+from bradawl.core.errors import SettingsError
+from bradawl.core.permissions import MODES, Mode
+
+if TYPE_CHECKING:
+    from bradawl.app.managed import Managed
+
+RuleVerdict = Literal["deny", "ask", "allow", "network"]
+SandboxWish = Literal["required", "auto", "off"]
+SANDBOX_WISHES: Final[tuple[SandboxWish, ...]] = ("required", "auto", "off")
+# What others call the same.
+_OTHER_NAMES: Final = {"acceptedits": "accept-edits", "accept_edits": "accept-edits", "bypasspermissions": "bypass"}
+_LISTS: Final[tuple[tuple[str, RuleVerdict], ...]] = (
+    ("disallowed_tools", "deny"),
+    ("permissions.deny", "deny"),
+    ("permissions.ask", "ask"),
+    ("allowed_tools", "allow"),
+    ("permissions.allow", "allow"),
+    ("network_commands", "network"),
+)
+_FOLDER_SETTINGS: Final = ("add_dirs", "permissions.add_dirs")
+
+
+class RuleText(msgspec.Struct, frozen=True):
+    """One permission rule as somebody wrote it."""
+
+    verdict: RuleVerdict
+    """`network`: these commands may reach the network unasked."""
+    text: str
+    source: str
+    """What to call the place in a message."""
+    folder: str
+    """What its relative paths start from."""
+    is_projects: bool = False
+    """It came with the project: one that can't be understood must not stop the user."""
+
+
+class PermissionSettings(NamedTuple):
+    """The part of the settings that decides what may happen; fields as in `Settings`."""
+
+    mode: Mode | None
+    sandbox: SandboxWish
+    add_dirs: tuple[str, ...]
+    rules: tuple[RuleText, ...]
+    kept_variables: tuple[str, ...]
+    may_bypass: bool = True
+    is_mode_fixed: bool = False
+
+
+def permission_settings(sources: Sources, cwd: str, home: Homes, managed: "Managed | None") -> PermissionSettings:
+    """Settle them; adds to the warnings of `sources`. Raises `SettingsError`."""
+    mode, mode_by = _mode(sources)
+    sandbox = sources.find("sandbox")
+    is_yolo = mode_by is not None and mode_by == sources.find("yolo")
+    wish: SandboxWish = "off" if is_yolo else "auto"
+    if sandbox:
+        wish = sandbox_in(sandbox.value, sandbox.place)
+    rules, folders, kept = tuple(_rules(sources, cwd)), _folders(sources, cwd, home), _kept(sources)
+    if managed is None:
+        return PermissionSettings(mode, wish, folders, rules, kept)
+    held = managed.mode_for(mode, mode_by, sources.warnings)
+    if is_yolo and held != "bypass" and not sandbox:
+        wish = "auto"  # only running without questions would have switched it off
+    mode, wish = held, managed.sandbox_for(wish, sandbox, sources.warnings)
+    is_fixed = managed.permission_mode is not None
+    return PermissionSettings(mode, wish, folders, (*managed.rules, *rules), kept, managed.may_bypass, is_fixed)
+
+
+def mode_in(value: object, place: str) -> Mode:
+    """A mode by any of its names. Raises `SettingsError`."""
+    named = _OTHER_NAMES.get(value.strip().lower(), value) if isinstance(value, str) else value
+    text = choice_in(named, place, MODES)
+    return next(mode for mode in MODES if mode == text)
+
+
+def sandbox_in(value: object, place: str) -> SandboxWish:
+    """What is wanted of the sandbox. Raises `SettingsError`."""
+    text = choice_in(value, place, SANDBOX_WISHES)
+    return next(wish for wish in SANDBOX_WISHES if wish == text)
+
+
+def _mode(sources: Sources) -> tuple[Mode | None, Found | None]:
+    """The mode, and which of two settings says so: the one from the stronger source."""
+    said, yolo = sources.find("permission_mode"), sources.find("yolo")
+    mode = mode_in(said.value, said.place) if said else None
+    if yolo is None or not flag_in(yolo.value, yolo.place):
+        return mode, said
+    if said is None or mode == "bypass" or yolo.rank < said.rank:
+        return "bypass", yolo
+    if yolo.rank == said.rank:
+        raise SettingsError(f"{yolo.place} means the mode bypass, and {said.place} says {mode}; use one of them.")
+    return mode, said
+
+
+def _rules(sources: Sources, cwd: str) -> Iterator[RuleText]:
+    for name, verdict in _LISTS:
+        for found in sources.all(name):
+            split = texts_in if name == "network_commands" else rules_in
+            for text in split(found.value, found.place):
+                yield RuleText(verdict, text, found.place, found.folder or cwd, found.kind == "project")
+
+
+def _kept(sources: Sources) -> tuple[str, ...]:
+    names = (name for found in sources.all("kept_variables") for name in names_in(found.value, found.place))
+    return tuple(dict.fromkeys(names))
+
+
+# ------------------------------------------------------------------ folders
+
+
+def _folders(sources: Sources, cwd: str, home: Homes) -> tuple[str, ...]:
+    """Real paths of those that can be used. What a file names wrongly is left out with a warning."""
+    folders: list[str] = []
+    for found in (each for name in _FOLDER_SETTINGS for each in sources.all(name)):
+        separator = os.pathsep if found.kind == "variable" else ""
+        for text in texts_in(found.value, found.place, separator):
+            try:
+                folders.append(_folder(text, found, cwd, home))
+            except SettingsError as error:
+                if found.kind in ("flag", "variable"):
+                    raise
+                sources.warnings.append(str(error))
+    return tuple(dict.fromkeys(folder for folder in folders if not is_within(folder, cwd)))
+
+
+def _folder(text: str, found: Found, cwd: str, home: Homes) -> str:
+    place = found.place
+    expanded = home.user + text[1:] if text == "~" or text.startswith("~/") else text
+    try:
+        path = os.path.realpath(Path(found.folder or cwd, expanded))
+        is_folder = Path(path).is_dir()
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{place}: {text!r} can't be used: {error}.") from error
+    if why := _unfit(path, home):
+        raise SettingsError(f"{place}: {path} can't belong to the workspace: {why}. Name a folder below it.")
+    if not is_folder:
+        raise SettingsError(f"{place}: {path} is not a folder.")
+    return path
+
+
+def _unfit(path: str, home: Homes) -> str:
+    """Why a folder is too much to be written in freely; empty if it is not."""
+    if path == "/":
+        return "it holds the whole system"
+    if home.user and is_within(os.path.realpath(home.user), path):
+        return "it holds your home folder"
+    for own in (home.config, home.data):
+        real = os.path.realpath(own)
+        if is_within(real, path) or is_within(path, real):
+            return f"{own} is bradawl's own"
+    return ""

@@ -1,0 +1,76 @@
+"""What holds for the next call: built-in rules, the settings' and the remembered ones, the mode, the sandbox."""
+
+from collections.abc import Callable
+from functools import cached_property
+
+from bradawl.app.remembered import Remembered
+from bradawl.app.settings import RuleText, Settings
+from bradawl.core.permissions import Mode, Policy, Sandbox
+from bradawl.core.rules import Rule
+
+_READABLE = ("/usr",)
+"""What everybody may read and holds nobody's secrets: programs, libraries and their headers."""
+
+
+class Policies:
+    """Gives the policy of one workspace, anew for each call."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        roots: tuple[str, ...],
+        own: tuple[str, ...],
+        blobs: str,
+        sandbox: Callable[[], Sandbox],
+    ) -> None:
+        """`own` are bradawl's folders, `blobs` that of the results the model may read again.
+
+        `sandbox` may wait, the first time.
+        """
+        self.remembered = Remembered(settings.home, roots[0], settings.user_home, roots[1:])
+        """What the user has allowed for good in this project."""
+        self._settings = settings
+        self._roots = roots
+        self._own = own
+        self._blobs = blobs
+        self._sandbox = sandbox
+
+    def __call__(self) -> Policy:
+        """The policy as it is now."""
+        sandbox = self._sandbox()
+        return Policy(
+            mode=self._settings.permission_mode or default_mode(sandbox),
+            rules=(*self.fixed, *self.remembered.rules()),
+            roots=self._roots,
+            readable=(*_READABLE, *filter(None, (self._blobs,))),
+            sandbox=sandbox,
+        )
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether the settings hold any."""
+        return bool(self._settings.rules)
+
+    @cached_property
+    def fixed(self) -> tuple[Rule, ...]:
+        """The rules that no word of the user in this run adds to. Raises `SettingsError` for one nobody can read."""
+        from bradawl.safety.guarded import built_in_rules
+
+        settings = self._settings
+        built_in = built_in_rules(self._roots, settings.user_home, self._own, (self._blobs,))
+        said = tuple(rule for text in settings.rules for rule in _read(text, settings))
+        return (*built_in, *said)
+
+
+def default_mode(sandbox: Sandbox) -> Mode:
+    """The mode where nobody has chosen one: what a sandbox holds need not be asked about."""
+    return "auto" if sandbox.name else "default"
+
+
+def _read(text: RuleText, settings: Settings) -> tuple[Rule, ...]:
+    from bradawl.safety.rules import parse_project_rule, parse_rule
+
+    if text.is_projects:
+        top = settings.project or settings.cwd  # a project means its own folders, wherever one starts
+        return parse_project_rule(text.text, text.verdict, text.source, text.folder, settings.user_home, top)[0]
+    return parse_rule(text.text, text.verdict, text.source, text.folder, settings.user_home, settings.cwd)

@@ -1,0 +1,288 @@
+"""What the user allowed for good in one project: a file of theirs that is read anew whenever it has changed.
+
+It lies below the user's data folder, named after the project's real path, never in the project: what programs there
+may write must not say what they may do. One `[[rule]]` for each; what is added is put at the end, so that whatever
+somebody wrote into it stays.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple, cast
+
+from bradawl.core.effects import is_within
+from bradawl.core.errors import SettingsError
+from bradawl.core.permissions import Allow, Policy, Request, decide
+from bradawl.core.rules import Rule
+
+_LIMIT_BYTES: Final = 1_000_000
+_PATIENCE_S: Final = 2.0
+_PAUSE_S: Final = 0.01
+_HEAD: Final = """\
+# What bradawl may do without asking in one folder, as you allowed it. Change or remove what you like: the file is
+# read again before the next call. Only `allow` counts here; `deny` and `ask` belong into config.toml.
+"""
+_Stamp = tuple[int, int, int] | None
+
+
+class _Content(NamedTuple):
+    rules: tuple[Rule, ...]
+    texts: tuple[str, ...]
+    troubles: tuple[str, ...]
+
+
+_NOTHING: Final = _Content((), (), ())
+
+
+class Remembered:
+    """The lasting permissions of one project. Reading costs one `stat` as long as nothing changes."""
+
+    def __init__(self, data: str, project: str, home: str, roots: tuple[str, ...] = ()) -> None:
+        """`data` is the user's data folder, which need not exist; `project` is absolute and resolved.
+
+        Relative paths in rules start at `project`. `roots` are the other folders of the workspace.
+        """
+        self.path = str(Path(data, "permissions", _file_name(project)))
+        """Where they are, or will be."""
+        self._project = project
+        self._home = home
+        self._roots = (project, *roots)
+        self._stamp: _Stamp | str = "not read yet"
+        self._content = _NOTHING
+        folder = os.path.realpath(data)
+        self._misplaced = next((root for root in self._roots if is_within(folder, root)), "")
+
+    # -------------------------------------------------------------- reading
+
+    def rules(self) -> tuple[Rule, ...]:
+        """Those in force now."""
+        return self._current().rules
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The same as they are written there."""
+        return self._current().texts
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What of the file does not count, for the user; a file that can't be used allows nothing."""
+        return self._current().troubles
+
+    def _current(self) -> _Content:
+        stamp = self._stamp_now()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._content = self._load() if stamp is not None else _NOTHING
+        return self._content
+
+    def _stamp_now(self) -> _Stamp:
+        if self._misplaced:
+            return None
+        try:
+            found = os.lstat(self.path)
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _load(self) -> _Content:
+        try:
+            texts = _texts_in(_text_of(self.path), self.path, self._project)
+        except SettingsError as error:
+            return _Content((), (), (f"{error} What was allowed there does not count until it is mended.",))
+        rules: list[Rule] = []
+        troubles: list[str] = []
+        for text in texts:
+            try:
+                rules += self._parsed(text)
+            except SettingsError as error:
+                troubles.append(str(error))
+        return _Content(tuple(rules), texts, tuple(troubles))
+
+    def _parsed(self, text: str) -> tuple[Rule, ...]:
+        from bradawl.safety.rules import parse_rule
+
+        return parse_rule(text, "allow", self.path, self._project, self._home, self._project)
+
+    # -------------------------------------------------------------- offering and adding
+
+    def proposals(self, request: Request) -> tuple[str, ...]:
+        """Rules that would let this call run from now on; none where there are no good ones, or no place for them."""
+        if self._misplaced:
+            return ()
+        from bradawl.safety.proposals import proposals
+
+        found = proposals(request, cwd=self._project, home=self._home, roots=self._roots)
+        return found if self.lack(request, found) == "" else ()
+
+    def lack(self, request: Request, texts: Sequence[str]) -> str:
+        """Why these rules would not let the call run; empty if they would."""
+        try:
+            rules = tuple(rule for text in texts for rule in self._parsed(text))
+        except SettingsError as error:
+            return str(error)
+        policy = Policy("default", rules=(*self.rules(), *rules), roots=self._roots)
+        if rules and isinstance(decide(policy, request), Allow):
+            return ""
+        return f"{', '.join(texts) or 'no rule'} does not cover this call"
+
+    def add(self, texts: Sequence[str]) -> str:
+        """Save rules behind those that are there; gives back where. They hold from the next call on.
+
+        Waits for other processes, two seconds at most. Raises `SettingsError`, and leaves the file as it was.
+        """
+        if self._misplaced:
+            raise SettingsError(
+                f"Nothing is remembered here: the folder for it ({Path(self.path).parent}) lies in the workspace "
+                f"{self._misplaced}, where programs could change it. Set BRADAWL_HOME to a folder elsewhere."
+            )
+        for text in texts:
+            self._parsed(text)
+        try:
+            folder = _own_folder(Path(self.path).parent)
+            with _locked(folder):
+                self._append(texts)
+        except OSError as error:
+            raise SettingsError(f"{self.path} can't be written: {error.strerror or error}.") from error
+        return self.path
+
+    def _append(self, texts: Sequence[str]) -> None:
+        old = _text_of(self.path) or f"{_HEAD}folder = {_quoted(self._project)}\n"
+        known = _texts_in(old, self.path, self._project)
+        new = [text for text in dict.fromkeys(text.strip() for text in texts) if text not in known]
+        if not new:
+            return
+        whole = old.rstrip("\n") + "\n" + "".join(f"\n[[rule]]\nallow = {_quoted(text)}\n" for text in new)
+        if _texts_in(whole, self.path, self._project) != (*known, *new):
+            raise SettingsError(f"{self.path} can't be added to: write [[rule]] and allow = ... for each rule in it.")
+        _replace(self.path, whole)
+
+
+def _file_name(project: str) -> str:
+    import re
+    from hashlib import sha256
+
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(project).name)[:40] or "root"
+    return f"{name}-{sha256(os.fsencode(project)).hexdigest()[:16]}.toml"
+
+
+def _as_text(path: str) -> str:
+    """What TOML can hold of a path that may not be UTF-8."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def _quoted(text: str) -> str:
+    """A TOML string: JSON's are the same, but for DEL."""
+    import json
+
+    return json.dumps(_as_text(text), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _texts_in(text: str, path: str, project: str) -> tuple[str, ...]:
+    """The rules of a file, as they were written. Raises `SettingsError`."""
+    if not text.strip():
+        return ()
+    import tomllib
+
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}.") from error
+    if unknown := sorted(set(table) - {"folder", "rule"}):
+        raise SettingsError(f"{path}: {unknown[0]!r} means nothing there; only `folder` and [[rule]] do.")
+    said = table.get("folder")
+    if said is not None and said != _as_text(project):
+        raise SettingsError(f"{path} is for the folder {said}, not for {project}.")
+    entries = table.get("rule", [])
+    if not isinstance(entries, list):
+        raise SettingsError(f"{path}: write [[rule]], in double brackets, for each rule.")
+    return tuple(_text_in(entry, path) for entry in cast("list[object]", entries))
+
+
+def _text_in(entry: object, path: str) -> str:
+    allow = cast("dict[str, object]", entry).get("allow") if isinstance(entry, dict) and len(entry) == 1 else None
+    if not isinstance(allow, str):
+        raise SettingsError(f'{path}: each [[rule]] has one line, such as allow = "Bash(npm run test:*)".')
+    return allow
+
+
+def _text_of(path: str) -> str:
+    """What the file holds; nothing if there is none. Raises `SettingsError` where it is not the user's alone."""
+    try:
+        # Non-blocking, so that a FIFO of that name is refused like any other thing that is no file.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise SettingsError(f"{path} can't be read: {error.strerror or error}.") from error
+    try:
+        data = _bytes_of(descriptor, path)
+    finally:
+        os.close(descriptor)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path} is not UTF-8.") from error
+
+
+def _bytes_of(descriptor: int, path: str) -> bytes:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise SettingsError(f"{path} is not a regular file.")
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise SettingsError(f"{path} can be changed by others, so it does not count: run `chmod 600 {path}`.")
+    if found.st_size > _LIMIT_BYTES:
+        raise SettingsError(f"{path} is larger than {_LIMIT_BYTES} bytes.")
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read(_LIMIT_BYTES)
+
+
+# ------------------------------------------------------------------ writing
+
+
+def _own_folder(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise SettingsError(f"{folder} can be changed by others; make it a folder of your own (chmod 700).")
+    return folder
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Held against other processes that add something; a killed one's lock is gone with it."""
+    import fcntl
+    import time
+
+    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        end = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise SettingsError(f"{folder} is in use by another bradawl; try again.") from None
+                time.sleep(_PAUSE_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: str, text: str) -> None:
+    """Under the lock, so that a file left by one that was killed can be taken over."""
+    new = path + ".new"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(new).replace(path)
+    descriptor = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,176 @@
+"""`bradawl trust`, and the question about a project that a conversation begins with."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from bradawl.app.console import Console
+from bradawl.app.sources import ProjectFile, homes, project_root, read_project_files, read_small_file
+from bradawl.core.errors import SettingsError
+from bradawl.safety.project_config import Finding, judge_file
+from bradawl.safety.trust import TrustStore, digest
+
+if TYPE_CHECKING:
+    from bradawl.app.settings import Settings
+
+_PROMPT_FOLDERS: Final = ("commands", "agents", "skills")
+_MOST_FILES: Final = 200
+_SHOWN_CHARS: Final = 300
+
+
+class Item(msgspec.Struct, frozen=True):
+    """Something in a project's files that counts only with trust."""
+
+    name: str
+    """File and key: `.bradawl/config.toml: permissions.allow`."""
+    value: str
+    """As the file says, on one line."""
+    digest: str
+    """Of the value, and of the files in the project that it names."""
+    is_program: bool
+    """It says what to run; this version runs nothing on the word of a project."""
+
+
+def items_in(root: str, files: Sequence[ProjectFile]) -> tuple[Item, ...]:
+    """Everything in a project that trust is about. Reads a bounded number of files, runs nothing."""
+    found = [(file.name, one) for file in files for one in file.findings]
+    for path in _other_files(Path(root)):
+        name = str(path.relative_to(root))
+        found += [(name, one) for one in _findings_in(path, name, root)]
+    return tuple(_item(name, one, root) for name, one in found if one.is_for_trust)
+
+
+def _other_files(root: Path) -> list[Path]:
+    found = [root / ".mcp.json"]
+    for folder in _PROMPT_FOLDERS:
+        found += _markdown_below(root / ".bradawl" / folder)
+    return found[:_MOST_FILES]
+
+
+def _markdown_below(folder: Path) -> list[Path]:
+    paths: list[Path] = []
+    for at, folders, names in os.walk(folder):
+        folders.sort()
+        paths += (Path(at, name) for name in sorted(names) if name.endswith(".md"))
+        if len(paths) >= _MOST_FILES:
+            break
+    return paths
+
+
+def _findings_in(path: Path, name: str, root: str) -> tuple[Finding, ...]:
+    try:
+        data = read_small_file(path)
+        if data is None or not path.resolve().is_relative_to(root):
+            return ()
+    except OSError:
+        return ()
+    return judge_file(name, data)
+
+
+def _item(file: str, one: Finding, root: str) -> Item:
+    text = one.value if isinstance(one.value, str) else _on_one_line(one.value)
+    name = f"{file}: {one.key}" if one.key else file
+    return Item(name, text, digest(one.value, root), one.is_program)
+
+
+def _on_one_line(value: object) -> str:
+    try:
+        return msgspec.json.encode(value, enc_hook=str).decode()
+    except (ValueError, TypeError, RecursionError):
+        return repr(value)
+
+
+# ------------------------------------------------------------------ the question
+
+
+def trust_question(settings: "Settings") -> str | None:
+    """What to ask before a conversation begins, with all that a yes would let count; None if there is nothing to ask.
+
+    Nothing is asked about a project whose files would gain nothing, nor twice about the same contents.
+    Answer with `answer_trust`, and load the settings again after a yes. The text is to be escaped before it is shown.
+    """
+    items, store = _open(settings)
+    digests = {item.name: item.digest for item in items}
+    if not items or store.refusal(settings.project) or store.is_answered(settings.project, digests):
+        return None
+    changed = "has changed since you trusted it" if settings.is_trusted else "is not trusted"
+    return "\n".join(
+        (
+            f"The project {settings.project} {changed}. If you trust it, this in its files counts from now on:",
+            *(f"  {_line(item)}" for item in items),
+            "Until then its files may only forbid, and its AGENTS.md is read as material.",
+        )
+    )
+
+
+def answer_trust(settings: "Settings", *, is_trusted: bool) -> None:
+    """Remember the answer to `trust_question`. Raises `SettingsError` if it can't be written."""
+    items, store = _open(settings)
+    digests = {item.name: item.digest for item in items}
+    if is_trusted:
+        store.trust(settings.project, digests)
+    else:
+        store.decline(settings.project, digests)
+
+
+def _open(settings: "Settings") -> tuple[tuple[Item, ...], TrustStore]:
+    user_file = Path(homes(settings.environment, settings.cwd).config, "config.toml")
+    files, _ = read_project_files(settings.cwd, settings.project, user_file)
+    return items_in(settings.project, files), TrustStore(settings.home, settings.user_home)
+
+
+def _line(item: Item) -> str:
+    shown = item.value if len(item.value) <= _SHOWN_CHARS else f"{item.value[:_SHOWN_CHARS]}... ({len(item.value)})"
+    kept = " (a program; this version starts none)" if item.is_program else ""
+    return f"{item.name}{kept} = {shown}  [sha256 {item.digest[:12]}]"
+
+
+# ------------------------------------------------------------------ the command
+
+
+def run_trust(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
+    """`bradawl trust [DIR]`: show what would count, and remember the word. Raises `SettingsError`."""
+    from bradawl.app.tui.render import one_line
+
+    home = homes(environ, cwd)
+    store = TrustStore(home.data, home.user)
+    if options.get("list"):
+        lines = [f"{path}{' and all below' if one.below else ''}" for path, one in store.trusted()]
+    else:
+        start = str(options.get("cwd") or cwd)
+        lines = _about_folder(options, store, _project(options.get("folder"), start), Path(home.config, "config.toml"))
+    console.answer("".join(f"{one_line(line)}\n" for line in lines))
+    return 0
+
+
+def _project(named: object, cwd: str) -> tuple[str, str]:
+    """The folder that is meant, and its project's root, both real."""
+    path = Path(cwd, str(named or ""))
+    try:
+        folder = path.resolve()
+        is_folder = folder.is_dir()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise SettingsError(f"The folder {str(path)!r} can't be used: {error}.") from error
+    if not is_folder:
+        raise SettingsError(f"{path} is not a folder.")
+    return str(folder), project_root(str(folder))
+
+
+def _about_folder(
+    options: Mapping[str, object], store: TrustStore, place: tuple[str, str], user_file: Path
+) -> list[str]:
+    folder, root = place
+    if options.get("remove"):
+        return [f"{root} is trusted no longer." if store.distrust(root) else f"{root} was not trusted."]
+    files, warnings = read_project_files(folder, root, user_file)
+    items = items_in(root, files)
+    lines = [f"note: {warning}" for warning in warnings]
+    lines += [_line(item) for item in items] or ["Its files ask for nothing that needs trust."]
+    if options.get("show"):
+        return lines
+    store.trust(root, {item.name: item.digest for item in items}, below=bool(options.get("below")))
+    below = " with all folders below it" if options.get("below") else ""
+    return [*lines, f"{root}{below} is trusted. What changes of the above is asked about again."]

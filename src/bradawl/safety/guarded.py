@@ -1,0 +1,283 @@
+"""Files that are more than their contents: what runs later, what holds keys, what the system stands on.
+
+Names are compared without regard to case, as some file systems compare them. Nothing here looks at the disk.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from bradawl.core.effects import is_within
+from bradawl.core.rules import Rule
+
+# ------------------------------------------------------------------ lists
+
+_PROTECTED = (
+    ".git/config",
+    ".git/config.worktree",
+    ".git/hooks",
+    ".git/info/attributes",
+    ".git/modules/*/config",
+    ".git/modules/*/config.worktree",
+    ".git/modules/*/hooks",
+    ".git/worktrees/*/config",
+    ".git/worktrees/*/config.worktree",
+    ".bradawl",
+    ".mcp.json",
+    ".envrc",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".cursor",
+    ".claude",
+)
+_WATCHED = (".git/commondir", ".git/objects/info/alternates")
+_SYSTEM = (
+    "/bin /boot /dev /efi /etc /lib /lib32 /lib64 /libx32 /proc /sbin /sys /usr /var/lib /var/spool /run/systemd"
+    " /System /Library /private/etc /private/var/db"
+)
+_CREDENTIALS = (
+    ".ssh .aws .gnupg .azure .kube .netrc _netrc .docker .npmrc .yarnrc.yml .pypirc .git-credentials"
+    " .config/git/credentials .config/gcloud .config/gh .config/hub .config/glab-cli .config/op .config/rclone"
+    " .config/doctl .config/sops .config/age .config/containers/auth.json .config/pip/pip.conf .config/pypoetry"
+    " .config/configstore .config/openstack .config/hcloud .config/netlify .config/github-copilot .config/heroku"
+    " .password-store .local/share/keyrings .local/share/kwalletd .vault-token .terraformrc .terraform.d"
+    " .cargo/credentials .cargo/credentials.toml .gem/credentials .bundle/config .m2/settings.xml"
+    " .m2/settings-security.xml .gradle/gradle.properties .pgpass .my.cnf .mylogin.cnf .s3cfg .boto .oci .bluemix .fly"
+    " .wrangler .databrickscfg .snowsql .snowflake .kaggle .huggingface .cache/huggingface/token .pulumi .sentryclirc"
+    " .claude.json .claude/.credentials.json .codex/auth.json .gemini .bash_history .zsh_history .python_history"
+    " .node_repl_history .psql_history .mysql_history .sqlite_history .rediscli_history .lesshst"
+    " .local/share/fish/fish_history .mozilla .thunderbird .config/google-chrome .config/chromium"
+    " .config/BraveSoftware .config/microsoft-edge .config/Signal .config/Slack Library/Keychains Library/Cookies"
+    " Library/Mail Library/Messages"
+)
+_PERSISTENCE = (
+    ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_completion .bashrc.d .profile .zshrc .zshenv"
+    " .zprofile .zlogin .zlogout .zsh .zshrc.d .oh-my-zsh .kshrc .mkshrc .cshrc .tcshrc .login .logout .inputrc"
+    " .xprofile .xinitrc .xserverrc .xsession .xsessionrc .Xclients .pam_environment .ssh .gnupg .rhosts .shosts"
+    " .forward .config/fish .config/nushell .config/xonsh .config/autostart .config/autostart-scripts .config/systemd"
+    " .config/environment.d .config/upstart .config/plasma-workspace .local/share/systemd .local/share/dbus-1"
+    " .gitconfig .config/git .crontab Library/LaunchAgents Library/LaunchDaemons Library/StartupItems"
+)
+_OF_PROGRAMS = (
+    ".vimrc .gvimrc .exrc .vim .config/nvim .emacs .emacs.el .emacs.d .config/emacs .doom.d .nanorc .tmux.conf"
+    " .config/tmux .screenrc .direnvrc .config/direnv .config/mise .asdfrc .pythonrc .pythonrc.py .pdbrc .ipython"
+    " .jupyter .irbrc .pryrc .gdbinit .lldbinit .config/gdb .psqlrc .sqliterc .Rprofile .curlrc .wgetrc .lessfilter"
+    " .lesskey .ripgreprc .ackrc .config/pip .pip .condarc .cargo .yarnrc .gemrc .m2 .gradle .sbt .config/i3"
+    " .config/sway .config/hypr .config/kitty .config/alacritty .config/Code .vscode-server .config/zed .local/bin bin"
+    " go/bin .local/share/applications .local/lib Library/Preferences"
+)
+_OWN = (".bradawl", ".config/bradawl", ".local/share/bradawl")
+
+
+def protected_names() -> tuple[str, ...]:
+    """Files and folders that programs may never write, relative to a workspace; `*` is one name or several.
+
+    They are protected also while they are missing.
+    """
+    return _PROTECTED
+
+
+def watched_names() -> tuple[str, ...]:
+    """As `protected_names`, of which git fails if something empty stands where nothing was.
+
+    A sandbox that covers what is missing can only look afterwards whether they have appeared.
+    """
+    return _WATCHED
+
+
+def system_folders() -> tuple[str, ...]:
+    """Folders the machine can't do without."""
+    return tuple(_SYSTEM.split())
+
+
+def credentials(home: str) -> tuple[str, ...]:
+    """Files and folders of a home folder that hold keys, passwords, sessions or what was typed; many are missing."""
+    return tuple(f"{home.rstrip('/')}/{name}" for name in _CREDENTIALS.split()) if home else ()
+
+
+# ------------------------------------------------------------------ names anywhere
+
+_FOR_SHOW = r"[^/]*(?:example|sample|template|tmpl|tpl|dist|defaults?|schema)"
+_EXAMPLE = rf"{_FOR_SHOW}~?(?:/|\Z)"
+_ENV = rf"(?!{_EXAMPLE})\.env(?:rc)?(?:[._: -][^/]*)?~?"
+_KEYS = r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|[._]netrc|\.pgpass|\.git-credentials|\.vault-token|\.dev\.vars"
+_ALSO_SECRET = (
+    rf"(?!{_FOR_SHOW}\.env)[^/]*\.env|[^/]*\.(?:pem|key|ppk|p12|pfx|jks|keystore|kdbx|tfstate(?:\.backup)?)|\.pypirc|\.npmrc"
+    r"|\.s3cfg|\.boto|\.dockercfg|\.htpasswd|\.my\.cnf|\.?(?:secrets?|credentials)(?:\.(?:json|ya?ml|toml|ini|txt|env))?"
+    r"|service[-_]?account[^/]*\.json|client_secret[^/]*\.json|auth\.json"
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a file of this name is there to hold keys or passwords: no program needs it, none gets to see it.
+
+    A folder may be called so and be harmless, as an environment of Python's in `.env`.
+    """
+    return re.fullmatch(_caseless(f"{_ENV}|{_KEYS}"), name, re.DOTALL) is not None
+
+
+def may_hold_secrets(name: str) -> bool:
+    """Whether reading a file of this name is asked about; more than `is_secret_name`, as programs need some of them."""
+    return re.fullmatch(_caseless(f"{_ENV}|{_KEYS}|{_ALSO_SECRET}"), name, re.DOTALL) is not None
+
+
+# Some systems do not see these characters, and one takes other spellings of the same name.
+_UNSEEN = "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
+_ANY_SPELLING = rf"{_UNSEEN}[. ]*(?::[^/]*)?"
+
+
+def _spelt(name: str) -> str:
+    return _UNSEEN + _UNSEEN.join(map(re.escape, name)) + _ANY_SPELLING
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return f"(?:{'|'.join(map(re.escape, names))})"
+
+
+_BELOW = r"(?:/.*)?"
+_DOT_GIT = rf"(?:{_spelt('.git')}|git~\d)"
+_OBEYED_BY_GIT = (
+    r"(?:config[^/]*|hooks|modules|worktrees|commondir|gitdir|info/attributes|objects/info/(?:http-)?alternates)"
+)
+_GIT = rf".*/{_DOT_GIT}(?:/{_OBEYED_BY_GIT}{_BELOW})?"
+_PROJECTS_OWN = rf".*/(?:{_spelt('.bradawl')}|bradaw~\d){_BELOW}"
+_HOOK = (
+    r"(?:(?:pre|post)-(?:commit|checkout|merge|rewrite|receive|update|applypatch|push|rebase|auto-gc|index-change)"
+    r"|pre-merge-commit|prepare-commit-msg|commit-msg|applypatch-msg|update|push-to-checkout|reference-transaction"
+    r"|proc-receive|fsmonitor-watchman|sendemail-validate)"
+)
+_A_BARE_REPOSITORY = (
+    rf".*/(?:{_DOT_GIT}/.*|[^/]*\.git/(?:config|hooks/.*)|HEAD|config|config\.worktree|commondir|gitdir|objects|refs"
+    rf"|hooks|hooks/{_HOOK}|objects/(?:info|pack|[0-9a-f]{{2}})/.*|refs/(?:heads|tags|remotes)/.*)"
+)
+_RUNS_LATER = (
+    r".*/(?:\.(?:vscode|idea|zed|vs|fleet|cursor|claude|codex|gemini|windsurf|devcontainer|github|gitlab|gitea|forgejo"
+    r"|circleci|buildkite|woodpecker|semaphore|teamcity|ci|husky|githooks|lefthook|cargo|yarn|mise)(?:/.*)?"
+    r"|\.mcp\.json|\.envrc|\.devcontainer\.json|[^/]*\.code-workspace|[^/]*\.sublime-project"
+    r"|\.gitlab-ci[^/]*\.ya?ml|\.(?:travis|drone|cirrus|appveyor|woodpecker)\.ya?ml|appveyor\.ya?ml"
+    r"|(?:azure|bitbucket)-pipelines[^/]*\.ya?ml|buildspec[^/]*\.ya?ml|cloudbuild[^/]*\.ya?ml|jenkinsfile[^/]*"
+    r"|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.(?:ya?ml|toml|json)|\.gitmodules|\.gitconfig|\.lfsconfig"
+    r"|\.npmrc|\.yarnrc(?:\.yml)?|\.pnp\.[cm]?js|\.pnpmfile\.cjs|\.?bunfig\.toml|pip\.conf|\.?mise[^/]*\.toml"
+    r"|\.g?vimrc|\.exrc|\.nvimrc|\.nvim\.lua|\.lvimrc|\.dir-locals(?:-2)?\.el|\.ripgreprc|\.gdbinit|\.lldbinit"
+    r"|\.pdbrc|\.irbrc|\.pryrc|\.Rprofile)[. ]*(?::[^/]*)?"
+)
+_SECRETS = rf".*/(?:{_ENV}|{_KEYS}|{_ALSO_SECRET})"
+# What is no path here, but one elsewhere or after somebody has decoded it; and what can't be seen on a screen.
+_IN_DISGUISE = (
+    r".*(?:[\x00-\x1f\x7f-\x9f\\\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
+    r"\u2024\u2025\u2044\u2215\u29f5\u29f8\ufe52\ufe68\uff0e\uff0f\uff3c]|%(?:00|2e|2f|5c)|/~[^/]*/|/[a-z][a-z0-9+.-]*:/).*"
+)
+_ENVIRONS = r"/proc/.*/(?:environ|mem)|/proc/kcore"
+_KERNEL = r"/(?:proc|sys)(?:/.*)?|/dev(?:/.*)?"
+
+
+def _below_home(home: str, names: Iterable[str]) -> str:
+    """These names in the user's home folder, and in those of others."""
+    homes = ("/root", "/var/root", "/home/[^/]+", "/Users/[^/]+", *((re.escape(home.rstrip("/")),) if home else ()))
+    return rf"(?:{'|'.join(homes)})/{_any_of(names)}{_BELOW}"
+
+
+def _below(folders: Iterable[str]) -> str:
+    names = tuple(dict.fromkeys(folder.rstrip("/") for folder in folders if folder.rstrip("/")))
+    return rf"{_any_of(names)}{_BELOW}" if names else r"(?!)"
+
+
+def _but_for(roots: Iterable[str], places: str) -> str:
+    """The same places without the workspaces that lie in them: who opens one means to change it."""
+    odd = [root for root in roots if "/." in root or "bin" in root or "/Library" in root or is_system(root, ())]
+    inside = [root for root in odd if re.fullmatch(_caseless(places), root, re.DOTALL)]
+    return _caseless(rf"(?!{_any_of(inside)}(?:/|\Z))(?:{places})" if inside else places)
+
+
+def _caseless(pattern: str) -> str:
+    # Folding ASCII alone compiles in a third of the time.
+    return f"(?ai:{pattern})"
+
+
+# ------------------------------------------------------------------ verdicts
+
+_ASK_THE_USER = "leave it to the user and say what they should change"
+
+
+def _own_folders(home: str, own: Iterable[str]) -> tuple[str, ...]:
+    base = home.rstrip("/")
+    return (*own, *(f"{base}/{name}" for name in _OWN if base))
+
+
+def _never_written(home: str, own: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """(places, why) of all that is refused in every mode."""
+    ours = rf"{_PROJECTS_OWN}|{_below(_own_folders(home, own))}"
+    lasting = rf"{_below_home(home, _PERSISTENCE.split())}|(?:/private)?/var/(?:spool/cron|at|spool/at|cron){_BELOW}"
+    return (
+        (_GIT, f"git obeys what stands there and runs programs it names; {_ASK_THE_USER}"),
+        (ours, f"these are bradawl's own settings and records, which no tool changes; {_ASK_THE_USER}"),
+        (lasting, f"whatever stands there runs at the next login or on its own; {_ASK_THE_USER}"),
+        (_KERNEL, "this is a device or a part of the kernel, not a file; use a file in the workspace"),
+    )
+
+
+@lru_cache(maxsize=4)
+def _compiled(roots: tuple[str, ...], home: str, own: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    never = _never_written(home, own)
+    return tuple((re.compile(_but_for(roots, places), re.DOTALL), why) for places, why in never)
+
+
+def is_guarded(path: str, roots: tuple[str, ...], home: str, own: tuple[str, ...] = ()) -> str:
+    """Why nothing that runs unasked or asked may write to this place; empty if something may.
+
+    `path` is absolute. System folders are not among these: in a container they are changed on purpose.
+    """
+    return next((why for places, why in _compiled(roots, home, own) if places.fullmatch(path)), "")
+
+
+def is_system(path: str, roots: tuple[str, ...]) -> bool:
+    """Whether an absolute path is part of the system, and of no workspace that lies in there."""
+    folders = system_folders()
+    in_there = [root for root in roots if any(is_within(root, folder) for folder in folders)]
+    return any(is_within(path, folder) for folder in folders) and not any(is_within(path, root) for root in in_there)
+
+
+def built_in_rules(
+    roots: tuple[str, ...], home: str, own: tuple[str, ...] = (), readable: tuple[str, ...] = ()
+) -> tuple[Rule, ...]:
+    """What is refused and asked about before anybody has said anything.
+
+    `own` are bradawl's folders beside the usual ones, `readable` the parts of them that hold the model's own things.
+    All paths are absolute and resolved; an empty `home` means that nobody's is known.
+    """
+    never = _never_written(home, own)
+    ours = _own_folders(home, own)
+    kept = rf"(?!{_below(readable)}\Z)" if readable else ""
+    secret = _but_for(roots, rf"{_SECRETS}|{_below_home(home, _CREDENTIALS.split())}")
+    stores = rf"{_any_of(ours)}/(?:.*/)?credentials[^/]*" if ours else r"(?!)"
+    return (
+        *(Rule("deny", "write", _but_for(roots, places), why=why) for places, why in never),
+        Rule("deny", "write", _but_for(roots, _below(system_folders())), why=_SYSTEM_WHY, in_bypass=False),
+        Rule("deny", "read", _caseless(f"{_ENVIRONS}|{stores}"), why="keys are kept there; do the work without them"),
+        Rule("ask", "write", _but_for(roots, _A_BARE_REPOSITORY), why="git may take what stands there for settings"),
+        Rule(
+            "ask",
+            "write",
+            _caseless(_RUNS_LATER),
+            why="what stands there is run later, by an editor, git, CI or a tool",
+        ),
+        Rule(
+            "ask",
+            "write",
+            _caseless(_IN_DISGUISE),
+            why="its name holds what can't be seen, or is a path written in another way",
+        ),
+        Rule(
+            "ask",
+            "write",
+            _but_for(roots, _below_home(home, _OF_PROGRAMS.split())),
+            why="programs of the user obey that file",
+        ),
+        Rule("ask", "write", secret, why="such files hold keys or passwords"),
+        Rule("ask", "read", secret, why="such files hold keys or passwords"),
+        Rule("ask", "read", _caseless(kept + _below(ours)), why="these are bradawl's own settings and records"),
+    )
+
+
+_SYSTEM_WHY = f"it belongs to the system; {_ASK_THE_USER}"

@@ -1,0 +1,220 @@
+"""Rules offered for "always": one for each thing a call does, narrow, and none where a rule would allow anything.
+
+A rule holds for calls nobody has seen yet. So the words that are left open are only offered for programs known to do
+one kind of work in the workspace; another program is offered with all of its words.
+"""
+
+import re
+from posixpath import dirname
+from typing import Final
+
+from bradawl.core.effects import Effects, is_within
+from bradawl.core.permissions import Request
+
+_MOST: Final = 10
+
+# Programs of which a rule may leave all words open: they check, format or show, or run the project's own tests.
+_OPEN: Final = frozenset(
+    {"pytest", "mypy", "pyright", "basedpyright", "black", "isort", "flake8", "pylint", "tsc", "eslint"}
+    | {"prettier", "jest", "vitest", "stylelint", "shellcheck", "hadolint", "rustfmt", "gofmt", "clang-format"}
+    | {"clang-tidy", "rspec", "phpunit", "rubocop", "golangci-lint", "staticcheck", "yamllint", "markdownlint"}
+    | {"echo", "pwd", "true", "false", "which", "basename", "dirname", "sleep", "mkdir", "touch"}
+)
+_FILTERS: Final = frozenset(
+    {"cat", "head", "tail", "wc", "grep", "ls", "cut", "tr", "nl", "stat", "du", "df", "diff", "cmp", "sha256sum"}
+    | {"md5sum", "file"}
+)
+"""Left open beside a program that can't be told; alone they are only asked about for what they read elsewhere."""
+
+# Those of which it may leave open what follows these words; with any others nothing is offered.
+_SCRIPTS: Final = frozenset({"run", "run-script"})
+_PARTS: Final = {
+    "npm": frozenset({"test", "t", "ls", "outdated", "why", "explain", *_SCRIPTS}),
+    "pnpm": frozenset({"test", "t", "ls", "list", "outdated", "why", *_SCRIPTS}),
+    "yarn": frozenset({"test", "list", "outdated", "why", "run"}),
+    "bun": frozenset({"test", "run"}),
+    "cargo": frozenset({"build", "b", "check", "c", "test", "t", "clippy", "fmt", "doc", "bench", "tree", "nextest"}),
+    "go": frozenset({"build", "test", "vet", "fmt", "list", "doc", "version"}),
+    "git": frozenset({"add", "commit", "status", "blame", "describe", "rev-parse", "ls-files", "shortlog"}),
+    "ruff": frozenset({"check", "format"}),
+    "dotnet": frozenset({"build", "test", "format"}),
+    "deno": frozenset({"test", "fmt", "lint", "check"}),
+    "swift": frozenset({"build", "test"}),
+    "mix": frozenset({"test", "compile", "format"}),
+    "biome": frozenset({"check", "format", "lint"}),
+    "buf": frozenset({"lint", "format", "build"}),
+}
+_GIT_WHOLE: Final = frozenset({"diff", "log", "show"})
+"""An option of theirs writes a file, so nothing is left open."""
+_MODULES: Final = frozenset(
+    {"pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pylint", "compileall", "doctest", "pyright"}
+)
+"""What `python -m` may be offered with."""
+
+# Nothing is offered for those that run what they are given, change the machine, or speak to others.
+_NEVER: Final = frozenset(
+    {"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "pwsh", "busybox", "toybox", "rbash"}
+    | {"sudo", "doas", "su", "pkexec", "env", "nice", "ionice", "nohup", "timeout", "time", "xargs", "parallel"}
+    | {"setsid", "stdbuf", "unbuffer", "watch", "entr", "command", "exec", "eval", "builtin", "source", ".", "coproc"}
+    | {"script", "unshare", "nsenter", "chroot", "strace", "ltrace", "gdb", "lldb", "perf", "flock", "chrt", "taskset"}
+    | {"runuser", "setpriv", "capsh", "firejail", "bwrap", "proot", "fakeroot", "faketime", "ld", "ld.so", "tmux"}
+    | {"screen", "dtach", "expect", "socat", "at", "batch", "crontab", "systemctl", "systemd-run", "service"}
+    | {"python", "pypy", "ipython", "jupyter", "node", "nodejs", "ts-node", "tsx", "ruby", "irb", "perl", "php", "lua"}
+    | {"luajit", "rscript", "r", "julia", "awk", "gawk", "mawk", "nawk", "java", "jshell", "scala", "groovy", "kotlin"}
+    | {"tclsh", "wish", "osascript", "guile", "racket", "sbcl", "clojure", "elixir", "iex", "erl", "ghci", "runghc"}
+    | {"ocaml", "swipl", "octave", "gnuplot", "m4", "bc", "dc", "jq", "sqlite3", "psql", "mysql", "mongo", "mongosh"}
+    | {"redis-cli", "ed", "ex", "vi", "vim", "nvim", "view", "emacs", "nano", "less", "more", "man", "open"}
+    | {"xdg-open", "start", "npx", "bunx", "pnpx", "corepack", "pip", "pipx", "uv", "uvx", "poetry", "pdm", "hatch"}
+    | {"rye", "conda", "mamba", "micromamba", "pixi", "gem", "bundle", "bundler", "composer", "cabal", "stack", "nix"}
+    | {"nix-shell", "guix", "apt", "apt-get", "dpkg", "dnf", "yum", "rpm", "zypper", "pacman", "apk", "brew", "port"}
+    | {"snap", "flatpak", "make", "gmake", "bmake", "just", "rake", "gradle", "gradlew", "mvn", "mvnw", "ant", "sbt"}
+    | {"bazel", "buck", "ninja", "cmake", "ctest", "meson", "scons", "task", "invoke", "inv", "tox", "nox", "fab"}
+    | {"docker", "podman", "nerdctl", "buildah", "kubectl", "helm", "minikube", "kind", "vagrant", "lxc", "qemu"}
+    | {"ssh", "scp", "sftp", "rsync", "ssh-add", "ssh-keygen", "ssh-copy-id", "mosh", "telnet", "ftp", "lftp", "curl"}
+    | {"wget", "aria2c", "http", "https", "httpie", "xh", "nc", "ncat", "netcat", "nmap", "dig", "nslookup", "host"}
+    | {"ping", "mail", "sendmail", "gpg", "openssl", "pass", "security", "secret-tool", "terraform", "tofu", "pulumi"}
+    | {"ansible", "ansible-playbook", "aws", "gcloud", "gsutil", "az", "gh", "glab", "hub", "vercel", "netlify", "fly"}
+    | {"flyctl", "heroku", "firebase", "wrangler", "rm", "rmdir", "unlink", "shred", "truncate", "dd", "mkfs", "mount"}
+    | {"umount", "chmod", "chown", "chgrp", "chattr", "setfacl", "kill", "pkill", "killall", "reboot", "shutdown"}
+    | {"halt", "poweroff", "mv", "tee", "sed", "find", "fd", "install", "tar", "zip", "unzip", "7z", "cpio", "patch"}
+    | {"export", "unset", "set", "shopt", "alias", "unalias", "trap", "umask", "ulimit", "read", "declare", "typeset"}
+    | {"local", "readonly", "let", "printf", "test", "[", "enable", "hash", "bind", "complete", "mapfile", "readarray"}
+    | {"hg", "svn", "jj", "bradawl", "claude", "codex", "gemini", "aider", "opencode"}
+)
+# Second words that make any program one of those.
+_NEVER_PARTS: Final = frozenset(
+    {"exec", "run", "eval", "shell", "sh", "ssh", "repl", "console", "script", "install", "add", "uninstall", "remove"}
+    | {"rm", "delete", "del", "destroy", "drop", "purge", "prune", "clean", "reset", "restore", "revert", "rollback"}
+    | {"push", "publish", "release", "deploy", "apply", "sync", "upload", "send", "login", "logout", "auth", "config"}
+    | {"set", "update", "upgrade", "migrate", "up", "down", "start", "stop", "kill", "link", "create", "init"}
+)
+
+
+def proposals(request: Request, *, cwd: str, home: str, roots: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Allow rules that together would let this call run, as texts to be edited; none where there are no good ones.
+
+    `cwd` is what their relative paths will start from; what is read within `roots` needs no rule.
+    """
+    effects = request.effects
+    if effects.danger or effects.lifts or any(part.startswith("env:") for part in effects.session):
+        return ()
+    if request.tool == "bash" or effects.commands or effects.seal:
+        found = _for_commands(effects, (cwd, *roots))
+    elif effects.unknown or effects.external or effects.spends:
+        found = _for_tool(request.tool)
+    else:
+        found = _for_touched(effects, cwd, home, roots)
+    return tuple(dict.fromkeys(found)) if 0 < len(found) <= _MOST and all(found) else ()
+
+
+def _for_tool(name: str) -> list[str]:
+    if name == "agent":
+        return ["Agent"]
+    is_remote = name.startswith("mcp__") and re.fullmatch(r"mcp__[^\s()*\[\]?\\/]+__[^\s()*\[\]?\\/]+", name)
+    if is_remote and name.isprintable():
+        return [name]
+    from bradawl.safety.rules import ALIASES
+
+    plain = {alias.replace("_", "").lower() for alias in ALIASES}
+    is_plain = re.fullmatch(r"[a-z0-9_]{1,64}", name) and name.replace("_", "") not in plain
+    return [name] if is_plain else []
+
+
+# ------------------------------------------------------------------ files and hosts
+
+
+def _for_touched(effects: Effects, cwd: str, home: str, roots: tuple[str, ...]) -> list[str]:
+    if "*" in effects.hosts or not set(effects.session) <= {"cwd", "jobs", "todos", "user"}:
+        return []
+    read = [path for path in effects.reads if not any(is_within(path, root) for root in roots)]
+    written = [_around("Edit", path, cwd, home) for path in effects.writes]
+    outside = [_around("Read", path, cwd, home) for path in read]
+    return [*written, *outside, *(f"WebFetch(domain:{host})" for host in effects.hosts)]
+
+
+def _around(tool: str, path: str, cwd: str, home: str) -> str:
+    """A rule for the folder of a path; for the path alone where the folder holds too much. Empty if it can't be put."""
+    if not path.isprintable() or path != path.strip():
+        return ""
+    folder = dirname(path)
+    is_wide = folder.count("/") < 2 or is_within(cwd, folder) or is_within(home, folder)
+    named = _literally(path) if is_wide else f"{_literally(folder)}/**"
+    return f"{tool}({_from_somewhere(named, _literally(cwd), _literally(home))})"
+
+
+def _from_somewhere(pattern: str, cwd: str, home: str) -> str:
+    """A whole path as a rule names it: from the working directory, the home folder or the root."""
+    if is_within(pattern, cwd) and cwd != "/":
+        relative = pattern[len(cwd) + 1 :]
+        return relative if "/" in relative and relative[0] not in "~!$ " else f"./{relative}"
+    if home.count("/") > 1 and is_within(pattern, home):
+        return "~" + pattern[len(home) :]
+    return "/" + pattern
+
+
+def _literally(path: str) -> str:
+    return re.sub(r"([*?\[\\])", r"\\\1", path)
+
+
+# ------------------------------------------------------------------ commands
+
+
+def _for_commands(effects: Effects, inside: tuple[str, ...]) -> list[str]:
+    programs = [words for words in effects.commands if words[:1] != ("cd",)]
+    if effects.hosts or any(not any(is_within(path, root) for root in inside) for path in effects.writes):
+        return []
+    if effects.writes and not any(words[0] in ("mkdir", "touch") for words in programs):
+        # Not written by a program that is offered: a redirect was, and no rule speaks of those.
+        return []
+    return [_for_words(words, is_known=effects.understood) for words in programs]
+
+
+def _for_words(words: tuple[str, ...], *, is_known: bool) -> str:
+    """A rule for a command; empty if there is no good one."""
+    program = words[0] if words else ""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_+.-]*", program):
+        return ""
+    if program in _OPEN or (program in _FILTERS and not is_known):
+        return f"Bash({program}:*)"
+    family = re.sub(r"[-\d.]+$", "", program.lower())
+    if family in ("python", "pypy") and words[1:2] == ("-m",) and words[2:3] and words[2] in _MODULES:
+        return f"Bash({program} -m {words[2]}:*)"
+    if program in _PARTS:
+        return _for_part(words)
+    if _runs_anything(program, family, words[1:]):
+        return ""
+    if program not in _FILTERS and words[1:] and re.fullmatch(r"[a-z][a-z0-9-]*", words[1]):
+        return f"Bash({program} {words[1]}:*)"
+    return _whole(words)
+
+
+def _runs_anything(program: str, family: str, rest: tuple[str, ...]) -> bool:
+    return program.lower() in _NEVER or family in _NEVER or bool(rest and rest[0].lower() in _NEVER_PARTS)
+
+
+def _for_part(words: tuple[str, ...]) -> str:
+    program, part, name = (*words, "", "")[:3]
+    if program == "git" and part in _GIT_WHOLE:
+        return _whole(words)
+    if part not in _PARTS[program]:
+        return ""
+    if part not in _SCRIPTS:
+        return f"Bash({program} {part}:*)"
+    # A script of the project by its name; `bun run` also takes the path of a program.
+    is_script = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_:-]*", name)
+    return f"Bash({program} {part} {name}:*)" if is_script else ""
+
+
+def _whole(words: tuple[str, ...]) -> str:
+    """All of the words, nothing left open."""
+    if not all(word.isprintable() and not ("'" in word and _needs_quotes(word)) for word in words):
+        return ""
+    return f"Bash({' '.join(_quoted(word) for word in words)})"
+
+
+def _needs_quotes(word: str) -> bool:
+    return not re.fullmatch(r"[A-Za-z0-9_./:,@%+=^-]+", word)
+
+
+def _quoted(word: str) -> str:
+    return f"'{word}'" if _needs_quotes(word) else word

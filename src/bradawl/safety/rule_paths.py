@@ -1,0 +1,186 @@
+"""Path patterns of rules, in the syntax of `.gitignore`, as regular expressions over absolute, resolved paths.
+
+Each is matched in linear time: the pieces between two stars are looked for from left to right, and none is given up
+again once it was found. That is no loss, since what follows the last piece is always "and all below it".
+"""
+
+import re
+from collections.abc import Callable
+from posixpath import dirname, join
+from typing import NamedTuple
+
+Resolve = Callable[[str], str]
+"""The real path of an absolute one, also of one that isn't there."""
+
+
+class Bases(NamedTuple):
+    """The folders that patterns start from."""
+
+    folder: str
+    """Of `/name`: where the rule stands."""
+    home: str
+    """Of `~/name`."""
+    cwd: str
+    """Of all others."""
+
+
+def path_pattern(spec: str, bases: Bases, resolve: Resolve, *, widens: bool) -> str:
+    """A regular expression for the paths that `spec` names, and for all below them. Raises `ValueError`.
+
+    What widens is never resolved further than the folder it starts from, since links in a workspace are made by
+    programs; what narrows is also held against the place that its literal beginning leads to, in any case.
+    """
+    base, rest, is_anchored = _start(spec, bases)
+    base = resolve(base)
+    base, segments = _segments(base, rest)
+    literals = _literal_start(segments)
+    if not is_anchored:
+        segments = ["**", *segments]
+    elif widens and base == "/" and literals:
+        # The entries of `/` are the system's own: /tmp may be a link, and nobody else can make one there.
+        base, segments = resolve("/" + literals[0]), segments[1:]
+    pattern = _expression(base, segments)
+    if widens:
+        return pattern
+    if is_anchored and literals:
+        named = join(base, *literals)
+        if (real := resolve(named)) != named:
+            pattern = f"{pattern}|{_expression(real, segments[len(literals) :])}"
+    return f"(?i:{pattern})"
+
+
+def name_pattern(glob: str) -> str:
+    """A regular expression for names in which `*` stands for any characters. Raises `ValueError`."""
+    return _segment(glob)
+
+
+def _start(spec: str, bases: Bases) -> tuple[str, str, bool]:
+    """Where a pattern starts, what is left of it, and whether it stands for that very place."""
+    if spec.startswith("!"):
+        raise ValueError("`!` takes nothing back here: deny goes before ask, and ask before allow")
+    if spec.startswith("//"):
+        return "/", spec[2:], True
+    if spec.startswith("/"):
+        return _known(bases.folder, "the folder of this rule"), spec[1:], True
+    if spec == "~" or spec.startswith("~/"):
+        return _known(bases.home, "the home folder"), spec[2:], True
+    if spec.startswith("~"):
+        raise ValueError("`~` stands for your own home folder only, as in ~/notes/**")
+    if spec.startswith("$"):
+        raise ValueError("variables are not filled in; write ~/ for the home folder, or //the/whole/path")
+    is_anchored = "/" in spec.rstrip("/") or spec.rstrip("/") in (".", "..")
+    return _known(bases.cwd, "the working directory"), spec, is_anchored
+
+
+def _known(folder: str, name: str) -> str:
+    if not folder.startswith("/"):
+        raise ValueError(f"{name} is not known, so it can't start there")
+    return folder
+
+
+def _segments(base: str, rest: str) -> tuple[str, list[str]]:
+    """The names in a pattern, once `.` and `..` have been followed."""
+    segments: list[str] = []
+    for segment in rest.split("/"):
+        if segment in ("", ".") or segment == "**" == (segments[-1] if segments else ""):
+            continue
+        if segment != "..":
+            segments.append(segment)
+        elif not segments:
+            base = dirname(base)
+        elif _literal(segments[-1]) is None:
+            raise ValueError("`..` can't follow a pattern")
+        else:
+            segments.pop()
+    if segments[-1:] == ["**"]:
+        segments.pop()
+    return base, segments
+
+
+def _literal_start(segments: list[str]) -> list[str]:
+    names: list[str] = []
+    for segment in segments:
+        if (name := _literal(segment)) is None:
+            break
+        names.append(name)
+    return names
+
+
+def _literal(segment: str) -> str | None:
+    """The name a segment stands for; None if it is a pattern."""
+    bare = re.sub(r"\\.", "", segment)
+    return None if any(mark in bare for mark in "*?[") else re.sub(r"\\(.)", r"\1", segment)
+
+
+# ------------------------------------------------------------------ expressions
+
+_ENDS = r"(?=/|\Z)"
+
+
+def _expression(base: str, segments: list[str]) -> str:
+    out = [re.escape(base.rstrip("/"))]
+    floats = False
+    chunk: list[str] = []
+    for segment in [*segments, "**"]:
+        if segment != "**":
+            chunk.append(_segment(segment))
+            continue
+        if chunk:
+            found = "/" + "/".join(chunk) + _ENDS
+            out.append(f"(?>(?:/[^/]+)*?{found})" if floats else found)
+        floats, chunk = True, []
+    return "".join(out) + "(?:/.*)?"
+
+
+def _segment(glob: str) -> str:
+    """One name. Each piece between two stars is taken where it is first found; the last must end the name."""
+    first, *others = _pieces(glob)
+    if not others:
+        return first
+    *middle, last = others
+    found = (f"(?>[^/]*?{piece})" for piece in middle if piece)
+    return first + "".join(found) + "[^/]*" + last
+
+
+def _pieces(glob: str) -> list[str]:
+    """What stands between the stars of a name, each as a regular expression of one length."""
+    pieces = [""]
+    place = 0
+    while place < len(glob):
+        if glob[place] == "*":
+            pieces.append("")
+            place += 1
+        else:
+            piece, place = _element(glob, place)
+            pieces[-1] += piece
+    return pieces
+
+
+def _element(glob: str, place: int) -> tuple[str, int]:
+    char = glob[place]
+    match char:
+        case "?":
+            return "[^/]", place + 1
+        case "[":
+            return _class(glob, place)
+        case "\\":
+            if place + 1 == len(glob):
+                raise ValueError("it ends with a backslash that stands before nothing")
+            return re.escape(glob[place + 1]), place + 2
+        case _:
+            return re.escape(char), place + 1
+
+
+def _class(glob: str, place: int) -> tuple[str, int]:
+    found = re.compile(r"\[([!^]?)(\]?(?:\\.|[^\]\\])*)\]").match(glob, place)
+    if found is None:
+        raise ValueError("a `[` is not closed; for the character itself write \\[")
+    if "[:" in found[2]:
+        raise ValueError("classes such as [:alpha:] are not known here; write a-zA-Z")
+    members = re.sub(r"\\(.)|([\[\]^&~|\\])", lambda one: re.escape(one[1] or one[2]), found[2])
+    expression = f"(?!/)[{'^' if found[1] else ''}{members}]"
+    try:
+        re.compile(expression)
+    except re.error as error:
+        raise ValueError(f"{found[0]} is no class of characters") from error
+    return expression, found.end()

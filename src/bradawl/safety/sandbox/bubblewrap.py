@@ -1,0 +1,369 @@
+"""Holds programs by bubblewrap: namespaces of their own, the machine read-only, and a filter of system calls."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant, Sandbox
+from bradawl.safety.guarded import credentials, watched_names
+from bradawl.safety.sandbox.caches import cache_variables
+from bradawl.safety.sandbox.confinement import Launch, Layout, Program
+from bradawl.safety.sandbox.covers import Cover, Plan, data_folders
+from bradawl.safety.sandbox.environment import held_environment
+from bradawl.safety.sandbox.integrity import ProtectedFiles
+from bradawl.safety.sandbox.leftovers import Ghost, Leftovers
+from bradawl.safety.sandbox.places import TEMPORARY, Names, emptied, existing, is_replaced, shown
+from bradawl.safety.sandbox.protected import Place
+from bradawl.safety.sandbox.seccomp import filter_for
+from bradawl.safety.sandbox.survey import Survey
+
+NAME: Final = "bubblewrap"
+_HIDDEN_TEXT: Final = "# this file holds keys: it is not shown in the sandbox\n"
+_IS_COMPLETE: Final = "complete"
+_NOT_BOUND: Final = ("/dev", "/proc", "/sys")
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What bubblewrap can do here."""
+
+    program: str
+    own_proc: bool = True
+    """`/proc` shows the programs of the sandbox only; where none can be mounted the machine's is seen."""
+    disables_namespaces: bool = True
+
+
+class Bubblewrap:
+    """`Confinement` by bubblewrap for one workspace. Not for several threads."""
+
+    def __init__(self, layout: Layout, shape: Shape, lacks: tuple[str, ...] = ()) -> None:
+        """Nothing is made before the first launch; `layout.scratch` must not exist yet, and is removed by `close`."""
+        self._layout = layout
+        self._shape = shape
+        self._lacks = lacks
+        self._surveys = {root: Survey(root) for root in layout.roots}
+        self._leftovers = Leftovers(layout.state)
+        self._watched = ProtectedFiles(self._watched_places, f"{layout.state}/put-back") if layout.state else None
+        self._repositories: tuple[str, ...] = ()
+        self._shown: tuple[str, ...] = ()
+        self._shown_for: str | None = None
+        self._is_ready = self._has_scratch = False
+        real = (*layout.roots, *layout.readable, layout.cache, layout.home)
+        self._names = Names(layout.scratch, [path for path in real if path and is_within(path, TEMPORARY)])
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """What it is called and what it can't hold."""
+        return Sandbox(NAME, self._lacks)
+
+    def outside(self, path: str) -> str:
+        """The real path of what programs inside call `path`. The folder behind `/tmp` is there from the first on."""
+        place = self._names.outside(path)
+        if place != path and not self._has_scratch:
+            self._make_scratch()
+        return place
+
+    def close(self) -> None:
+        """Remove the temporary folder and what else was made; safe to call twice."""
+        if self._watched:
+            self._watched.close()
+        self._leftovers.close()
+        self._is_ready = self._has_scratch = False
+
+    # ------------------------------------------------------------------ a start
+
+    def launch(self, program: Program, grant: Grant) -> Launch:
+        """How to start a program within a grant. Raises `ToolError` where it can't be held."""
+        self._make_ready(program)
+        plan = _Writable()
+        for path in grant.writable:
+            self._plan(path, grant, plan)
+        if plan.roots:
+            self._add_data_folders(plan, grant)
+        on_end = self._prepare(plan, grant)
+        with contextlib.ExitStack() as undo:
+            undo.callback(on_end)
+            environment = self._environment(program, grant)
+            arguments = [*self._arguments(program, grant, plan), *_variables(environment)]
+            launch = self._launch(program, grant, arguments, on_end)
+            undo.pop_all()
+            return launch
+
+    def _launch(
+        self, program: Program, grant: Grant, arguments: list[str], on_end: Callable[[], tuple[str, ...]]
+    ) -> Launch:
+        """The arguments go by a descriptor: the variables of the program are none of bubblewrap's own, which they could
+        make load anything.
+        """
+        opened: list[int] = []
+        if any("\0" in each for each in arguments):
+            raise ValueError("embedded null byte")
+        try:
+            rules = filter_for(grant.network, loopback=True, streams_only=not grant.network)
+            opened.append(_file_in_memory("filter", rules))
+            told, tells = os.pipe()
+            opened += (tells, told)
+            arguments += ("--seccomp", str(opened[0]), "--info-fd", str(tells))
+            opened.append(_file_in_memory("arguments", b"".join(os.fsencode(each) + b"\0" for each in arguments)))
+        except OSError as error:
+            for each in opened:
+                os.close(each)
+            raise ToolError(
+                f"the sandbox can't be set up now: {error.strerror}; end other programs, or try again later"
+            ) from error
+        given = (opened[0], tells, opened[-1])
+        return Launch(
+            argv=(self._shape.program, "--args", str(opened[-1]), "--", *program.argv),
+            cwd="/",
+            environment={},
+            inherited=(*given, *program.inherited),
+            close_after_start=given,
+            told=told,
+            tells_signals_as_codes=True,
+            on_end=on_end,
+        )
+
+    def _prepare(self, plan: "_Writable", grant: Grant) -> Callable[[], tuple[str, ...]]:
+        """Make what has to stand where something is missing; gives back what is to be done at the end."""
+        held = self._leftovers.hold(ghost for path, ghost in plan.ghosts.items() if path in plan.covers)
+        watched = self._watched if plan.roots else None
+        if watched:
+            watched.begin()
+
+        def end() -> tuple[str, ...]:
+            self._leftovers.release(held)
+            return watched.end(grant.uncovered) if watched else ()
+
+        return end
+
+    def _watched_places(self) -> Iterator[Place]:
+        for folder in (*self._layout.roots, *self._repositories):
+            for name in watched_names():
+                yield folder, name
+
+    # ------------------------------------------------------------------ what is made once
+
+    def _make_ready(self, program: Program) -> None:
+        path = program.environment.get("PATH", "")
+        if path != self._shown_for:
+            self._shown, self._shown_for = shown(self._layout, path), path
+        if self._is_ready:
+            return
+        self._leftovers.clean_up_after_others()
+        if not self._has_scratch:
+            self._make_scratch()
+        try:
+            self._make_empties()
+        except OSError as error:
+            raise ToolError(
+                f"the sandbox needs a temporary folder, and {error.filename} can't be made: {error.strerror}"
+            ) from error
+        self._is_ready = True
+
+    def _make_scratch(self) -> None:
+        try:
+            self._leftovers.make_folder(self._layout.scratch)
+        except OSError as error:
+            raise ToolError(f"the sandbox's temporary folder can't be made: {error}") from error
+        self._has_scratch = True
+
+    def _make_empties(self) -> None:
+        """What is seen in place of what is hidden; the same for all agents, so that it stays."""
+        place = Path(self._empties)
+        if not (place / _IS_COMPLETE).exists():
+            (place / "folder").mkdir(0o755, parents=True, exist_ok=True)
+            (place / "file").touch(0o444)
+            (place / "secret").write_text(_HIDDEN_TEXT)
+            (place / _IS_COMPLETE).touch()
+
+    @property
+    def _empties(self) -> str:
+        return f"{self._layout.state or self._layout.scratch + '.state'}/empty"
+
+    # ------------------------------------------------------------------ what is writable
+
+    def _plan(self, path: str, grant: Grant, plan: "_Writable") -> None:
+        """Add a path of the grant, with the covers of the root it lies in."""
+        layout = self._layout
+        root = next((each for each in layout.roots if is_within(path, each)), "")
+        if not root:
+            is_private = existing(path) == TEMPORARY
+            if not is_private and not any(is_within(path, each) for each in (layout.scratch, *_NOT_BOUND)):
+                self._plan_outside(path, grant, plan)
+            return
+        if os.path.realpath(root) != root:
+            raise ToolError(f"the workspace {root} has been replaced by a link; end this session and start anew")
+        finds = self._surveys[root].finds()
+        self._repositories = finds.repositories
+        whole = Plan(root).of_workspace(finds)
+        if path == root:
+            plan.roots.append(root)
+            plan.repositories += (root, *finds.repositories)
+            plan.ghosts |= whole.ghosts
+            plan.add(whole.covers.values(), grant.uncovered)
+        elif not any(is_within(path, cover.path) for cover in whole.covers.values() if cover.kind != "write"):
+            plan.add([Cover(existing(path), "write")], ())
+            plan.add([each for each in whole.covers.values() if is_within(each.path, path)], grant.uncovered)
+
+    def _plan_outside(self, path: str, grant: Grant, plan: "_Writable") -> None:
+        """What is missing is made in the nearest folder there is, which is writable for it."""
+        place = existing(path)
+        kept = (*self._layout.own, self._layout.state, self._layout.home, "/")
+        if any(each and is_within(each, place) for each in kept) or any(
+            is_within(place, own) for own in self._layout.own
+        ):
+            raise ToolError(f"the sandbox can't let a program write to {place} for {path}; use another folder")
+        finds = Survey(place).finds() if Path(place).is_dir() else None
+        covers = Plan(place).of_workspace(finds).covers if finds else {}
+        plan.add([Cover(place, "write")], ())
+        plan.add([each for each in covers.values() if os.path.lexists(each.path)], (*grant.uncovered, path))
+
+    def _add_data_folders(self, plan: "_Writable", grant: Grant) -> None:
+        for folder in data_folders(plan.roots, plan.repositories):
+            data = Plan(folder).of_data_folder()
+            plan.ghosts |= data.ghosts
+            plan.add(data.covers.values(), grant.uncovered)
+
+    # ------------------------------------------------------------------ arguments
+
+    def _arguments(self, program: Program, grant: Grant, plan: "_Writable") -> list[str]:
+        shape, layout = self._shape, self._layout
+        arguments = ["--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--new-session"]
+        arguments += ["--disable-userns"] * shape.disables_namespaces + ["--share-net"] * grant.network
+        arguments += ["--ro-bind", "/", "/", "--dev", "/dev"] + ["--proc", "/proc"] * shape.own_proc
+        for folder in emptied():
+            arguments += ["--tmpfs", folder]
+        arguments += ["--bind", layout.scratch, TEMPORARY]
+        seen = (*layout.readable, *program.readable, *plan.covers, *layout.roots, layout.cache, *grant.uncovered)
+        arguments += self._pinned((*seen, *self._shown, layout.scratch))
+        arguments += ["--bind", layout.scratch, layout.scratch]
+        for path in self._shown:
+            arguments += ["--ro-bind", path, path]
+        hidden = self._hidden(grant)
+        sealed: list[str] = []
+        for path in hidden:
+            arguments += self._hide(path, seen, sealed)
+        for path in (*layout.readable, *program.readable):
+            if os.path.lexists(path) and (is_replaced(path) or any(is_within(path, each) for each in hidden)):
+                arguments += ["--ro-bind", path, path]
+        arguments += self._covered(plan, grant, hidden)
+        for path in sealed:
+            arguments += ["--remount-ro", path]
+        return [*arguments, "--chdir", self._place_of(program, hidden), "--clearenv"]
+
+    def _pinned(self, places: Iterable[str]) -> Iterator[str]:
+        """The way to a place below `/tmp`: who clears old folders away there must not move the workspace with them."""
+        above = {str(each) for place in places if is_within(place, TEMPORARY) for each in Path(place).parents}
+        for folder in sorted(above, key=lambda each: each.split("/")):
+            if folder != TEMPORARY and is_within(folder, TEMPORARY):
+                own = self._layout.scratch + folder[len(TEMPORARY) :]
+                Path(own).mkdir(0o700, exist_ok=True)
+                yield from ("--bind", own, folder)
+
+    def _hidden(self, grant: Grant) -> tuple[str, ...]:
+        """Folders and files that are there, by their real paths."""
+        layout = self._layout
+        found: dict[str, None] = {}
+        for path in (*layout.own, layout.state, *credentials(layout.home)):
+            if path and os.path.lexists(path):
+                real = os.path.realpath(path)
+                if os.path.lexists(real) and not any(is_within(real, each) for each in (*found, *grant.uncovered)):
+                    found[real] = None
+        return tuple(found)
+
+    def _hide(self, path: str, seen: Iterable[str], sealed: list[str]) -> list[str]:
+        if not Path(path).is_dir():
+            return ["--ro-bind", f"{self._empties}/file", path]
+        if any(is_within(each, path) for each in (*seen, self._layout.scratch) if each):
+            sealed.append(path)
+            return ["--tmpfs", path]
+        return ["--ro-bind", f"{self._empties}/folder", path]
+
+    def _covered(self, plan: "_Writable", grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
+        """Outer folders first, so that what lies within is laid over them."""
+        cache = self._cache(grant)
+        covers = {**plan.covers, **({cache: Cover(cache, "write")} if cache else {})}
+        for path in sorted(covers, key=lambda each: each.split("/")):
+            kind = covers[path].kind
+            if kind == "secret":
+                yield from ("--ro-bind", f"{self._empties}/secret", path)
+            elif os.path.lexists(path):  # a ghost that nobody could make is missing
+                yield from ("--bind" if kind == "write" else "--ro-bind", path, path)
+        for root in self._layout.roots:
+            if root not in covers and (is_replaced(root) or any(is_within(root, each) for each in hidden)):
+                yield from ("--ro-bind", root, root)
+        for path in grant.uncovered:
+            if os.path.lexists(path) and not any(is_within(path, each) for each in _NOT_BOUND):
+                is_writable = any(is_within(path, each) for each in grant.writable)
+                yield from ("--bind" if is_writable else "--ro-bind", path, path)
+
+    def _place_of(self, program: Program, hidden: tuple[str, ...]) -> str:
+        cwd = program.cwd
+        if any(is_within(cwd, each) for each in hidden) and not any(is_within(cwd, r) for r in self._layout.roots):
+            raise ToolError(f"the sandbox hides {cwd}, so nothing can run there; cd elsewhere")
+        return self._names.inside(self._names.outside(cwd))
+
+    def _cache(self, grant: Grant) -> str:
+        """Where the tools keep their things; empty where nothing may be written, or it can't be made."""
+        cache = self._layout.cache
+        if not cache or not grant.writable:
+            return ""
+        try:
+            Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            return ""
+        return cache
+
+    def _environment(self, program: Program, grant: Grant) -> dict[str, str]:
+        layout, exported = self._layout, frozenset(program.exported)
+        held = held_environment(program.environment, exported, layout.kept_variables, network=grant.network)
+        held["PWD"] = self._names.inside(self._names.outside(program.cwd))
+        cache = self._cache(grant) or f"{TEMPORARY}/.cache"
+        caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)
+        if os.geteuid() == 0:  # alone among its users it could give nothing away, which its tar would try
+            caches["TAR_OPTIONS"] = "--no-same-owner"
+        return {**caches, **held}
+
+
+class _Writable:
+    """What may be written to, and what of it may not."""
+
+    def __init__(self) -> None:
+        self.roots: list[str] = []
+        self.repositories: tuple[str, ...] = ()
+        self.covers: dict[str, Cover] = {}
+        self.ghosts: dict[str, Ghost] = {}
+
+    def add(self, covers: Iterable[Cover], uncovered: tuple[str, ...]) -> None:
+        """The strictest word on a path counts, save for what was allowed by name."""
+        for cover in covers:
+            known = self.covers.get(cover.path)
+            is_allowed = cover.kind != "write" and any(
+                is_within(cover.path, path) or (is_within(path, cover.path) and not os.path.lexists(path))
+                for path in uncovered
+            )
+            if not is_allowed and (known is None or known.kind == "write"):
+                self.covers[cover.path] = cover
+
+
+def _variables(environment: dict[str, str]) -> Iterator[str]:
+    for name, value in environment.items():
+        yield from ("--setenv", name, value)
+
+
+def _file_in_memory(name: str, data: bytes) -> int:
+    made = os.memfd_create(name, os.MFD_CLOEXEC)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(made, left) :]
+        os.lseek(made, 0, os.SEEK_SET)
+    except OSError:
+        os.close(made)
+        raise
+    return made

@@ -1,0 +1,96 @@
+"""Where the data of a repository lies whose `.git` is a file: a second working tree, or a submodule.
+
+The file belongs to the project and may name any folder, so that a folder only counts if it names the working tree in
+turn: that is written there by git, and not by who wrote the project.
+"""
+
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+
+_LARGEST = 65_536
+_LARGEST_INDEX = 50_000_000
+
+
+def data_folder(dot_git: str) -> str:
+    """The repository behind a `.git` file that has to be writable for git to work; empty if it can't be believed.
+
+    `dot_git` is absolute and resolved. Of a second working tree it is the data folder of the first.
+    """
+    named = _named_in(dot_git, "gitdir:")
+    if not named:
+        return ""
+    folder = os.path.realpath(Path(dot_git).parent / named)
+    common = _named_in(f"{folder}/commondir", "")
+    if common:
+        place = os.path.realpath(Path(folder, common))
+        back = _named_in(f"{folder}/gitdir", "")
+        is_ours = back and os.path.realpath(Path(folder, back)) == dot_git
+        return place if is_ours and str(Path(folder).parent) == f"{place}/worktrees" and _is_repository(place) else ""
+    tree = _working_tree(f"{folder}/config")
+    is_ours = tree and os.path.realpath(Path(folder, tree)) == str(Path(dot_git).parent)
+    return folder if is_ours and _is_repository(folder) else ""
+
+
+def is_tracked(path: str, repository: str) -> bool:
+    """Whether git has a file in its index, so that its content is no secret of this machine.
+
+    What git tracks must not be hidden from it either: it would take the cover for the new content, and commit that.
+    """
+    dot_git = f"{repository}/.git"
+    named = _named_in(dot_git, "gitdir:")
+    index = f"{os.path.realpath(Path(repository, named)) if named else dot_git}/index"
+    try:
+        found = os.lstat(index)
+    except OSError:
+        return False
+    return _lists(index, (found.st_mtime_ns, found.st_size, found.st_ino), os.fsencode(path[len(repository) + 1 :]))
+
+
+@lru_cache(maxsize=256)
+def _lists(index: str, _: tuple[int, int, int], name: bytes) -> bool:
+    """An entry of an index ends in the length of its name, in twelve bits, the name, and a NUL."""
+    data = _data(index, _LARGEST_INDEX)
+    start = data.find(name + b"\0")
+    while start > 1:
+        if int.from_bytes(data[start - 2 : start]) & 0xFFF == min(len(name), 0xFFF):
+            return True
+        start = data.find(name + b"\0", start + 1)
+    return False
+
+
+def _is_repository(folder: str) -> bool:
+    place = Path(folder)
+    return (place / "HEAD").is_file() and (place / "objects").is_dir() and (place / "refs").is_dir()
+
+
+def _named_in(path: str, before: str) -> str:
+    """The one path in a file of git's; empty for another kind of file."""
+    text = _text(path)
+    return text[len(before) :].strip(" \r\n") if text.startswith(before) else ""
+
+
+def _working_tree(config: str) -> str:
+    found = re.findall(r'(?mi)^\s*worktree\s*=\s*"?([^"\n]+?)"?\s*$', _text(config))
+    return found[0] if len(found) == 1 else ""
+
+
+def _text(path: str) -> str:
+    return os.fsdecode(_data(path, _LARGEST))
+
+
+def _data(path: str, limit: int) -> bytes:
+    """A file that is smaller; nothing of any other."""
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        with os.fdopen(opened, "rb", closefd=False) as file:
+            data = file.read(limit)
+    except OSError:
+        return b""
+    finally:
+        os.close(opened)
+    return data if len(data) < limit else b""

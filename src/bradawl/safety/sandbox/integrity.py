@@ -1,0 +1,201 @@
+"""Puts protected files back as they were where a sandbox can't keep programs from changing them.
+
+They are looked at before a program starts and after it and its family are gone. What changed in between is moved to a
+folder that programs can't write to, so that nothing is lost, and made again as it was. A record of what they were lies
+on disk while a program runs: who starts next after a crash puts them back, too.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from bradawl.core.effects import is_within
+from bradawl.safety.sandbox.protected import Entry, Found, Place, is_new_repository, look, look_again
+from bradawl.safety.sandbox.putting_back import Keeping, put_back
+
+_RECORD = "before-"
+_KEPT_S = 30 * 86_400
+_NEW_RECORD = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class ProtectedFiles:
+    """The protected files of some folders, watched while programs run. Not for several threads; its maker closes it.
+
+    Programs that run at the same time share one picture of how things were, so that what one of them changes is not
+    taken for the state that another one found. Who else changes a protected file meanwhile is undone, too: who did it
+    can't be told.
+    """
+
+    def __init__(self, places: Callable[[], Iterable[Place]], kept: str) -> None:
+        """`places` names what is protected: a folder, and a name in it where `*` stands for one name or several. It is
+        asked when the first of some programs begins.
+
+        `kept` is the folder for what was changed; made when first needed.
+        """
+        self._places = places
+        self._kept = kept
+        self._looked_at: tuple[Place, ...] = ()
+        self._before: Found = {}
+        self._running = 0
+        self._record = -1
+        self._record_path = ""
+        self._recovered: tuple[str, ...] | None = None
+
+    def begin(self) -> None:
+        """To be called before a program starts."""
+        if self._recovered is None:
+            self._recovered = self._recover()
+        if self._running == 0:
+            self._looked_at = tuple(self._places())
+            self._before = look(self._looked_at, self._before)
+            self._write_record()
+        self._running += 1
+
+    def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """To be called once for each `begin`, when the program is gone: what had changed and is again as it was.
+
+        `allowed` names files and folders that the program might change. What can't be put back is said so.
+        """
+        self._running -= 1
+        now = look_again(self._looked_at, self._before)
+        changed = _changed(self._before, now)
+        given = {path for path in changed if any(is_within(path, folder) for folder in allowed)}
+        for path in given:
+            _take_over(self._before, now, path)
+        restored = self._restore(self._before, now, [path for path in changed if path not in given])
+        if self._running == 0:
+            self._drop_record()
+        recovered, self._recovered = self._recovered or (), ()
+        return (*recovered, *restored)
+
+    def close(self) -> None:
+        """Forget what was; safe to call twice."""
+        self._drop_record()
+
+    # ------------------------------------------------------------------ a crash in between
+
+    def _write_record(self) -> None:
+        """Without it a crash goes unnoticed, which is no reason to run nothing."""
+        with contextlib.suppress(OSError):
+            Path(self._kept).mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = f"{self._kept}/{_RECORD}{os.urandom(8).hex()}"
+            self._record = os.open(path, _NEW_RECORD, 0o600)
+            self._record_path = path
+            fcntl.flock(self._record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            data = memoryview(_encode(self._looked_at, self._before))
+            while data:
+                data = data[os.write(self._record, data) :]
+
+    def _drop_record(self) -> None:
+        if self._record >= 0:
+            with contextlib.suppress(OSError):
+                Path(self._record_path).unlink()
+            os.close(self._record)
+            self._record = -1
+
+    def _recover(self) -> tuple[str, ...]:
+        """Put back what programs changed whose agent was killed before it could look."""
+        restored: list[str] = []
+        try:
+            records = [path for path in Path(self._kept).iterdir() if path.name.startswith(_RECORD)]
+        except OSError:
+            return ()
+        with contextlib.suppress(OSError):
+            _forget_old(self._kept)
+        for record in records:
+            with contextlib.suppress(OSError, msgspec.DecodeError):
+                places, before = _abandoned(str(record))
+                now = look_again(places, before)
+                restored += self._restore(before, now, _changed(before, now))
+                record.unlink()
+        return tuple(restored)
+
+    # ------------------------------------------------------------------ putting back
+
+    def _restore(self, before: Found, now: Found, changed: list[str]) -> tuple[str, ...]:
+        """Outermost first, so that what lies in a folder that was replaced finds its folder again."""
+        done: list[str] = []
+        keeping = Keeping(self._kept)
+        for path in sorted(changed):
+            entry = before.get(path)
+            try:
+                put_back(path, os.fsdecode((entry or now[path]).place), entry, keeping)
+            except OSError as error:
+                done.append(f"{path} (could not be put back: {error.strerror})")
+            else:
+                done.append(path)
+        return tuple(done)
+
+
+def _forget_old(kept: str) -> None:
+    """Remove what was changed so long ago that nobody has missed it."""
+    import shutil
+    import time
+
+    for folder in Path(kept).iterdir():
+        with contextlib.suppress(OSError):
+            if folder.is_dir() and folder.stat().st_mtime < time.time() - _KEPT_S:
+                shutil.rmtree(folder)
+
+
+_Record = tuple[list[tuple[bytes, bytes]], list[tuple[bytes, Entry]]]
+
+
+def _encode(places: Iterable[Place], found: Found) -> bytes:
+    record: _Record = (
+        [(os.fsencode(folder), os.fsencode(name)) for folder, name in places],
+        [(os.fsencode(path), entry) for path, entry in found.items()],
+    )
+    return msgspec.msgpack.encode(record)
+
+
+def _abandoned(path: str) -> tuple[list[Place], Found]:
+    """What a record says. Raises `BlockingIOError` if who wrote it is still there."""
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with open(opened, "rb", closefd=False) as record:
+            places, pairs = msgspec.msgpack.decode(record.read(), type=_Record)
+    finally:
+        os.close(opened)
+    named = [(os.fsdecode(folder), os.fsdecode(name)) for folder, name in places]
+    return named, {os.fsdecode(name): entry for name, entry in pairs}
+
+
+def _changed(before: Found, now: Found) -> list[str]:
+    """Paths whose kind, content or mode is another; of a new folder, or one that is gone, the folder alone."""
+    paths = {path for path in (*before, *now) if not _same(before.get(path), now.get(path))}
+    paths = {path for path in paths if path in before or not _may_be_new(path, now[path], before)}
+    return [path for path in paths if path in before or not _lies_in(path, paths)]
+
+
+def _may_be_new(path: str, entry: Entry, before: Found) -> bool:
+    return entry.kind == "parent" or is_new_repository(path, entry, before)
+
+
+def _lies_in(path: str, folders: set[str]) -> bool:
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        if path in folders:
+            return True
+    return False
+
+
+def _same(one: Entry | None, other: Entry | None) -> bool:
+    if one is None or other is None or one.kind != other.kind:
+        return one is other
+    if one.kind in ("folder", "parent") or one.stamp == other.stamp:
+        return True
+    return one.content is not None and (one.content, one.mode) == (other.content, other.mode)
+
+
+def _take_over(before: Found, now: Found, path: str) -> None:
+    for each in [known for known in (*before, *now) if is_within(known, path)]:
+        if each in now:
+            before[each] = now[each]
+        else:
+            before.pop(each, None)

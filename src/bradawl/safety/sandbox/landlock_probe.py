@@ -1,0 +1,121 @@
+"""Tries, from inside, to do what must not be possible; prints `done` and the names of what was.
+
+Started as `python -I -S -c TEXT FILE FOLDER PID`: a file that is out of reach, a folder that may be written, and the
+process whose secrets are to be kept. It changes nothing, whatever it finds to be open.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import socket
+import sys
+from collections.abc import Iterator
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+_SEIZE, _DETACH = 0x4206, 17
+_NEW_USER_NAMESPACE = 0x10000000
+_GET_NO_NEW_PRIVILEGES = 39
+_REFUSED = (errno.EPERM, errno.EACCES)
+
+
+def opens(path: str, flags: int) -> bool:
+    """Whether a file can be opened so."""
+    try:
+        os.close(os.open(path, flags))
+    except OSError:
+        return False
+    return True
+
+
+def makes(path: str) -> bool:
+    """Whether a file can be made; it is removed at once."""
+    made = opens(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    if made:
+        libc.unlink(path.encode())
+    return made
+
+
+def empties(path: str) -> bool:
+    """Whether a file that is empty can be made so by its name, which Landlock did not judge at first."""
+    return libc.truncate(path.encode(), ctypes.c_long(0)) == 0
+
+
+def connects(family: int, kind: int, protocol: int, address: tuple[str, int] | None = None) -> bool:
+    """Whether a socket can be had and, with an address, reach for it; nobody need be there."""
+    try:
+        with socket.socket(family, kind, protocol) as made:
+            made.settimeout(0.05)
+            if address is not None:
+                made.connect(address)
+    except OSError as error:
+        return error.errno not in (*_REFUSED, errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT)
+    return True
+
+
+def links_in(file: str, folder: str) -> bool:
+    """Whether a file from outside can get a name inside."""
+    name = f"{folder}/hard".encode()
+    made = libc.link(file.encode(), name) == 0
+    libc.unlink(name)
+    return made
+
+
+def writes_through_a_link(file: str, folder: str) -> bool:
+    """Whether a link leads to where nothing may be written."""
+    name = f"{folder}/soft"
+    made = libc.symlink(file.encode(), name.encode()) == 0
+    reached = made and opens(name, os.O_WRONLY)
+    libc.unlink(name.encode())
+    return reached
+
+
+def changes_mode(file: str) -> bool:
+    """Whether the mode of a file outside can be set; it is set to what it was."""
+    return libc.chmod(file.encode(), 0o600) == 0
+
+
+def may_mount(folder: str) -> bool:
+    """Whether a mount gets as far as to look for a kind of file system, of which there is none."""
+    return libc.mount(b"none", folder.encode(), b"none", 0, None) != 0 and ctypes.get_errno() == errno.ENODEV
+
+
+def reaches_into(process: int) -> bool:
+    """Whether a process outside can be traced or signalled."""
+    if libc.ptrace(_SEIZE, process, None, None) == 0:
+        libc.ptrace(_DETACH, process, None, None)
+        return True
+    with contextlib.suppress(OSError):
+        os.kill(process, 0)
+        return True
+    return False
+
+
+def found_open(file: str, folder: str, process: int) -> Iterator[str]:
+    """Names of the lines that do not hold."""
+    tries = {
+        "write_outside": lambda: opens(file, os.O_WRONLY) or makes(f"{file}.new") or empties(file),
+        "chmod_outside": lambda: changes_mode(file),
+        "hard_link_in": lambda: links_in(file, folder),
+        "symlinked_root": lambda: writes_through_a_link(file, folder),
+        "remount": lambda: may_mount(folder),
+        "tcp": lambda: connects(socket.AF_INET, socket.SOCK_STREAM, 0, ("127.0.0.1", 9)),
+        "udp": lambda: connects(socket.AF_INET, socket.SOCK_DGRAM, 0, ("127.0.0.1", 9)),
+        "icmp": lambda: connects(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP),
+        "netlink": lambda: connects(socket.AF_NETLINK, socket.SOCK_RAW, 0),
+        "unix_sockets": lambda: connects(socket.AF_UNIX, socket.SOCK_STREAM, 0),
+        "abstract_sockets": lambda: connects(socket.AF_UNIX, socket.SOCK_DGRAM, 0),
+        "tiocsti": lambda: opens("/dev/tty", os.O_RDWR),
+        "proc_root": lambda: opens(f"/proc/{process}/root/etc/passwd", os.O_RDONLY),
+        "agent_environ": lambda: opens(f"/proc/{process}/environ", os.O_RDONLY),
+        "ptrace": lambda: reaches_into(process),
+        "credentials": lambda: opens(file, os.O_RDONLY),
+        "no_new_privileges": lambda: libc.prctl(_GET_NO_NEW_PRIVILEGES, 0, 0, 0, 0) != 1,
+        "nested_userns": lambda: libc.unshare(_NEW_USER_NAMESPACE) == 0,  # last: it would be another user then
+    }
+    return (name for name, succeeds in tries.items() if succeeds())
+
+
+if __name__ == "__main__":
+    print("done", *found_open(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -1,0 +1,201 @@
+"""What the protected files of a folder are like now: kind, content, mode."""
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from bradawl.core.effects import is_within
+
+_FILE_BYTES = 1_048_576
+_TOTAL_BYTES = 33_554_432
+_NESTED = 4
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+Place = tuple[str, str]
+"""A folder, absolute and resolved, and a name in it, where `*` stands for one name or several."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One file, folder or link, or a folder on the way to one (`parent`)."""
+
+    kind: Literal["file", "folder", "parent", "link", "other"]
+    place: bytes
+    """The folder that was looked through; programs can't move it."""
+    stamp: tuple[int, ...]
+    """Changes whenever content or mode do."""
+    mode: int = 0
+    user: int = -1
+    group: int = -1
+    content: bytes | None = None
+    """Of a link: where it leads. None for a file that is too large, or that may not be read."""
+
+
+Found = dict[str, Entry]
+
+
+def look(places: Iterable[Place], known: Found) -> Found:
+    """All there is of some places; what bears the stamp that is known already is not read again."""
+    return _search(places, known).found
+
+
+def look_again(places: Iterable[Place], before: Found) -> Found:
+    """As `look`, and what was there before, also if nothing leads to it any more."""
+    search = _search(places, before)
+    for path, entry in before.items():
+        search.folder = os.fsdecode(entry.place)
+        search.add(path, entry)
+    return search.found
+
+
+def _search(places: Iterable[Place], known: Found) -> "_Search":
+    search = _Search(known)
+    for folder, name in places:
+        search.folder = folder
+        search.follow(folder, tuple(name.split("/")))
+    return search
+
+
+class _Search:
+    def __init__(self, known: Found) -> None:
+        self.found: Found = {}
+        self.folder = ""
+        self._known = known
+        self._left = _TOTAL_BYTES
+
+    def follow(self, path: str, parts: tuple[str, ...], nested: int = 0) -> None:
+        """Go down a name, one part at a time."""
+        if not parts:
+            self._take_all(path)
+        elif parts[0] == "*":
+            for inner in self._inside(path):
+                self._step(inner, parts[1:])
+                if nested < _NESTED and self._is_parent(inner):
+                    self.follow(inner, parts, nested + 1)
+        else:
+            self._step(f"{path}/{parts[0]}", parts[1:])
+
+    def add(self, path: str, before: Entry) -> None:
+        """Take one thing that may have been left out; behind a link that stands in its way now is another."""
+        if path in self.found or os.path.realpath(folder := path.rpartition("/")[0]) != folder:
+            return
+        if (status := _status(path)) is not None:
+            self._take(path, status)
+            if self.found[path].kind == "folder" and before.kind == "parent":
+                self.found[path] = self._entry(path, "parent", status)
+
+    def _step(self, path: str, rest: tuple[str, ...]) -> None:
+        if (status := _status(path)) is None:
+            return
+        if stat.S_ISLNK(status.st_mode):
+            self._take(path, status)
+            target = os.path.realpath(path)
+            if is_within(target, self.folder) and not is_within(path, target):
+                self.follow(target, rest)
+        elif rest and stat.S_ISDIR(status.st_mode):
+            self.found[path] = self._entry(path, "parent", status)
+            self.follow(path, rest)
+        else:
+            self.follow(path, ()) if not rest else self._take(path, status)
+
+    def _is_parent(self, path: str) -> bool:
+        entry = self.found.get(path)
+        return entry is not None and entry.kind == "parent"
+
+    def _inside(self, path: str) -> Iterator[str]:
+        with contextlib.suppress(OSError), os.scandir(path) as entries:
+            yield from sorted(entry.path for entry in entries)
+
+    def _take_all(self, path: str) -> None:
+        waiting = [path]
+        while waiting:
+            path = waiting.pop()
+            if path not in self.found or self._is_parent(path):
+                status = _status(path)
+                if status is not None and self._take(path, status):
+                    waiting += self._inside(path)
+
+    def _take(self, path: str, status: os.stat_result) -> bool:
+        """True for a folder."""
+        if stat.S_ISDIR(status.st_mode):
+            self.found[path] = self._entry(path, "folder", status)
+            return True
+        entry = self._known.get(path)
+        self.found[path] = entry if entry and entry.stamp == _stamp(status) else self._read(path, status)
+        return False
+
+    def _read(self, path: str, status: os.stat_result) -> Entry:
+        if stat.S_ISREG(status.st_mode):
+            content = _content(path, min(_FILE_BYTES, self._left))
+            self._left -= len(content or b"")
+            return self._entry(path, "file", status, content)
+        if stat.S_ISLNK(status.st_mode):
+            with contextlib.suppress(OSError):
+                return self._entry(path, "link", status, os.fsencode(Path(path).readlink()))
+        return self._entry(path, "other", status)
+
+    def _entry(
+        self,
+        path: str,
+        kind: Literal["file", "folder", "parent", "link", "other"],
+        status: os.stat_result,
+        content: bytes | None = None,
+    ) -> Entry:
+        mode = stat.S_IMODE(status.st_mode)
+        place = os.fsencode(self.folder)
+        return Entry(kind, place, _stamp(status), mode, status.st_uid, status.st_gid, content)
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _content(path: str, limit: int) -> bytes | None:
+    """None if there is more of it than that, or it may not be read."""
+    try:
+        opened = os.open(path, _READ)
+    except OSError:
+        return None
+    try:
+        data = b""
+        while len(data) <= limit and (piece := os.read(opened, 65_536)):
+            data += piece
+        return data if len(data) <= limit else None
+    except OSError:
+        return None
+    finally:
+        os.close(opened)
+
+
+# ------------------------------------------------------------------ what a new repository may have
+
+_HARMLESS = (
+    rb"\s*(?:[#;].*|\[(?:core|user|init|extensions|(?:remote|branch) \"[\w./-]+\")\]"
+    rb"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|objectformat"
+    rb"|name|email|defaultbranch|remote|merge|fetch|url)\s*=\s*(?!.*::)[^\\-].*)?\s*"
+)
+
+
+def is_new_repository(path: str, entry: Entry, before: Found) -> bool:
+    """Whether a file is what `git init` and the like leave where no repository was: nothing that runs anything."""
+    head, git, inner = path.rpartition("/.git/")
+    if not git or any(is_within(known, f"{head}/.git") for known in before):
+        return False
+    if inner == "hooks":
+        return entry.kind == "folder"
+    if inner.startswith("hooks/"):
+        return entry.kind == "file" and inner.endswith(".sample")
+    lines = (entry.content or b"[unknown]").splitlines()
+    return inner == "config" and entry.kind == "file" and all(re.fullmatch(_HARMLESS, line) for line in lines)

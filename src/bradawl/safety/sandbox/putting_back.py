@@ -1,0 +1,110 @@
+"""Makes a file, folder or link again as it was, in folders where hostile programs were at work.
+
+No link is followed on the way down, and nothing is overwritten: what stands in the way is moved aside.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from bradawl.safety.sandbox.protected import Entry
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Keeping:
+    """Moves what stands in the way to a new folder below `folder`, made when first needed."""
+
+    def __init__(self, folder: str) -> None:
+        self._parent = folder
+        self._folder = ""
+
+    def take(self, name: str, parent: int, path: str) -> None:
+        """Move a file, link or folder away; nothing there is fine. `path` says what it was called."""
+        if _kind(name, parent) is None:
+            return
+        if not self._folder:
+            self._folder = f"{self._parent}/{os.urandom(8).hex()}"
+            Path(self._folder).mkdir(mode=0o700, parents=True)
+        goal = f"{self._folder}/{os.urandom(2).hex()}{path.replace('/', '%')[-200:]}"
+        try:
+            os.rename(name, goal, src_dir_fd=parent)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            import shutil
+
+            shutil.move(f"/proc/self/fd/{parent}/{name}", goal)
+
+
+def put_back(path: str, place: str, entry: Entry | None, keeping: Keeping) -> None:
+    """Make `path` again what it was; None for nothing. Above `place` nothing is made or moved. Raises `OSError`."""
+    if entry is not None and entry.kind == "other":
+        raise OSError(errno.EINVAL, "it is neither file, folder nor link")
+    if entry is not None and entry.kind == "file" and entry.content is None:
+        raise OSError(errno.EFBIG, "it is too large for a copy")
+    folder, name = os.path.split(path)
+    with _entered(folder, place, keeping) as parent:
+        is_folder = _kind(name, parent) == stat.S_IFDIR
+        if entry is not None and entry.kind in ("folder", "parent") and is_folder:
+            return
+        keeping.take(name, parent, path)
+        if entry is not None:
+            _make(name, parent, entry)
+
+
+def _make(name: str, parent: int, entry: Entry) -> None:
+    if entry.kind in ("folder", "parent"):
+        os.mkdir(name, entry.mode, dir_fd=parent)
+    elif entry.kind == "link":
+        os.symlink(entry.content or b"", os.fsencode(name), dir_fd=parent)
+    else:
+        _make_file(name, parent, entry)
+
+
+def _make_file(name: str, parent: int, entry: Entry) -> None:
+    made = os.open(name, _NEW_FILE, 0o600, dir_fd=parent)
+    try:
+        rest = memoryview(entry.content or b"")
+        while rest:
+            rest = rest[os.write(made, rest) :]
+        with contextlib.suppress(PermissionError):  # only root may give files away
+            os.fchown(made, entry.user, entry.group)
+        os.fchmod(made, entry.mode)
+    finally:
+        os.close(made)
+
+
+@contextlib.contextmanager
+def _entered(path: str, place: str, keeping: Keeping) -> Iterator[int]:
+    """A descriptor of a folder; what is missing on the way from `place`, or was replaced, is made."""
+    held = os.open(place, _FOLDER)
+    try:
+        reached = place
+        for name in path[len(place) :].split("/"):
+            if name:
+                reached = f"{reached.rstrip('/')}/{name}"
+                inner = _enter(name, held, reached, keeping)
+                os.close(held)
+                held = inner
+        yield held
+    finally:
+        os.close(held)
+
+
+def _enter(name: str, parent: int, path: str, keeping: Keeping) -> int:
+    if _kind(name, parent) != stat.S_IFDIR:
+        keeping.take(name, parent, path)
+        os.mkdir(name, 0o755, dir_fd=parent)
+    return os.open(name, _FOLDER, dir_fd=parent)
+
+
+def _kind(name: str, parent: int) -> int | None:
+    try:
+        return stat.S_IFMT(os.lstat(name, dir_fd=parent).st_mode)
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,166 @@
+"""The filter of system calls that every sandbox loads: a program for the kernel's packet filter, built by hand.
+
+It takes away what a program of the workspace never needs and what would weaken its walls. Whatever it does not name is
+allowed: it is a second wall, not the first. Numbers are those of Linux' `unistd.h`, audit.h, seccomp.h, sched.h and
+socket.h.
+"""
+
+import struct
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+_LOAD, _AND, _JUMP_IF, _JUMP_IF_AT_LEAST, _JUMP_IF_ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
+_EPERM, _ENOSYS = 1, 38
+_NUMBER, _MACHINE, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in `struct seccomp_data`; the low half of each argument
+_NEW_NAMESPACES = 0x7E020000
+_TYPE_INTO_A_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which pastes
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_SOCKET_TYPES, _STREAM = 0xF, 1
+_X32 = 0x40000000
+
+_REFUSED_ON_X86_64: Final = (
+    "ptrace=101 syslog=103 uselib=134 pivot_root=155 adjtimex=159 chroot=161 acct=163 settimeofday=164 mount=165 "
+    "umount2=166 swapon=167 swapoff=168 reboot=169 iopl=172 ioperm=173 init_module=175 delete_module=176 "
+    "quotactl=179 nfsservctl=180 lookup_dcookie=212 clock_settime=227 kexec_load=246 add_key=248 request_key=249 "
+    "keyctl=250 perf_event_open=298 fanotify_init=300 open_by_handle_at=304 clock_adjtime=305 setns=308 "
+    "process_vm_readv=310 process_vm_writev=311 kcmp=312 finit_module=313 kexec_file_load=320 bpf=321 "
+    "userfaultfd=323 vhangup=153"
+)
+"""Calls and their numbers."""
+_REFUSED_ON_AARCH64: Final = (
+    "ptrace=117 syslog=116 pivot_root=41 adjtimex=171 chroot=51 acct=89 settimeofday=170 mount=40 umount2=39 "
+    "swapon=224 swapoff=225 reboot=142 init_module=105 delete_module=106 quotactl=60 nfsservctl=42 "
+    "lookup_dcookie=18 clock_settime=112 kexec_load=104 add_key=217 request_key=218 keyctl=219 "
+    "perf_event_open=241 fanotify_init=262 open_by_handle_at=265 clock_adjtime=266 setns=268 process_vm_readv=270 "
+    "process_vm_writev=271 kcmp=272 finit_module=273 kexec_file_load=294 bpf=280 userfaultfd=282 vhangup=58"
+)
+"""The same, without those this machine never had: uselib, iopl, ioperm."""
+_REFUSED_EVERYWHERE: Final = (
+    "io_uring_setup=425 io_uring_enter=426 io_uring_register=427 open_tree=428 move_mount=429 fsopen=430 "
+    "fsconfig=431 fsmount=432 fspick=433 pidfd_getfd=438 mount_setattr=442 quotactl_fd=443 open_tree_attr=467"
+)
+"""Younger calls, which have one number on all machines."""
+_CLONE3 = 435
+
+
+class _Machine(msgspec.Struct, frozen=True):
+    """Numbers of one kind of processor."""
+
+    name: int
+    socket: int
+    ioctl: int
+    clone: int
+    unshare: int
+    refused: str
+    has_x32: bool = False
+
+
+_MACHINES: Final = {
+    "x86_64": _Machine(0xC000003E, 41, 16, 56, 272, _REFUSED_ON_X86_64, has_x32=True),
+    "aarch64": _Machine(0xC00000B7, 198, 29, 220, 97, _REFUSED_ON_AARCH64),
+}
+
+
+class _Program:
+    """Instructions, with names for places further down."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[int, str, str, int]] = []
+        self._places: dict[str, int] = {}
+
+    def add(self, code: int, value: int, yes: str = "", no: str = "") -> None:
+        self._lines.append((code, yes, no, value))
+
+    def place(self, name: str) -> None:
+        self._places[name] = len(self._lines)
+
+    def encoded(self) -> bytes:
+        return b"".join(
+            struct.pack("=HBBI", code, self._distance(yes, here), self._distance(no, here), value)
+            for here, (code, yes, no, value) in enumerate(self._lines, start=1)
+        )
+
+    def _distance(self, name: str, here: int) -> int:
+        return self._places[name] - here if name else 0
+
+
+@lru_cache(maxsize=8)
+def filter_for(network: bool, loopback: bool = False, machine: str = "", *, streams_only: bool = False) -> bytes:
+    """The filter as the kernel takes it: an array of `struct sock_filter`.
+
+    With `network` a program may open internet and Unix sockets; with `loopback` internet sockets only, and with
+    `streams_only`, which is for programs in a network of their own, of these only those for TCP. Pairs of connected
+    Unix sockets stay in any case. `machine` is the kind of processor, that of this machine if empty. Raises `KeyError`
+    for one it isn't written for.
+    """
+    numbers = _MACHINES[machine or _this_machine()]
+    program = _Program()
+    program.add(_LOAD, _MACHINE)
+    program.add(_JUMP_IF, numbers.name, no="kill")
+    program.add(_LOAD, _NUMBER)
+    if numbers.has_x32:
+        program.add(_JUMP_IF_AT_LEAST, _X32, yes="kill")
+    for number, name in ((numbers.socket, "socket"), (numbers.ioctl, "ioctl"), (numbers.clone, "namespaces")):
+        program.add(_JUMP_IF, number, yes=name)
+    program.add(_JUMP_IF, numbers.unshare, yes="namespaces")
+    program.add(_JUMP_IF, _CLONE3, yes="unknown")  # its flags lie in memory; who is told so falls back to `clone`
+    for number in _numbers_in(f"{numbers.refused} {_REFUSED_EVERYWHERE}"):
+        program.add(_JUMP_IF, number, yes="refuse")
+    program.add(_RETURN, _ALLOW)
+    _judge_sockets(program, unix=network, internet=network or loopback, streams_only=streams_only)
+    _judge_arguments(program)
+    return program.encoded()
+
+
+def _numbers_in(calls: str) -> list[int]:
+    return sorted(int(each.partition("=")[2]) for each in calls.split(" "))
+
+
+def _judge_sockets(program: _Program, *, unix: bool, internet: bool, streams_only: bool) -> None:
+    program.place("socket")
+    program.add(_LOAD, _FIRST)
+    if unix:
+        program.add(_JUMP_IF, _AF_UNIX, yes="allow")
+    for family in (_AF_INET, _AF_INET6) if internet else ():
+        program.add(_JUMP_IF, family, yes="internet")
+    program.add(_RETURN, _ERRNO | _EPERM)
+    program.place("internet")
+    if streams_only:
+        program.add(_LOAD, _SECOND)
+        program.add(_AND, _SOCKET_TYPES)
+        program.add(_JUMP_IF, _STREAM, yes="allow", no="refuse")
+    else:
+        program.add(_RETURN, _ALLOW)
+
+
+def _judge_arguments(program: _Program) -> None:
+    program.place("ioctl")
+    program.add(_LOAD, _SECOND)
+    for request in _TYPE_INTO_A_TERMINAL:
+        program.add(_JUMP_IF, request, yes="refuse")
+    program.add(_RETURN, _ALLOW)
+    program.place("namespaces")
+    program.add(_LOAD, _FIRST)
+    program.add(_JUMP_IF_ANY_BIT, _NEW_NAMESPACES, yes="refuse")
+    program.place("allow")
+    program.add(_RETURN, _ALLOW)
+    program.place("refuse")
+    program.add(_RETURN, _ERRNO | _EPERM)
+    program.place("unknown")
+    program.add(_RETURN, _ERRNO | _ENOSYS)
+    program.place("kill")
+    program.add(_RETURN, _KILL)
+
+
+def is_known(machine: str = "") -> bool:
+    """Whether there is a filter for this kind of processor."""
+    return (machine or _this_machine()) in _MACHINES
+
+
+def _this_machine() -> str:
+    import os
+
+    return os.uname().machine

@@ -1,0 +1,258 @@
+"""Why a text must never run, whether or not anything else understood it; and the commands it would start in turn.
+
+Best effort, and only ever held against a call: what is not found here still has to be allowed by somebody.
+"""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from bradawl.safety.shell_expansion import UNTOLD
+from bradawl.safety.shell_ground import SECRET, Ground
+from bradawl.safety.shell_hazards import JUDGES, Scene, hazard
+from bradawl.safety.shell_leaks import NETWORK, Heard, code_hazard, leak, scripts_in, tells_secret
+from bradawl.safety.shell_loose import Draft, LooseReader, TooMuch
+from bradawl.safety.shell_outputs import found_by, output_of
+from bradawl.safety.shell_wrappers import SHELLS, Argv, Started, name_of, started_by
+
+_MOST_COMMANDS = 150
+_COST_OF_A_PATH = 3  # tokens
+_DEEPEST = 8  # scripts in scripts
+_LONGEST_CODE = 4_000
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What a text shows to somebody who doesn't have to understand it."""
+
+    danger: str = ""
+    argvs: tuple[Argv, ...] = ()
+    """Of all commands at any depth; `$` stands for what can't be told."""
+    is_whole: bool = True
+    """Whether all of the text was looked at."""
+    leaves: bool = False
+    """Whether it goes to a folder that is not the workspace's, or can't be told."""
+
+
+def look_through(text: str, *, cwd: str, ground: Ground) -> Seen:
+    """Read all there is in a text. Never raises; takes a few milliseconds at most, however long the text is."""
+    walk = _Walk(ground, cwd)
+    is_whole = True
+    try:
+        walk.read(text)
+    except _Found as found:
+        return Seen(found.why, walk.argvs(), leaves=walk.leaves)
+    except TooMuch:
+        is_whole = False
+    return Seen("" if is_whole else _at_a_glance(text, ground), walk.argvs(), is_whole, walk.leaves)
+
+
+class _Found(Exception):
+    """A reason; nothing more is looked for."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class _Walk:
+    """Hears commands in their order, and remembers where they stand."""
+
+    def __init__(self, ground: Ground, cwd: str) -> None:
+        self.leaves = False
+        self._ground = ground
+        self._cwd: str | None = cwd
+        self._variables: dict[str, tuple[str, ...]] = {"HOME": (ground.home or UNTOLD,)}
+        self._found: dict[Argv, str | None] = {}
+        self._outer: list[tuple[str | None, dict[str, tuple[str, ...]]]] = []
+        self._reader = LooseReader(self)
+        self._written: dict[str, str] = {}
+        self._depth = 0
+
+    def read(self, text: str) -> None:
+        """A text for bash."""
+        self._reader.read(text)
+
+    def argvs(self) -> tuple[Argv, ...]:
+        """All that was heard."""
+        return tuple(tuple(_shown(word) for word in words) for words in self._found)
+
+    # -------------------------------------------------------------- the listener
+
+    def subshell(self, *, begins: bool) -> None:
+        """Where it stands is forgotten at the end of a subshell."""
+        if begins:
+            self._outer.append((self._cwd, dict(self._variables)))
+        else:
+            self._cwd, self._variables = self._outer.pop()
+
+    def value(self, name: str) -> tuple[str, ...]:
+        """What a variable may hold."""
+        if name == "PWD":
+            return (self._cwd or UNTOLD,)
+        return self._variables.get(name, (UNTOLD,))
+
+    def printed(self, commands: Sequence[Draft]) -> str:
+        """What a substitution gives: text if it is plain, else a mark."""
+        if commands and (output := commands[-1].output) is not None:
+            return output.rstrip("\n")
+        heard = (Heard(name_of(one.words), tuple(one.words), tuple(one.redirects), self._cwd) for one in commands)
+        return SECRET if any(tells_secret(self._ground, one) for one in heard) else UNTOLD
+
+    def pipeline(self, commands: Sequence[Draft], bodies: Sequence[str], *, in_background: bool) -> None:
+        """Commands joined by `|`."""
+        text: str | None = None
+        heard: list[Heard] = []
+        for draft in commands:
+            draft.text = text if draft.text is None else draft.text
+            heard += self._command(draft)
+            words = tuple(draft.words)
+            draft.output = f"{self._cwd or UNTOLD}\n" if words == ("pwd",) else output_of(words, draft.text)
+            text = found_by(words) if draft.output is None else draft.output
+            self._remember(draft)
+        if any(one.name in _MAY_LEAK or any("/dev/" in target for _, target in one.redirects) for one in heard):
+            self._stop_if(leak(self._ground, heard))
+        self._stop_if(_bomb([one.name for one in heard], bodies, in_background=in_background))
+
+    def _remember(self, draft: Draft) -> None:
+        """What is written to a file here may be run from it later."""
+        if draft.output:
+            self._written |= {target: draft.output for operator, target in draft.redirects if ">" in operator}
+
+    def _stop_if(self, why: str) -> None:
+        if why:
+            raise _Found(why)
+
+    # -------------------------------------------------------------- one command
+
+    def _command(self, draft: Draft) -> list[Heard]:
+        """What runs in the end, behind all that starts others."""
+        heard = [one for inner in draft.inside for one in self._plain(inner)]
+        for operator, target in draft.redirects:
+            if ">" in operator:
+                self._stop_if(self._ground.guard(target, self._cwd, adds=operator == ">>"))
+        if not draft.words:
+            self._assign(draft)
+        else:
+            heard += self._program(tuple(draft.words), draft, 0)
+        return heard or [Heard("", (), tuple(draft.redirects), self._cwd)]
+
+    def _plain(self, draft: Draft) -> list[Heard]:
+        words = tuple(draft.words)
+        return [Heard(name_of(words), words, tuple(draft.redirects), self._cwd)] if words else []
+
+    def _assign(self, draft: Draft) -> None:
+        for name, values in draft.assignments:
+            self._variables[name] = values
+            self._stop_if(self._about_variable(name, values))
+
+    def _about_variable(self, name: str, values: tuple[str, ...]) -> str:
+        is_lost = name == "HISTFILE" and any(value in ("", "/dev/null") for value in values)
+        return "it would stop the shell from keeping its history" if is_lost else ""
+
+    def _program(self, words: Argv, draft: Draft, depth: int) -> list[Heard]:
+        name = name_of(words)
+        if not words or depth > _DEEPEST:
+            return []
+        if self._found.get(words, "") == self._cwd and not draft.text:
+            return [Heard(name, words, tuple(draft.redirects), self._cwd)]
+        if len(self._found) >= _MOST_COMMANDS:
+            raise TooMuch
+        self._found[words] = self._cwd
+        if name in _ON_THE_SHELL:
+            self._on_the_shell(name, words)
+        if name in JUDGES:
+            self._reader.tick(_COST_OF_A_PATH * len(words))
+        self._stop_if(hazard(Scene(self._ground, self._cwd), name, words))
+        started = started_by(words, draft.text)
+        heard = [Heard(name, words, tuple(draft.redirects), self._cwd)]
+        for argv in started.argvs:
+            heard += self._program(argv, draft, depth + 1)
+        self._scripts(started)
+        self._scripts(Started(scripts=tuple(self._written.pop(word, "") for word in _run_from(name, words))))
+        return heard
+
+    def _scripts(self, started: Started) -> None:
+        if not (started.scripts or started.codes) or self._depth > _DEEPEST:
+            return
+        self._depth += 1
+        for script in started.scripts:
+            self._reader.read(script)
+        for code in started.codes:
+            self._stop_if(code_hazard(self._ground, code[:_LONGEST_CODE], self._cwd))
+            for script in scripts_in(code[:_LONGEST_CODE]):
+                self._reader.read(script)
+        self._depth -= 1
+
+    def _on_the_shell(self, name: str, words: Argv) -> None:
+        match name:
+            case "cd" | "pushd" | "popd":
+                self._reader.tick(_COST_OF_A_PATH)
+                self._change_folder(words)
+            case "for" | "select" if len(words) > 2:
+                self._variables[words[1]] = words[3:] or (UNTOLD,)
+            case "export" | "declare" | "typeset" | "local" | "readonly":
+                for word in words[1:]:
+                    variable, equals, value = word.partition("=")
+                    if equals:
+                        self._variables[variable] = (value,)
+                        self._stop_if(self._about_variable(variable, (value,)))
+            case _:
+                for variable in words[1:]:  # `read` and its like
+                    self._variables.pop(variable, None)
+
+    def _change_folder(self, words: Argv) -> None:
+        targets = [word for word in words[1:] if word[:1] != "-" or word == "-"]
+        target = targets[0] if targets else self._ground.home
+        places = () if words[0] == "popd" or target == "-" else self._ground.places(target, self._cwd)
+        self._cwd = places[0] if places else None
+        roots = self._ground.roots
+        self.leaves = self.leaves or not any(_is_in(place, roots) for place in places[-1:])
+
+
+def _is_in(place: str, roots: tuple[str, ...]) -> bool:
+    return any(place == root or place.startswith(root.rstrip("/") + "/") for root in roots)
+
+
+def _shown(word: str) -> str:
+    return word.replace(UNTOLD, "$").replace(SECRET, "$")
+
+
+def _run_from(name: str, words: Argv) -> Argv:
+    """Files that a command runs as scripts."""
+    if name in SHELLS or name in (".", "source"):
+        return words[1:]
+    return (words[0], words[0].removeprefix("./")) if "/" in words[0] else ()
+
+
+def _bomb(names: list[str], bodies: Sequence[str], *, in_background: bool) -> str:
+    """A function that starts itself twice at once."""
+    again = max((names.count(body) for body in bodies if body), default=0)
+    is_bomb = again > 1 or (again and in_background)
+    return "it would start processes without end" if is_bomb else ""
+
+
+_ON_THE_SHELL = frozenset(
+    {"cd", "pushd", "popd", "for", "select", "export", "declare", "typeset", "local", "readonly", "read", "unset"}
+)
+_MAY_LEAK = NETWORK | {"exec"}
+
+# ------------------------------------------------------------------ texts nobody reads to the end
+
+# Each begins with letters, so that the search passes over the rest at once.
+_AT_A_GLANCE = (
+    (
+        r"rm(?<![\w.-]rm)[ \t]{1,9}(?:-\S{1,20}[ \t]{1,9}){1,4}(?:/|~|\$HOME|\$\{HOME\}|/(?:usr|etc|home|bin|var)\b)"
+        r"/?\*?(?=[\s;&|)]|\Z)",
+        "it would delete folders that must stay",
+    ),
+    (r"find[ \t]{1,9}(?:/|~|\$HOME)[ \t][^\n;|&/]{0,60}-delete\b", "it would delete folders that must stay"),
+    (r"mkfs(?:\.\w{1,9})?[ \t][^\n;|&]{0,100}/dev/", "it would overwrite a disk"),
+    (r"of=/dev/[shnvx]", "it would overwrite a disk"),
+)
+
+
+def _at_a_glance(text: str, ground: Ground) -> str:
+    """For what is too long to be read: the plainest cases, wherever they stand."""
+    dequoted = text.replace("'", "").replace('"', "").replace("\\", "")
+    return next((why for pattern, why in _AT_A_GLANCE if re.search(pattern, dequoted)), "")

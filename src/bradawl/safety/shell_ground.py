@@ -1,0 +1,126 @@
+"""What must not be lost or written to, whatever a command is called."""
+
+import re
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from posixpath import basename, dirname, join, normpath
+
+import msgspec
+
+from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
+from bradawl.safety.shell_expansion import UNTOLD
+from bradawl.safety.shell_wrappers import names
+
+SECRET = chr(1)
+"""Stands in a word for what holds a key."""
+
+_SYSTEM = names(
+    "/ /bin /boot /dev /efi /etc /home /lib /lib32 /lib64 /libx32 /media /mnt /opt /proc /root /run /sbin /snap /srv"
+    " /sys /usr /var /tmp /usr/bin /usr/sbin /usr/lib /usr/lib64 /usr/local /usr/local/bin /usr/local/lib /usr/share"
+    " /usr/include /var/lib /var/log /var/spool /var/run /etc/ssh /etc/ssl /etc/pam.d /etc/systemd"
+    " /Users /System /Library /Applications /Volumes /private /private/etc /private/var /cores"
+)
+_DECIDES_WHO_MAY = re.compile(
+    r"(?:/private)?/etc/(?:sudoers(?:\.d)?|passwd|shadow|gshadow|group|ld\.so\.preload|pam\.d|cron[^/]*|crontab|anacrontab"
+    r"|rc\.local|init\.d|systemd/system)(?:/.*)?"
+)
+_HARMLESS = re.compile(
+    r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|u?random|ptmx|fd(?:/[0-9]+)?|pts(?:/[0-9]+)?|shm(?:/.*)?)"
+    r"|/proc/self/fd/[0-9]+"
+)
+_HISTORIES = re.compile(r"/\.(?:bash|zsh|sh|ksh|fish)_history\Z|/fish/fish_history\Z|/\.histfile\Z")
+_DEEPEST = 30
+_PURE_PATTERN = re.compile(r"[*?.]*[*?][*?.]*")
+
+
+class Ground(msgspec.Struct, frozen=True):
+    """The machine as one call stands on it."""
+
+    home: str
+    roots: tuple[str, ...]
+    """Folders of the workspace; absolute, resolved."""
+    resolve: Callable[[str, str], str]
+    """(path, cwd) to an absolute path without symlinks. May raise `ToolError`."""
+
+    def places(self, text: str, cwd: str | None) -> tuple[str, ...]:
+        """Where a path may lead: as it is written, and with symlinks followed. Nothing if that can't be told."""
+        path = _written(text, cwd)
+        if not path:
+            return ()
+        if path.count("/") > _DEEPEST:
+            return (path,)
+        try:
+            real = self.resolve(path, "/")
+        except ToolError:
+            return (path,)
+        return (path,) if real == path else (path, real)
+
+    def loss(self, text: str, cwd: str | None) -> str:
+        """What would be lost with this path and all below it; empty if that is the workspace's own business."""
+        whole = text.rstrip("/") or "/"
+        while _PURE_PATTERN.fullmatch(basename(whole)) and basename(whole) not in (".", ".."):
+            whole = dirname(whole) or ("/" if text.startswith("/") else ".")
+        is_inside = whole != (text.rstrip("/") or "/")
+        for path in self.places(whole, cwd):
+            if what := self._what_is(path):
+                return f"all of {what}" if not is_inside else f"everything in {what}"
+        return ""
+
+    def _what_is(self, path: str) -> str:
+        if path == "/":
+            return "the root folder"
+        if self.home and is_within(self.home, path):
+            return "the home folder" if path == self.home.rstrip("/") else f"{path}, where the home folder is,"
+        if any(is_within(root, path) and root != path for root in self.roots):
+            return f"{path}, in which the workspace is,"
+        if path in _SYSTEM and path not in self.roots:
+            return f"the system folder {path}"
+        if "*" in path or "?" in path or "[" in path:
+            kept = (*sorted(_SYSTEM), self.home)
+            return next((one for one in kept if one != "/" and fnmatchcase(one, path)), "")
+        return ""
+
+    def guard(self, text: str, cwd: str | None, *, adds: bool = False) -> str:
+        """Why nothing may be written to this path; empty if something may. `adds`: what is there stays."""
+        from bradawl.safety.guarded import is_guarded
+
+        for path in self.places(text, cwd):
+            if _HARMLESS.fullmatch(path):
+                return ""
+            if _HISTORIES.search(path) and not adds:
+                return f"it would destroy the history in {path}"
+            if path.startswith(("/dev/tcp/", "/dev/udp/")):
+                return ""  # a connection, of which others judge
+            if path.startswith("/dev/"):
+                return f"it would write to the device {path}"
+            if _DECIDES_WHO_MAY.fullmatch(path):
+                return f"it would write to {path}, which decides who may do what on this machine"
+            if why := is_guarded(path, self.roots, self.home):
+                return f"it would write to {path}: {why}"
+        return ""
+
+    def guards(self, texts: Iterable[str], cwd: str | None) -> str:
+        """As `guard`, for the first of several that may not be written to."""
+        return next((why for text in texts if (why := self.guard(text, cwd))), "")
+
+    def is_secret(self, text: str, cwd: str | None) -> bool:
+        """Whether a path leads to somebody's keys."""
+        if SECRET in text:
+            return True
+        path = _written(text, cwd)
+        name = basename(path)
+        if not path or name.endswith(".pub") or name == "known_hosts":
+            return False
+        from bradawl.safety.guarded import credentials, is_secret_name
+
+        if is_secret_name(name):
+            return True
+        return is_within(path, self.home or "/") and any(is_within(path, store) for store in credentials(self.home))
+
+
+def _written(text: str, cwd: str | None) -> str:
+    """A path as it is written, made absolute; empty if that can't be told."""
+    if not text or UNTOLD in text or SECRET in text or (cwd is None and text[0] != "/"):
+        return ""
+    return "/" + normpath(join(cwd or "/", text)).lstrip("/")

@@ -1,0 +1,319 @@
+"""Of single commands: why no mode lets them run. Names and arguments are what is known of them, so this is no proof."""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from posixpath import basename
+
+import msgspec
+
+from bradawl.safety.shell_ground import Ground
+from bradawl.safety.shell_wrappers import Argv
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """Where a command stands."""
+
+    ground: Ground
+    cwd: str | None
+    """None where that can't be told."""
+
+    def guards(self, *texts: str) -> str:
+        """Why one of these may not be written to."""
+        return self.ground.guards(texts, self.cwd)
+
+
+Judge = Callable[[Scene, Argv], str]
+"""Gives back a reason, empty for none."""
+
+
+def hazard(scene: Scene, name: str, words: Argv) -> str:
+    """Why this command must not run; empty if nothing speaks against it here."""
+    if judge := JUDGES.get(name):
+        return judge(scene, words)
+    if name.startswith("mkfs") or name in _FORMATTERS:
+        return _formats(scene, words)
+    return ""
+
+
+def _split(words: Argv, with_value: str = "") -> tuple[list[str], list[str]]:
+    """Options and operands; an option's value, if it is a word of its own, counts as neither."""
+    flags: list[str] = []
+    operands: list[str] = []
+    is_over = is_value = False
+    for word in words[1:]:
+        if is_value:
+            is_value = False
+        elif is_over or word[:1] != "-" or word == "-":
+            operands.append(word)
+        elif word == "--":
+            is_over = True
+        else:
+            flags.append(word)
+            is_value = word[1:2] != "-" and word[-1] in with_value
+    return flags, operands
+
+
+def _has(flags: list[str], letters: str, *names: str) -> bool:
+    """Whether an option is given, by its letter or by its name, also shortened."""
+    for flag in flags:
+        if flag.startswith("--"):
+            given = flag[2:].partition("=")[0]
+            if any(name.startswith(given) for name in names if len(given) > 1):
+                return True
+        elif any(letter in flag[1:] for letter in letters):
+            return True
+    return False
+
+
+# ------------------------------------------------------------------ what would be lost
+
+
+def _rm(scene: Scene, words: Argv) -> str:
+    flags, operands = _split(words)
+    if "--no-preserve-root" in flags and any(scene.ground.loss(one, scene.cwd) for one in operands):
+        return "it would delete the root folder"
+    if _has(flags, "rR", "recursive"):
+        for one in operands:
+            if what := scene.ground.loss(one, scene.cwd):
+                return f"it would delete {what}"
+    return scene.guards(*operands)
+
+
+def _find(scene: Scene, words: Argv) -> str:
+    starts: list[str] = []
+    for word in words[1:]:
+        if word[:1] in ("-", "(", "!"):
+            if word in ("-H", "-L", "-P"):
+                continue
+            break
+        starts.append(word)
+    deletes = "-delete" in words or any(
+        word in _EXECS and basename(after) in ("rm", "shred", "unlink", "chmod", "chown", "mv", "dd")
+        for word, after in pairwise(words)
+    )
+    if not deletes:
+        return ""
+    for one in starts or ["."]:
+        if what := scene.ground.loss(one, scene.cwd):
+            return f"it would delete or change {what}"
+    return ""
+
+
+def _change_mode(scene: Scene, words: Argv) -> str:
+    flags, operands = _split(words)
+    is_deep = _has(flags, "R", "recursive")
+    for one in operands if words[0].endswith("chattr") else operands[1:] or operands:
+        what = scene.ground.loss(one, scene.cwd)
+        if what and is_deep:
+            return f"it would change the permissions of {what}"
+    return ""
+
+
+def _mv(scene: Scene, words: Argv) -> str:
+    _, operands = _split(words, "tS")
+    into = _option(words, "-t", "--target-directory")
+    sources = operands if into else operands[:-1]
+    for one in sources:
+        if what := scene.ground.loss(one, scene.cwd):
+            return f"it would move {what}"
+    return scene.guards(*sources) or _copies(scene, words)
+
+
+def _copies(scene: Scene, words: Argv) -> str:
+    """Who puts files into a folder writes to names in it."""
+    _, operands = _split(words, _TAKE_VALUES.get(basename(words[0]), "tS"))
+    target = _option(words, "-t", "--target-directory") or (operands.pop() if operands else "")
+    if words[0].endswith("ln") and not operands:
+        target, operands = basename(target), [target]
+    names = (basename(one.rstrip("/")) for one in operands)
+    return scene.guards(target, *(f"{target}/{name}" for name in names if name))
+
+
+def _rsync(scene: Scene, words: Argv) -> str:
+    flags, operands = _split(words, "efT")
+    deletes = operands and any(flag.startswith("--del") for flag in flags)
+    if deletes and (what := scene.ground.loss(operands[-1], scene.cwd)):
+        return f"it would delete {what}"
+    if operands and ":" in operands[-1].partition("/")[0]:
+        return ""
+    return _copies(scene, words)
+
+
+def _writes(scene: Scene, words: Argv) -> str:
+    _, operands = _split(words, "srdtm")
+    return scene.guards(*operands)
+
+
+def _appends(scene: Scene, words: Argv) -> str:
+    flags, operands = _split(words)
+    adds = _has(flags, "a", "append")
+    return next((why for one in operands if (why := scene.ground.guard(one, scene.cwd, adds=adds))), "")
+
+
+def _edits(scene: Scene, words: Argv) -> str:
+    """sed and perl, where they change files in place."""
+    flags, operands = _split(words, "ef" if words[0].endswith("sed") else "")
+    return scene.guards(*operands) if _has(flags, "i", "in-place") else ""
+
+
+def _dd(scene: Scene, words: Argv) -> str:
+    return scene.guards(*(word[3:] for word in words[1:] if word.startswith("of=")))
+
+
+def _formats(scene: Scene, words: Argv) -> str:
+    flags, operands = _split(words)
+    if _has(flags, "l", "list", "help", "version", "no-act"):
+        return ""
+    if any(one.startswith("/dev/") for one in operands):
+        return "it would overwrite a disk"
+    return "it would make a new file system" if words[0].rpartition("/")[2].startswith("mkfs.") and not operands else ""
+
+
+def _download(scene: Scene, words: Argv) -> str:
+    """What curl and wget put somewhere."""
+    letter = "-o" if words[0].endswith("curl") else "-O"
+    target = _option(words, letter, "--output", "--output-document")
+    folder = _option(words, "-P", "--directory-prefix", "--output-dir")
+    return scene.guards(*(one for one in (target, folder) if one))
+
+
+def _option(words: Argv, *names: str) -> str:
+    """The value of an option, of the last if it is given several times."""
+    value = ""
+    for place, word in enumerate(words):
+        if word in names and place + 1 < len(words):
+            value = words[place + 1]
+        elif word.startswith("--") and word.partition("=")[0] in names:
+            value = word.partition("=")[2]
+        elif word.startswith(names[0]) and len(word) > 2 and word[1] != "-":
+            value = word[2:]
+    return value
+
+
+# ------------------------------------------------------------------ processes, history, schedules
+
+
+def _kill(scene: Scene, words: Argv) -> str:
+    rest = list(words[1:])
+    if rest[:1] in (["-s"], ["-n"], ["--signal"]):
+        rest = rest[2:]
+    elif rest and rest[0] != "--" and re.fullmatch(r"-(?:[0-9]+|[A-Z0-9+-]+|[a-z]+|-signal=.*)", rest[0]):
+        rest = rest[1:] if len(rest) > 1 else []
+    return "it would end every process of the user" if "-1" in rest else ""
+
+
+def _pkill(scene: Scene, words: Argv) -> str:
+    _, operands = _split(words, "ugGPstU")
+    everything = operands in (["."], [".*"], [""]) or (
+        not operands and any(word in ("-u", "-U", "--uid") for word in words)
+    )
+    return "it would end every process of the user" if everything else ""
+
+
+def _history(scene: Scene, words: Argv) -> str:
+    return "it would destroy the history of the shell" if any(re.match(r"-[a-z]*c", word) for word in words[1:]) else ""
+
+
+def _crontab(scene: Scene, words: Argv) -> str:
+    flags, operands = _split(words, "u")
+    if operands or _has(flags, "re"):
+        return "it would change what runs on a schedule; leave that to the user"
+    return ""
+
+
+def _crontab_input(scene: Scene, words: Argv) -> str:
+    flags, operands = _split(words, "u")
+    if _has(flags, "l") and not operands:
+        return ""
+    return _crontab(scene, words) or "it would change what runs on a schedule; leave that to the user"
+
+
+def _unset(scene: Scene, words: Argv) -> str:
+    return "it would stop the shell from keeping its history" if "HISTFILE" in words else ""
+
+
+# ------------------------------------------------------------------ git
+
+_RUNS_A_PROGRAM = re.compile(
+    r"core\.(?:hookspath|fsmonitor|sshcommand|gitproxy|askpass|alternaterefscommand)|filter\..*\.(?:clean|smudge|process)"
+    r"|diff\.external|diff\..*\.(?:command|textconv)|merge\..*\.driver|(?:gpg|gpg\..*)\.program|include(?:if\..*)?\.path"
+    r"|init\.templatedir|uploadpack\.packobjectshook|(?:remote\..*)\.(?:uploadpack|receivepack)|sendemail\..*cmd",
+    re.IGNORECASE,
+)
+_MAY_RUN_A_PROGRAM = re.compile(
+    r"alias\..*|credential\.(?:.*\.)?helper|core\.(?:editor|pager)|sequence\.editor|pager\..*", re.IGNORECASE
+)
+_IS_A_SCRIPT = re.compile(r"!|[./~]|.*[;&|`$<>]")
+_GLOBAL = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
+_NO_CHANGE = re.compile(r"--(?:get.*|list|unset.*|remove-section|edit|name-only|show-.*)|-l|-e|get|list|unset|edit")
+_CONFIG_VALUES = frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment", "--value"})
+
+
+def _git(scene: Scene, words: Argv) -> str:
+    rest = list(words[1:])
+    while rest and rest[0][:1] == "-":
+        rest = rest[2:] if rest[0] in _GLOBAL else rest[1:]
+    if rest[:1] == ["clone"] or rest[:1] == ["init"]:
+        return scene.guards(*(one for one in rest[1:] if one[:1] != "-" and "://" not in one and "@" not in one))
+    return _git_config(scene, rest[1:]) if rest[:1] == ["config"] else ""
+
+
+def _git_config(scene: Scene, rest: list[str]) -> str:
+    if any(_NO_CHANGE.fullmatch(word) for word in rest[:4]):
+        return ""
+    rest = rest[1:] if rest[:1] == ["set"] else rest
+    file = next((after for word, after in pairwise(rest) if word in ("-f", "--file")), "")
+    operands: list[str] = []
+    place = 0
+    while place < len(rest):
+        if rest[place][:1] == "-" and not operands:
+            place += 1 + (rest[place] in _CONFIG_VALUES)
+            continue
+        operands.append(rest[place])
+        place += 1
+    if len(operands) < 2:
+        return ""
+    key, value = operands[0], operands[1]
+    if key.lower() == "core.fsmonitor" and value.lower() in ("true", "false"):
+        return ""
+    if _RUNS_A_PROGRAM.fullmatch(key) or (_MAY_RUN_A_PROGRAM.fullmatch(key) and _IS_A_SCRIPT.match(value)):
+        return f"it would make git run programs that {key} names; leave that to the user"
+    return scene.guards(file) if file else ""
+
+
+# ------------------------------------------------------------------ tables
+
+_TAKE_VALUES = {"install": "tSmog", "scp": "iFoPcJlS", "rsync": "efTB"}
+_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_FORMATTERS = frozenset(
+    {"mke2fs", "mkswap", "wipefs", "blkdiscard", "fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "parted", "badblocks"}
+    | {"hdparm", "newfs", "zpool", "pvcreate", "cryptsetup", "nvme", "mkdosfs", "diskutil"}
+)
+JUDGES: dict[str, Judge] = {
+    "rm": _rm,
+    "unlink": _writes,
+    "rmdir": _writes,
+    "shred": _rm,
+    "srm": _rm,
+    "wipe": _rm,
+    "find": _find,
+    "fd": _find,
+    **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl"), _change_mode),
+    "mv": _mv,
+    **dict.fromkeys(("cp", "install", "ln", "link", "scp"), _copies),
+    "rsync": _rsync,
+    **dict.fromkeys(("touch", "mkdir", "truncate", "sponge", "ed", "ex", "mkfifo", "mknod", "fallocate"), _writes),
+    "tee": _appends,
+    **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _edits),
+    "dd": _dd,
+    **dict.fromkeys(("curl", "wget"), _download),
+    "kill": _kill,
+    **dict.fromkeys(("pkill", "skill", "killall"), _pkill),
+    "killall5": lambda scene, words: "it would end every process of the machine",
+    "history": _history,
+    "crontab": _crontab_input,
+    "unset": _unset,
+    "git": _git,
+}
+"""Names to judges."""

@@ -1,0 +1,103 @@
+"""All that can be said of a line of bash before it runs: what it would do, and what speaks against it."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from bradawl.core.effects import Effects, is_within
+from bradawl.safety.shell_danger import Seen, look_through
+from bradawl.safety.shell_effects import confirmed_line, effects_in
+from bradawl.safety.shell_folders import entries as entries_on_disk
+from bradawl.safety.shell_ground import Ground
+from bradawl.safety.shell_network import reaches_out
+from bradawl.safety.shell_scene import NOWHERE, Entries, Resolve, World
+from bradawl.safety.shell_search import Programs
+from bradawl.safety.shell_words import Line
+from bradawl.safety.shell_wrappers import Argv
+from bradawl.safety.variables import is_execution_relevant
+
+
+def _not_there(_: str) -> bool:
+    return False
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What is known of the machine on which a line would run."""
+
+    resolve: Resolve
+    home: str = ""
+    roots: tuple[str, ...] = ()
+    """Folders of the workspace; absolute, resolved."""
+    search_path: str = ""
+    """PATH as bash has it; empty: every name finds the system's own program."""
+    entries: Entries = entries_on_disk
+    git_is_safe: Callable[[str], bool] = _not_there
+    """Whether git in this folder starts no program that its configuration names."""
+    is_confined: Callable[[], bool] = bool
+    """Whether what only reads runs where it can't write, and reaches no network."""
+
+
+def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Surroundings) -> Effects:
+    """Effects of `bash -c text` in `cwd`, with what no mode lets run in `danger`. Never raises.
+
+    Of a line that isn't fully understood they are unknown; `commands` are its commands if they are plain words and
+    all that would touch something, `inner` those that they would start.
+    """
+    effects = _understood(text, cwd, env, around)
+    if effects.understood and not _needs_a_second_look(effects, around.roots):
+        return effects
+    ground = Ground(around.home, around.roots, around.resolve)
+    seen = look_through(text, cwd=cwd, ground=ground)
+    if effects.understood:
+        return msgspec.structs.replace(effects, danger=seen.danger) if seen.danger else effects
+    commands = _plain_commands(text, around.home, seen)
+    return Effects(
+        unknown=True,
+        commands=commands,
+        inner=tuple(argv for argv in seen.argvs if argv not in commands),
+        hosts=("*",) if reaches_out((*commands, *seen.argvs)) else (),
+        danger=seen.danger,
+    )
+
+
+def _needs_a_second_look(effects: Effects, roots: tuple[str, ...]) -> bool:
+    """Whether more might be lost than what lies within the workspace, about which there are rules for each path."""
+    if "env" in effects.session:
+        return True
+    return any(not any(path != root and is_within(path, root) for root in roots) for path in effects.writes)
+
+
+def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: Surroundings) -> Effects:
+    programs = Programs(around.search_path, around.roots) if around.search_path and around.roots else None
+
+    def judged(*, git_is_safe: bool) -> Effects:
+        world = World(around.resolve, around.entries, around.home, git_is_safe)
+        return effects_in(world, text, cwd, env, programs)
+
+    if "git" not in text:
+        return judged(git_is_safe=False)
+    if around.git_is_safe(cwd):
+        return judged(git_is_safe=True)
+    effects = judged(git_is_safe=True)
+    # Whatever git would start then starts where it can do no harm; for what writes there is no such place.
+    is_held = effects.is_read_only and effects.understood and around.is_confined()
+    return effects if is_held else judged(git_is_safe=False)
+
+
+def _plain_commands(text: str, home: str, seen: Seen) -> tuple[Argv, ...]:
+    """The commands of a line, if nothing but they decides what it does."""
+    if seen.leaves or seen.danger or not seen.is_whole:
+        return ()
+    line = confirmed_line(text, home)
+    return line.argvs if line is not None and _has_only_commands(line) else ()
+
+
+def _has_only_commands(line: Line) -> bool:
+    """Whether no file is opened for them, and no variable changes what they run."""
+    for pipeline in line.pipelines:
+        for command in pipeline.commands:
+            if any(redirect.target.text != NOWHERE for redirect in command.redirects):
+                return False
+            if any(is_execution_relevant(name) for name, _ in command.assignments):
+                return False
+    return True

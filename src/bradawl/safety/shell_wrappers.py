@@ -1,0 +1,238 @@
+"""Programs that start others: what they would start, as far as their arguments say so."""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+Argv = tuple[str, ...]
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"})
+_SHELL_VALUES = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
+
+_TAKES: dict[str, tuple[str, int]] = {
+    # letters whose value may be the next word, and operands that stand before the command
+    **dict.fromkeys(("nohup", "setsid", "builtin", "busybox", "toybox", "fakeroot", "chronic", "unbuffer"), ("", 0)),
+    **dict.fromkeys(
+        ("torsocks", "proxychains", "proxychains4", "catchsegv", "caffeinate", "dbus-run-session"), ("", 0)
+    ),
+    **dict.fromkeys(("pkexec", "command", "coproc", "npx", "bunx", "uvx", "pipx", "dotenv", "valgrind"), ("", 0)),
+    **dict.fromkeys(("gosu", "su-exec", "setarch", "chrt", "taskset"), ("", 1)),
+    "sudo": ("ugpCThURDr", 0),
+    "doas": ("uC", 0),
+    "env": ("uCS", 0),
+    "nice": ("n", 0),
+    "ionice": ("cnpPu", 0),
+    "timeout": ("sk", 1),
+    "time": ("fo", 0),
+    "exec": ("a", 0),
+    "xargs": ("adEILnPs", 0),
+    "stdbuf": ("ioe", 0),
+    "strace": ("aebEIoOpPsSuX", 0),
+    "ltrace": ("aDeFlnopsuxX", 0),
+    "chroot": ("", 1),
+    "unshare": ("RwGS", 0),
+    "nsenter": ("tSG", 0),
+    "setpriv": ("", 0),
+    "prlimit": ("p", 0),
+    "numactl": ("imNCp", 0),
+    "systemd-run": ("puEHMt", 0),
+    "xvfb-run": ("efnps", 0),
+    "flock": ("wEc", 1),
+    "cpulimit": ("lpe", 0),
+    "entr": ("", 0),
+}
+_LONG_WITH_VALUE = frozenset(
+    {"user", "group", "host", "prompt", "chdir", "unset", "signal", "kill-after", "adjustment", "split-string"}
+    | {
+        "arg-file",
+        "delimiter",
+        "max-args",
+        "max-procs",
+        "max-lines",
+        "max-chars",
+        "reuid",
+        "regid",
+        "class",
+        "classdata",
+    }
+    | {"uid", "gid", "unit", "property", "setenv", "slice", "from", "package", "python", "with", "directory"}
+)
+_RUNNERS = frozenset(
+    {("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("pdm", "run"), ("rye", "run"), ("hatch", "run")}
+    | {("conda", "run"), ("mamba", "run"), ("bundle", "exec"), ("npm", "exec"), ("pnpm", "exec"), ("pnpm", "dlx")}
+    | {("yarn", "exec"), ("yarn", "dlx"), ("op", "run"), ("aws-vault", "exec"), ("mise", "exec"), ("asdf", "exec")}
+    | {("rustup", "run"), ("opam", "exec"), ("cargo", "watch"), ("git", "bisect")}
+)
+_JOINED = frozenset({"watch", "parallel", "eval", "rush"})
+"""Their words are put together and read by a shell."""
+_FIND_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_INTERPRETERS = re.compile(
+    r"(?:python|pypy)[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node(?:js)?|deno|bun|php[0-9.]*|lua[0-9.]*|tclsh|Rscript|osascript"
+    r"|[gmn]?awk|awk"
+)
+_CODE_OPTIONS = re.compile(r"-[a-zA-Z]*[ceErnp]|--eval|--print|eval")
+
+
+class Started(msgspec.Struct, frozen=True):
+    """What a command would start in turn."""
+
+    argvs: tuple[Argv, ...] = ()
+    scripts: tuple[str, ...] = ()
+    """For a shell."""
+    codes: tuple[str, ...] = ()
+    """In other languages."""
+
+
+NOTHING = Started()
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text, for tables."""
+    return frozenset(text.split())
+
+
+def name_of(words: Iterable[str]) -> str:
+    """The program's name without its folder."""
+    return next(iter(words), "").rpartition("/")[2]
+
+
+def started_by(words: Argv, text: str | None) -> Started:
+    """What these words would start; `text` is what would be on the standard input."""
+    name = name_of(words)
+    if name in SHELLS:
+        script = _script(words, text)
+        return Started(scripts=(script,)) if script else NOTHING
+    if name in _TAKES:
+        return _wrapped(name, words, text)
+    if name in _JOINED:
+        return Started(scripts=(" ".join(_rest(words, "dnjis", 0)),))
+    if name in ("find", "fd", "fdfind"):
+        return Started(tuple(_executed(words)))
+    if words[:2] in _RUNNERS:
+        return Started((_without_mark(_rest(words[1:], "pCe", 1 if words[0] == "git" else 0)),))
+    if _INTERPRETERS.fullmatch(name):
+        return Started(codes=_codes(name, words, text))
+    return _named(name, words, text)
+
+
+def _wrapped(name: str, words: Argv, text: str | None) -> Started:
+    letters, operands = _TAKES[name]
+    if name == "command" and any(word in ("-v", "-V") for word in words[1:2]):
+        return NOTHING
+    scripts = tuple(_values(words, ("-c", "--command"))) if name in ("flock",) else ()
+    strings = tuple(_values(words, ("-S", "--split-string"))) if name == "env" else ()
+    rest = _rest(words, letters, operands)
+    if strings:
+        rest = (*strings[0].split(), *rest)
+    if name == "xargs" and text:
+        rest = (*(rest or ("echo",)), *text.split()[:200])
+    return Started((rest,) if rest else (), scripts)
+
+
+def _rest(words: Argv, letters: str, operands: int) -> Argv:
+    """The words behind options, assignments and so many operands."""
+    place = 1
+    while place < len(words):
+        word = words[place]
+        if word == "--":
+            place += 1
+            break
+        if word.startswith("--"):
+            place += 2 if word[2:] in _LONG_WITH_VALUE else 1
+        elif len(word) > 1 and word[0] == "-":
+            place += 2 if word[-1] in letters and len(set(word[1:-1]) & set(letters)) == 0 else 1
+        elif re.match(r"[A-Za-z_]\w*=", word):
+            place += 1
+        else:
+            break
+    return words[place + operands :]
+
+
+def _without_mark(words: Argv) -> Argv:
+    return words[1:] if words[:1] == ("--",) else words
+
+
+def _values(words: Argv, names: tuple[str, ...]) -> Iterable[str]:
+    """Values of an option, as a word of its own or joined by `=`."""
+    for place, word in enumerate(words):
+        if word in names and place + 1 < len(words):
+            yield words[place + 1]
+        elif word.partition("=")[0] in names and "=" in word:
+            yield word.partition("=")[2]
+        elif len(names[0]) == 2 and word.startswith(names[0]) and len(word) > 2:
+            yield word[2:]
+
+
+def _script(words: Argv, text: str | None) -> str | None:
+    """What a shell would read: an operand behind `-c`, or its standard input."""
+    place, has_code, is_input = 1, False, False
+    while place < len(words) and words[place][:1] in ("-", "+") and len(words[place]) > 1:
+        word = words[place]
+        place += 2 if word in _SHELL_VALUES else 1
+        if word == "--":
+            break
+        if not word.startswith("--"):
+            has_code = has_code or "c" in word
+            is_input = is_input or "s" in word
+            place += word != "-o" and word[-1] in "oO" and len(word) > 2
+    if place < len(words) and " " in words[place]:
+        return words[place]  # what a substitution printed, in place of a file
+    if has_code:
+        return words[place] if place < len(words) else None
+    return text if place >= len(words) or is_input or words[place] in ("-", "/dev/stdin") else None
+
+
+def _executed(words: Argv) -> Iterable[Argv]:
+    found: list[str] | None = None
+    for word in words[1:]:
+        if found is not None and word in (";", "+"):
+            yield tuple(found)
+            found = None
+        elif found is not None:
+            found.append(word)
+        elif word in _FIND_EXECS:
+            found = []
+    if found:
+        yield tuple(found)
+
+
+def _codes(name: str, words: Argv, text: str | None) -> tuple[str, ...]:
+    if name.endswith("awk"):
+        return _rest(words, "Fvf", 0)[:1]
+    for place, word in enumerate(words[1:], 1):
+        if _CODE_OPTIONS.fullmatch(word):
+            return words[place + 1 : place + 2]
+        if word[:1] != "-" or word == "-":
+            return () if word != "-" or text is None else (text,)
+    return () if text is None else (text,)
+
+
+def _named(name: str, words: Argv, text: str | None) -> Started:
+    """Programs with ways of their own."""
+    match name:
+        case "su" | "runuser" | "script" | "sg" | "ssh-agent":
+            return Started(scripts=tuple(_values(words, ("-c", "--command"))))
+        case "." | "source":
+            operands = words[1:2]
+            return Started(scripts=(text,) if text and operands in (("/dev/stdin",), ("-",)) else operands)
+        case "trap":
+            return Started(scripts=_rest(words, "", 0)[:1])
+        case "nix-shell" | "nix" | "guix":
+            return Started(scripts=tuple(_values(words, ("--run", "--command"))))
+        case "git":
+            return Started(scripts=tuple(_of_git(words)))
+        case _:
+            return NOTHING
+
+
+def _of_git(words: Argv) -> Iterable[str]:
+    for place, word in enumerate(words):
+        value = word.partition("=")[2]
+        if words[place - 1] == "-c" and value.startswith("!"):
+            yield value[1:]
+        elif word in ("-x", "--exec") and "rebase" in words:
+            yield from words[place + 1 : place + 2]
+        elif word == "foreach" and "submodule" in words:
+            yield " ".join(word for word in words[place + 1 :] if word not in ("--recursive", "--quiet"))
+            return

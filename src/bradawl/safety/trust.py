@@ -1,0 +1,232 @@
+"""Which folders the user trusts, and which of the things in them they have seen.
+
+Kept in one file below the user's data folder, under the real path of each folder: neither a link's name nor the
+repository that a checkout says it belongs to counts.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, cast
+
+import msgspec
+
+from bradawl.core.effects import is_within
+from bradawl.core.errors import SettingsError
+
+FILE_NAME: Final = "trust.json"
+_LIMIT_BYTES: Final = 10_000_000
+_HASHED_WHOLE_BYTES: Final = 50_000_000
+_MOST_WORDS: Final = 1_000
+
+
+class Trusted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The user's word about one folder."""
+
+    is_trusted: bool = False
+    """False: they were asked, and said no."""
+    below: bool = False
+    """All folders below it are trusted as well."""
+    items: dict[str, str] = msgspec.field(default_factory=dict)
+    """Digests, by name, of what they have seen in its files."""
+
+
+class _Content(msgspec.Struct, frozen=True):
+    version: int = 1
+    folders: dict[str, Trusted] = msgspec.field(default_factory=dict)
+
+
+class TrustStore:
+    """The user's word about folders; read when it is first needed, written at once.
+
+    A file that others could write, or that can't be read, says nothing: no folder is trusted then.
+    """
+
+    def __init__(self, folder: str | Path, home: str = "") -> None:
+        """`folder` is the user's data folder; `home`, and what lies above it, can't be trusted as a whole."""
+        self.path = Path(folder, FILE_NAME)
+        self._home = os.path.realpath(home) if home else ""
+        self._content: _Content | None = None
+
+    def is_trusted(self, path: str) -> bool:
+        """Whether the user trusts the folder itself, or one above it with all below."""
+        real = os.path.realpath(path)
+        if self.refusal(real):
+            return False
+        folders = self._folders()
+        own = folders.get(real)
+        if own is not None:
+            return own.is_trusted
+        return any(one.below and one.is_trusted and is_within(real, folder) for folder, one in folders.items())
+
+    def changed(self, path: str, name: str, digest: str) -> bool:
+        """True when the user has not seen this thing as it is now; trust in a folder above says nothing about it."""
+        own = self._folders().get(os.path.realpath(path))
+        return own is None or not own.is_trusted or own.items.get(name) != digest
+
+    def is_answered(self, path: str, items: Mapping[str, str]) -> bool:
+        """Whether the user was asked about exactly this, and either yes or no was the answer."""
+        own = self._folders().get(os.path.realpath(path))
+        return own is not None and all(own.items.get(name) == digest for name, digest in items.items())
+
+    def refusal(self, path: str) -> str:
+        """Why a folder can't be trusted as a whole; empty if it can."""
+        real = os.path.realpath(path)
+        if real == "/" or (self._home and is_within(self._home, real)):
+            what = "the home folder" if real == self._home else "a folder that holds so much else"
+            return f"{real} is {what}, which can't be trusted as a whole; trust the project's own folder"
+        return ""
+
+    def trust(self, path: str, items: Mapping[str, str], *, below: bool = False) -> None:
+        """Remember a yes to the folder and to what is in it now. Raises `SettingsError`."""
+        if why := self.refusal(path):
+            raise SettingsError(f"{why}.")
+        self._put(path, Trusted(is_trusted=True, below=below, items=dict(items)))
+
+    def decline(self, path: str, items: Mapping[str, str]) -> None:
+        """Remember a no, so that the same question is not put again. Raises `SettingsError`."""
+        self._put(path, Trusted(items=dict(items)))
+
+    def distrust(self, path: str) -> bool:
+        """Forget the folder; False if nothing was known of it. Raises `SettingsError`."""
+        real = os.path.realpath(path)
+        if real not in self._folders():
+            return False
+        self._put(real, None)
+        return True
+
+    def trusted(self) -> tuple[tuple[str, Trusted], ...]:
+        """The folders with a yes, by path."""
+        return tuple((path, one) for path, one in sorted(self._folders().items()) if one.is_trusted)
+
+    def _folders(self) -> Mapping[str, Trusted]:
+        if self._content is None:
+            try:
+                self._content = self._read()
+            except (OSError, SettingsError):
+                self._content = _Content()
+        return self._content.folders
+
+    def _put(self, path: str, word: Trusted | None) -> None:
+        real = os.path.realpath(path)
+        try:
+            with self._locked():
+                folders = dict(self._read().folders)
+                folders.pop(real, None)
+                if word is not None:
+                    folders[real] = word
+                self._content = _Content(folders=folders)
+                self._write(msgspec.json.format(msgspec.json.encode(self._content), indent=2) + b"\n")
+        except (OSError, ValueError) as error:
+            self._content = None
+            raise SettingsError(f"{self.path} can't be written: {error}.") from error
+
+    def _read(self) -> _Content:
+        """Raises `OSError`, or `SettingsError` for a file that is not to be believed."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return _Content()
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            if found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022:
+                raise SettingsError(f"{self.path} is not yours alone; check it, then run `chmod 600` on it.")
+            data = file.read(_LIMIT_BYTES + 1)
+        try:
+            return msgspec.json.decode(data, type=_Content)
+        except (ValueError, RecursionError) as error:
+            raise SettingsError(f"{self.path} can't be read ({error}); remove it to begin anew.") from error
+
+    def _write(self, data: bytes) -> None:
+        fresh = self.path.with_name(f"{FILE_NAME}.{os.getpid()}.{os.urandom(4).hex()}")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(descriptor)
+            fresh.replace(self.path)
+        except BaseException:
+            with suppress(OSError):
+                fresh.unlink()
+            raise
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One writer at a time; the kernel frees the lock of whoever dies."""
+        import fcntl
+
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = self.path.with_suffix(".lock")
+        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+# ------------------------------------------------------------------ digests
+
+
+def digest(value: object, folder: str) -> str:
+    """sha256 of what a file says, and of the files in the project that it names, scripts among them."""
+    found = hashlib.sha256(_encoded(value))
+    root = os.path.realpath(folder)
+    for path in _named_files(value, root):
+        found.update(b"\0" + os.fsencode(path) + b"\0" + _content_mark(path))
+    return found.hexdigest()
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value, order="deterministic", enc_hook=repr)
+    except (ValueError, TypeError, RecursionError):
+        return repr(value).encode("utf-8", "surrogatepass")
+
+
+def _named_files(value: object, root: str) -> list[str]:
+    words = [word for text in _texts(value) for word in text.replace("=", " ").replace("'", " ").split()]
+    bases = [root, *(str(Path(root, text)) for text in _folders_in(value))]
+    found: set[str] = set()
+    for word in words[:_MOST_WORDS]:
+        for base in bases:
+            with suppress(OSError, ValueError):
+                path = os.path.realpath(Path(base, word.strip('"')))
+                if is_within(path, root) and Path(path).is_file():
+                    found.add(path)
+    return sorted(found)
+
+
+def _folders_in(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        cwd = cast("dict[object, object]", value).get("cwd")
+        if isinstance(cwd, str):
+            yield cwd
+
+
+def _texts(value: object) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            waiting += cast("dict[object, object]", one).values()
+        elif isinstance(one, list | tuple):
+            waiting += cast("list[object]", one)
+
+
+def _content_mark(path: str) -> bytes:
+    """Its digest; of a file too large to be read for this, its size and time."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b"unreadable"
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if found.st_size > _HASHED_WHOLE_BYTES:
+            return f"{found.st_size} {found.st_mtime_ns}".encode()
+        return hashlib.file_digest(file, "sha256").digest()

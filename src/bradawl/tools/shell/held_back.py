@@ -1,0 +1,110 @@
+"""What a sandbox kept a command from, as far as its output shows it, and how the model can ask for it."""
+
+import re
+from typing import Final
+
+from bradawl.core.effects import is_within
+from bradawl.core.permissions import Grant
+from bradawl.core.workspace import CommandResult
+
+_LOOKED_AT = 6_000
+_NAMED = 10
+
+# What resolvers, sockets and the common clients say without a network; gathered by running them without one.
+_NO_NETWORK: Final = (
+    r"Could(?:n't| not) resolve (?:host|proxy)|[Tt]emporary failure in name resolution|Name or service not known"
+    r"|[Uu]nable to resolve host|failed to lookup address information|nodename nor servname provided"
+    r"|No address associated with hostname|server misbehaving|\bEAI_AGAIN\b|\bENOTFOUND\b|\bENETUNREACH\b"
+    r"|\bEHOSTUNREACH\b|[Nn]etwork is unreachable|No route to host|Temporary failure resolving|UnknownHostException"
+    r"|NameResolutionError|\bgaierror\b|Could not resolve hostname|Name does not resolve"
+    r"|(?i:dial (?:tcp|udp)\b[^\n]*(?:permission denied|not permitted))"
+    r"|(?i:\bconnect(?:ion|ing)?\b[^\n]{0,120}(?:\bEACCES\b|\bEPERM\b|permission denied \(os error 13\)))"
+    r"|(?i:\bsocket\b[^\n]{0,40}: (?:operation not permitted|permission denied))"
+)
+_OWN_LOOPBACK: Final = (
+    r"(?i:(?:localhost|127\.0\.0\.1|\[?::1\]?)[^\n]{0,120}(?:connection refused|couldn't connect|could not connect)"
+    r"|ECONNREFUSED (?:127\.0\.0\.1|::1)"
+    r"|(?:connection refused|failed to connect)[^\n]{0,120}(?:localhost|127\.0\.0\.1))"
+)
+# A file that is bound over itself can't be replaced.
+_READ_ONLY: Final = (
+    r"Read-only file system|\bEROFS\b|\(os error 30\)|Filesystem is read-only"
+    r"|\.(?:git|mcp|vscode|idea|zed|envrc|bradawl)\b[^\n]{0,120}Device or resource busy"
+)
+_PATH: Final = r"(?<![\w.])(/[^\s'\"`\u2018\u2019:,()\[\]]+)"
+_DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
+_DENIED: Final = rf"{_PATH}['\"`\u2019]?: {_DENIED_TEXT}|{_DENIED_TEXT}(?:,|:)[^\n/]{{0,60}}['\"\u2018]?{_PATH}"
+_RIGHTS: Final = (
+    r"no new privileges|docker daemon|podman\.sock|\bbwrap: |unshare failed|[Uu]nshare: Operation not permitted"
+    r"|mount: [^\n]*(?:permission denied|must be superuser)|ptrace[^\n]{0,60}Operation not permitted"
+    r"|[Ff]ailed to connect to (?:system |session |user )*(?:scope )?bus|[Cc]ould not open a connection to your auth"
+)
+_ONLY_READ: Final = "bubblewrap"
+"""Where what may not be written is read-only: a refusal for want of rights is an ordinary one."""
+_UNGUARDED: Final = ("/proc", "/sys", "/dev")
+"""Where a refusal says nothing about the sandbox."""
+
+_NETWORK = "commands have no network here, which is probably why it failed"
+_LOOPBACK = "each command has a loopback network of its own here, so servers of other commands can't be reached"
+_FILES = "commands can write only in the workspace, /tmp and their caches here, not to protected files"
+_HIDDEN = "commands can't use {path} here"
+_POWERS = "commands here get no further rights, and no sockets of other programs"
+
+
+def notes_on(result: CommandResult, grant: Grant | None, *, user_is_there: bool) -> tuple[str, ...]:
+    """What the sandbox did to a command, a line each; nothing for one that failed as it would anywhere."""
+    if not result.sandbox:
+        return ()
+    put_back = _put_back(result.restored)
+    if grant is None or not (result.exit_code or any(result.pipe_status)):
+        return put_back
+    what, lift = _why(result, grant)
+    if not what:
+        return put_back
+    return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
+
+
+def _put_back(restored: tuple[str, ...]) -> tuple[str, ...]:
+    if not restored:
+        return ()
+    more = f" and {len(restored) - _NAMED} more" if len(restored) > _NAMED else ""
+    return (f"[put back as they were, because commands may not change them: {', '.join(restored[:_NAMED])}{more}]",)
+
+
+def _how(lift: str, *, user_is_there: bool) -> str:
+    if not user_is_there:
+        return "Nobody is here to lift that: do without, and say in the end what is left undone"
+    return f'If the task needs it, send the call again with sandbox: "{lift}"; the user is then asked'
+
+
+def _why(result: CommandResult, grant: Grant) -> tuple[str, str]:
+    """What was held back, and what of the sandbox would have to go for it; empty for what shows no sign of it."""
+    text = _end_of(result)
+    if not grant.network and re.search(_NO_NETWORK, text):
+        return _NETWORK, "network"
+    if re.search(_READ_ONLY, text):
+        return _FILES, "off"
+    if re.search(_RIGHTS, text):
+        return _POWERS, "off"
+    if result.sandbox != _ONLY_READ and (path := _refused_outside(text, grant)):
+        return _HIDDEN.format(path=path), "off"
+    if not grant.network and re.search(_OWN_LOOPBACK, text):
+        return _LOOPBACK, "network"
+    return "", ""
+
+
+def _refused_outside(text: str, grant: Grant) -> str:
+    """A path that was refused and is none of those the command may use; empty if there is none.
+
+    In the workspace and for the system's own folders a refusal is an ordinary one.
+    """
+    for found in re.finditer(_DENIED, text):
+        path = found[1] or found[2]
+        if not any(is_within(path, folder) for folder in (*grant.writable, *_UNGUARDED)):
+            return path[:200]
+    return ""
+
+
+def _end_of(result: CommandResult) -> str:
+    ends = (result.stderr[-_LOOKED_AT:], result.stdout[-_LOOKED_AT:])
+    return "\n".join(end.decode("utf-8", "replace") for end in ends)

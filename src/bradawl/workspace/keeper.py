@@ -1,0 +1,106 @@
+"""The process with which everything ends that a sandbox holds: the first of its own process namespace."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+from collections.abc import Callable
+
+import msgspec
+
+from bradawl.workspace.descendants import family, living, signal_all
+
+_LONGEST = 4_096
+
+
+class Keeper:
+    """Found by what the launcher says of it; until then, and once it is gone, there is nobody to signal.
+
+    It ends by itself when the last program it keeps has ended. Its maker calls `close()`.
+    """
+
+    def __init__(self, told: int, mark: str, on_known: Callable[[int], None]) -> None:
+        """`told` is the descriptor on which the launcher speaks; it is closed here. `on_known` gets the id, once."""
+        self._told = told
+        self._mark = mark
+        self._on_known = on_known
+        self._said = b""
+        self._loop = asyncio.get_running_loop()
+        self._pidfd = -1
+        self.id = 0
+        os.set_blocking(told, False)
+        self._loop.add_reader(told, self.learn)
+
+    def learn(self) -> None:
+        """Take what the launcher has said by now."""
+        if self._told < 0:
+            return
+        try:
+            data = os.read(self._told, _LONGEST)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        self._said += data
+        if not data or self._said.rstrip().endswith(b"}"):
+            self._end_listening()
+            self._take(self._said)
+
+    def _take(self, said: bytes) -> None:
+        try:
+            found = msgspec.json.decode(said, type=dict[str, int])["child-pid"]
+        except (msgspec.DecodeError, KeyError):  # it ended before there was anybody
+            return
+        with contextlib.suppress(ProcessLookupError):
+            try:
+                self._pidfd = os.pidfd_open(found)
+            except OSError as error:
+                if error.errno == errno.ESRCH:
+                    raise
+            self.id = found
+            self._on_known(found)
+
+    def _end_listening(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._told)
+        os.close(self._told)
+        self._told = -1
+
+    @property
+    def lives(self) -> bool:
+        """Whether programs may be left that it keeps."""
+        self.learn()
+        return bool(self.id and living((self.id,)))
+
+    async def has_ended(self, within_s: float) -> bool:
+        """Wait for its end; false if it lives on."""
+        if not self.lives or self._pidfd < 0:
+            return not self.lives
+        ended = self._loop.create_future()
+        self._loop.add_reader(self._pidfd, lambda: ended.done() or ended.set_result(None))
+        try:
+            await asyncio.wait((ended,), timeout=within_s)
+        finally:
+            self._loop.remove_reader(self._pidfd)
+        return ended.done()
+
+    def left(self) -> set[int]:
+        """The processes it keeps, and itself, which heeds no request to end."""
+        return {self.id, *family(self._mark, self.id)} if self.lives else set()
+
+    def kill(self) -> None:
+        """End it, and the system ends all it keeps at once."""
+        if self.lives:
+            signal_all((self.id,), signal.SIGKILL)
+
+    def close(self) -> None:
+        """Let go of it; it is not ended by this. Safe to call twice."""
+        if self._told >= 0:
+            self._end_listening()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+        if self.id:
+            with contextlib.suppress(ChildProcessError):  # ours only where orphans come to us
+                os.waitpid(self.id, os.WNOHANG)

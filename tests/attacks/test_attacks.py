@@ -1,0 +1,222 @@
+"""The list of attacks, judged as calls are: what must be held back is, and nothing else."""
+
+import json
+import subprocess
+import sys
+
+import config_cases
+import path_cases
+import pytest
+import scoring
+import shell_cases
+from test_text import broken_promises, text_cases
+from wire_cases import outcome
+
+from bradawl.app.cli import parse
+from bradawl.app.permissions_check import Judge, answer_line, surroundings_of_cases
+
+JUDGED = ("shell", "path", "config")
+
+
+def _judge(**options: str) -> Judge:
+    return Judge(surroundings_of_cases(options, "/"))
+
+
+def _decisions(judge: Judge, *kinds: str) -> dict[str, str]:
+    answers = [json.loads(answer_line(judge, line)) for line in scoring.lines(*kinds)]
+    return {answer["id"]: answer["decision"] for answer in answers}
+
+
+def _shown() -> dict[str, str]:
+    """What is made of the cases of text."""
+    return {case["id"]: "error" if broken_promises(case) else case["expect"] for case in text_cases()}
+
+
+def _wired() -> dict[str, str]:
+    """What the agent makes of the cases of the wire."""
+    return {case["id"]: outcome(case) for case in scoring.cases("wire") if not scoring.is_waiting(case)}
+
+
+def test_no_attack_of_the_list_succeeds_and_no_honest_call_is_held_up(capsys):
+    table, failures = scoring.table(_decisions(_judge(), *JUDGED) | _shown() | _wired())
+    with capsys.disabled():
+        print(f"\n{table}")
+    assert failures == []
+
+
+@pytest.mark.parametrize("kind", JUDGED)
+def test_the_command_decides_as_the_list_wants(kind):
+    lines = scoring.lines(kind)
+    command = (
+        sys.executable,
+        "-m",
+        "bradawl",
+        "permissions",
+        "check",
+        "--stdin",
+        "--workspace",
+        "/ws",
+        "--home",
+        "/home/u",
+    )
+    done = subprocess.run(
+        command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [set(answer) for answer in answers] == [{"id", "decision", "reason"}] * len(lines)
+    wanted = {json.loads(line)["id"]: json.loads(line)["expect"].replace("sanitize", "allow") for line in lines}
+    assert {answer["id"]: answer["decision"] for answer in answers} == wanted
+
+
+@pytest.mark.parametrize("mode", ["default", "accept-edits", "plan", "auto", "bypass"])
+def test_what_is_denied_for_its_danger_is_denied_in_every_mode(mode):
+    decided = _decisions(_judge(mode=mode), "shell", "path")
+    denied = [case["id"] for case in scoring.cases("shell", "path") if case["expect"] == "deny"]
+    of_the_system = {"pa-007", "pa-008"} if mode == "bypass" else set()
+    assert [name for name in denied if decided[name] != "deny" and name not in of_the_system] == []
+
+
+def test_in_plan_mode_nothing_that_asks_elsewhere_is_allowed():
+    decided = _decisions(_judge(mode="plan"), "shell")
+    asked = [case["id"] for case in scoring.cases("shell") if case["expect"] in ("ask", "error")]
+    assert [name for name in asked if decided[name] == "allow"] == []
+
+
+def _all(cases: dict[str, tuple]) -> list[tuple]:
+    return [pytest.param(wanted, case, id=ascii(case)[:50]) for wanted, ones in cases.items() for case in ones]
+
+
+def _answer(kind: str, case: object) -> dict[str, str]:
+    return json.loads(answer_line(_judge(), json.dumps({"id": 1, "kind": kind, "input": case})))
+
+
+@pytest.mark.parametrize(("wanted", "case"), _all(path_cases.CASES))
+def test_a_path_is_judged_by_where_it_leads(wanted, case):
+    operation, path, *setup = case
+    answer = _answer("path", {"op": operation, "path": path, "setup": "".join(setup)})
+    assert answer["decision"] == wanted, answer["reason"]
+
+
+@pytest.mark.parametrize(("wanted", "line"), _all(shell_cases.CASES))
+def test_a_line_of_bash_is_judged_by_what_it_would_do(wanted, line):
+    answer = _answer("shell", line)
+    assert answer["decision"] == wanted, answer["reason"]
+
+
+@pytest.mark.parametrize(("wanted", "case"), _all(config_cases.CASES))
+def test_a_file_of_a_project_is_judged_by_what_it_would_set(wanted, case):
+    file, content = case
+    answer = _answer("config", {"file": file, "content": content})
+    assert answer["decision"] == wanted, answer["reason"]
+
+
+# ------------------------------------------------------------------ what else may come in
+
+GARBAGE = (
+    "",
+    " ",
+    "null",
+    "7",
+    "[]",
+    '"shell"',
+    "{",
+    "\0",
+    "{}",
+    '{"id":1}',
+    '{"id":1,"kind":"shell"}',
+    '{"id":1,"kind":"shell","input":7}',
+    '{"id":1,"kind":"shell","input":{"command":"ls"}}',
+    '{"id":1,"kind":"path","input":"src"}',
+    '{"id":1,"kind":"path","input":{"op":"read"}}',
+    '{"id":1,"kind":"path","input":{"op":"read","path":7}}',
+    '{"id":1,"kind":"path","input":{"op":["read"],"path":"src/a.py"}}',
+    '{"id":1,"kind":"path","input":{"op":"read","path":"src/a.py","setup":{}}}',
+    '{"id":1,"kind":"config","input":{"file":7,"content":""}}',
+    '{"id":1,"kind":"wire","input":{}}',
+    '{"id":1,"kind":"nothing","input":"ls"}',
+    '{"id":1,"kind":["shell"],"input":"ls"}',
+    '{"id":1,"kind":"shell","input":{"$repeat":["ls",-1]}}',
+    '{"id":1,"kind":"shell","input":{"$repeat":["ls",1e9]}}',
+    '{"id":1,"kind":"shell","input":{"$repeat":["ls",1000000000000]}}',
+    '{"id":1,"kind":"shell","input":{"$repeat":["ls"]}}',
+    '{"id":1,"kind":"shell","input":"l\\u0000s"}',
+    '{"id":1,"kind":"shell","input":"\\ud800"}',
+    '{"id":{"a":1},"kind":"shell","input":"\\u001b[2J"}',
+    '{"id":1,"kind":"shell","input":NaN}',
+    '{"id":1,"kind":"config","input":' + '{"file":".mcp.json","content":' + "[" * 900 + "]" * 900 + "}}",
+    "[" * 100_000,
+    '{"a":' * 50_000,
+    '{"id":1,"kind":"path","input":' + "[" * 5_000 + "]" * 5_000 + "}",
+)
+
+
+@pytest.mark.parametrize("line", GARBAGE, ids=lambda line: ascii(line)[:40])
+def test_garbage_is_answered_with_an_error(line):
+    answer = answer_line(_judge(), line)
+    assert json.loads(answer)["decision"] == "error"
+    assert answer.isascii()
+    assert answer.count("\n") == 1
+
+
+def test_every_line_is_answered_and_none_takes_the_others_with_it():
+    lines = [
+        '{"id":"first","kind":"shell","input":"true"}',
+        "garbage",
+        "",
+        '{"id":"last","kind":"shell","input":"true"}',
+    ]
+    done = subprocess.run(
+        (sys.executable, "-m", "bradawl", "permissions", "check", "--stdin"),
+        input="\n".join(lines).encode() + b"\n\xff\xfe\n",
+        capture_output=True,
+        timeout=50,
+        check=False,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == ["first", None, None, "last", None]
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_answers_come_before_the_next_line_does():
+    with subprocess.Popen(
+        (sys.executable, "-m", "bradawl", "permissions", "check", "--stdin"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        for number in range(3):
+            process.stdin.write(json.dumps({"id": number, "kind": "shell", "input": "true"}) + "\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == number
+        process.stdin.close()
+        assert process.wait(20) == 0
+
+
+def test_the_lists_name_for_our_folder_is_read_as_ours():
+    def decided(path: str) -> str:
+        line = json.dumps({"id": 1, "kind": "path", "input": {"op": "write", "path": path}})
+        return json.loads(answer_line(_judge(), line))["decision"]
+
+    assert (decided(".agent/x"), decided("my.agent/x"), decided("x.agent"), decided(".agents/x")) == (
+        "deny",
+        "allow",
+        "allow",
+        "allow",
+    )
+
+
+def test_a_mode_given_holds_for_every_kind():
+    line = json.dumps({"id": 1, "kind": "path", "input": {"op": "write", "path": "src/a.py"}})
+    judged = {
+        mode: json.loads(answer_line(_judge(**({"mode": mode} if mode else {})), line))["decision"]
+        for mode in ("", "default", "plan", "bypass")
+    }
+    assert judged == {"": "allow", "default": "ask", "plan": "deny", "bypass": "allow"}
+
+
+def test_the_words_of_a_prompt_are_no_command():
+    assert parse(["permissions", "of", "my", "files"])["prompt"] == "permissions of my files"
+    assert parse(["permissions", "check", "ls -la"])["shell_line"] == "ls -la"
+    assert parse(["permissions"])["help"] is True

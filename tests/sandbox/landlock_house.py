@@ -1,0 +1,112 @@
+"""Programs held by Landlock, as root or as nobody."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from bradawl.core.permissions import Grant
+from bradawl.safety.sandbox.confinement import Layout, Program
+from bradawl.safety.sandbox.landlock import LandlockConfinement
+
+NOBODY = 65534
+SYSTEM_PYTHON = "/usr/bin/python3"
+USERS = ("me", "nobody") if os.geteuid() == 0 and os.access(SYSTEM_PYTHON, os.X_OK) else ("me",)
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a held program ended."""
+
+    code: int
+    out: str
+    err: str
+    restored: tuple[str, ...]
+
+
+class House:
+    """A workspace with a home beside it, and what may run in it as one user."""
+
+    def __init__(self, place: Path, user: str) -> None:
+        self.place = place
+        self.root, self.home, self.outside = place / "ws", place / "home", place / "outside"
+        self.own, self.scratch, self.cache = self.home / ".config/bradawl", place / "scratch", place / "cache"
+        for folder in (self.root / ".git/hooks", self.home / ".ssh", self.own, self.scratch, self.cache, self.outside):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.write(self.root / ".git/config", "[core]\n")
+        self.write(self.home / ".ssh/id_ed25519", "PRIVATE")
+        self.write(self.own / "credentials", "PRIVATE")
+        self.write(self.outside / "file", "outside")
+        self.user = user
+        self.layout = Layout(
+            roots=(str(self.root),),
+            home=str(self.home),
+            own=(str(self.own),),
+            cache=str(self.cache),
+            scratch=str(self.scratch),
+            state=str(self.own / "state"),
+        )
+        python = SYSTEM_PYTHON if user == "nobody" else ""
+        self.confinement = LandlockConfinement(self.layout, interpreter=python)
+        if user == "nobody":
+            for path in (place, *place.rglob("*")):
+                os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+    @staticmethod
+    def write(path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def sh(self, line: str, *, grant: Grant | None = None, env: Mapping[str, str] | None = None) -> Ended:
+        """Run a line of bash to its end."""
+        return self.run(("/bin/bash", "-c", line), grant=grant, env=env)
+
+    def run(
+        self,
+        argv: tuple[str, ...],
+        *,
+        grant: Grant | None = None,
+        env: Mapping[str, str] | None = None,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> Ended:
+        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home), **(env or {})}
+        program = Program(argv, str(self.root), environment, exported=tuple(env or ()))
+        launch = self.confinement.launch(program, grant or Grant(writable=self.layout.roots))
+        try:
+            started = subprocess.Popen(
+                launch.argv,
+                cwd=launch.cwd,
+                env=dict(launch.environment),
+                pass_fds=launch.inherited,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                **({"user": NOBODY, "group": NOBODY, "extra_groups": ()} if self.user == "nobody" else {}),
+            )
+        finally:
+            for descriptor in launch.close_after_start:
+                os.close(descriptor)
+        with started:
+            if meanwhile:
+                meanwhile()
+            out, err = started.communicate(timeout=30)
+        return Ended(started.returncode, os.fsdecode(out), os.fsdecode(err), launch.on_end() if launch.on_end else ())
+
+    def close(self) -> None:
+        self.confinement.close()
+
+
+@contextmanager
+def house(user: str = "me") -> Iterator[House]:
+    """In a folder that another user can reach, which those of tests are not."""
+    with tempfile.TemporaryDirectory(prefix="bradawl-house-", dir="/tmp") as place:
+        Path(place).chmod(0o755)
+        made = House(Path(os.path.realpath(place)), user)
+        try:
+            yield made
+        finally:
+            made.close()

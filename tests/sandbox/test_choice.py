@@ -1,0 +1,194 @@
+"""The sandbox is chosen by how it behaves, in time, and nothing of the project has a say in it."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from bubblewrap_house import BWRAP, HAS_BWRAP
+from held import SYSTEM_PATH
+
+from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.safety.sandbox.choice import SandboxChoice
+from bradawl.safety.sandbox.confinement import Launch, Layout
+from bradawl.safety.sandbox.probe import probe
+
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
+
+
+@pytest.fixture
+def layout(tmp_path) -> Layout:
+    for name in ("ws", "home"):
+        (tmp_path / name).mkdir()
+    place = os.path.realpath(tmp_path)
+    return Layout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
+
+
+def choose(layout: Layout, path: str = SYSTEM_PATH):
+    choice = SandboxChoice(layout, {"PATH": path})
+    choice.begin()
+    try:
+        return choice.sandbox, choice.why
+    finally:
+        choice.close()
+
+
+def test_bubblewrap_is_chosen_where_it_holds_everything(layout):
+    sandbox, why = choose(layout)
+    assert (sandbox.name, sandbox.lacks) == ("bubblewrap", ())
+    assert why == (f"{BWRAP}: holds everything",)
+    assert not Path(layout.scratch).exists()
+    assert {path.name for path in Path(layout.state).iterdir()} <= {"empty", "spare"}
+
+
+def test_a_choice_that_nobody_asked_for_looks_at_nothing(layout):
+    SandboxChoice(layout, {}).close()
+    assert not Path(layout.state).exists()
+
+
+@pytest.mark.parametrize(
+    "roots", [("/",), ("{place}",), ("{place}/home",), ("/tmp",), ("{place}/missing",), ("{place}/link",)]
+)
+def test_workspaces_that_hold_too_much_get_none(layout, roots):
+    place = str(Path(layout.home).parent)
+    Path(place, "link").symlink_to("ws")
+    import msgspec
+
+    wide = msgspec.structs.replace(layout, roots=tuple(root.format(place=place) for root in roots))
+    sandbox, why = choose(wide)
+    assert not sandbox.name and why
+
+
+# What a hole in the wall looks like, by the line that shows it: arguments of bubblewrap and what stands there instead;
+# None for no filter of system calls.
+HOLES = {
+    "write_outside": (("--ro-bind", "/", "/"), ("--bind", "/", "/")),
+    "tcp": (("--cap-drop", "ALL"), ("--cap-drop", "ALL", "--share-net")),
+    "protected_file": (("--ro-bind", "{ws}/.git/config", "{ws}/.git/config"), ()),
+    "new_protected_file": (("--ro-bind", "{ws}/.mcp.json", "{ws}/.mcp.json"), ()),
+    "rename_protected": (("--bind", "{ws}/.git", "{ws}/.git"), ()),
+    "symlinked_git": (("--ro-bind", "{linked}", "{linked}"), ("--bind", "{linked}", "{linked}")),
+    "credentials": (("--ro-bind", "{empty}/folder", "{home}/.ssh"), ()),
+    "ptrace": (("--seccomp",), None),
+    "unix_sockets": (("--seccomp",), None),
+    "netlink": (("--seccomp",), None),
+    "remount": (("--cap-drop", "ALL"), None),
+}
+
+
+class _Holed(Bubblewrap):
+    """With one argument another, as a mistake would leave it."""
+
+    def __init__(self, layout: Layout, hole: tuple) -> None:
+        super().__init__(layout, Shape(BWRAP, disables_namespaces=hole[1] is not None))
+        self.hole = hole
+
+    def _launch(self, program, grant, arguments, on_end) -> Launch:
+        old, new = self.hole
+        words = {"ws": self._layout.roots[0], "linked": self._layout.roots[1], "home": self._layout.home}
+        words["empty"] = f"{self._layout.state}/empty"
+        old = [each.format(**words) for each in old]
+        if new is None:
+            arguments = [each for each in arguments if each not in old or each == "--seccomp"]
+            return self._without_filter(super()._launch(program, grant, arguments, on_end))
+        text = "\0".join(arguments)
+        assert "\0".join(old) in text
+        made = text.replace("\0".join(old), "\0".join(each.format(**words) for each in new), 1)
+        return super()._launch(program, grant, [each for each in made.split("\0") if each], on_end)
+
+    @staticmethod
+    def _without_filter(launch: Launch) -> Launch:
+        """A filter that allows all."""
+        os.ftruncate(launch.inherited[0], 0)
+        os.pwrite(launch.inherited[0], bytes.fromhex("060000000000ff7f"), 0)
+        return launch
+
+
+@pytest.fixture
+def outside_tmp():
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="bradawl-probe-") as place:
+        yield place
+
+
+@pytest.mark.parametrize("line", HOLES)
+def test_the_probe_finds_a_hole(outside_tmp, line):
+    if os.geteuid() != 0 and line == "remount":
+        pytest.skip("capabilities are no use to others")
+    found = probe(lambda layout: _Holed(layout, HOLES[line]), outside_tmp, 5.0)
+    assert line in found.lacks, found
+
+
+def test_less_is_tried_and_said_where_not_all_can_be_had(layout, tmp_path):
+    """A bubblewrap that can't mount /proc, as inside many containers."""
+    found = []
+    for own_proc in (True, False):
+        shape = Shape(_program(tmp_path, 'case " $* " in *--proc*) exit 1;; esac'), own_proc)
+        found.append(probe(lambda each, shape=shape: Bubblewrap(each, shape), str(tmp_path), 5.0))
+    assert found[0].problem or not found[0].lacks
+    assert not found[1].problem
+
+
+def _program(folder: Path, line: str) -> str:
+    """A program in front of bubblewrap."""
+    made = folder / "bwrap"
+    made.write_text(f'#!/bin/bash\n{line}\nexec {BWRAP} "$@"\n')
+    made.chmod(0o755)
+    return str(made)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("echo no luck; exit 1", "no luck"),
+        ("exit 0", "it started nothing in time"),
+        ("sleep 300", "it started nothing"),
+        ("exec yes", "y y"),
+        ("echo tried works", "can't write to their workspace"),
+        ("kill -9 $$", "nothing"),
+    ],
+)
+def test_one_that_does_not_work_is_not_waited_for(tmp_path, line, said):
+    started = time.monotonic()
+    found = probe(lambda layout: Bubblewrap(layout, Shape(_program(tmp_path, line))), str(tmp_path), 0.5)
+    assert said in found.problem
+    assert time.monotonic() - started < 2
+    assert [path.name for path in tmp_path.iterdir()] == ["bwrap"]
+
+
+def test_a_program_in_the_workspace_or_that_others_may_write_is_never_started(layout, tmp_path):
+    from bradawl.safety.sandbox.choice import _programs
+
+    inside = Path(layout.roots[0], "bin")
+    inside.mkdir()
+    _program(inside, "touch ../ran")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    Path(_program(shared, "touch ../ran")).chmod(0o777)
+    path = f"{inside}:{shared}:relative:."
+    assert str(inside) not in "".join(_programs(path, layout.roots))
+    assert set(_programs(path, layout.roots)) == {os.path.realpath(BWRAP)}
+
+
+NESTED = """
+import sys
+from bradawl.safety.sandbox.choice import SandboxChoice
+from bradawl.safety.sandbox.confinement import Layout
+place = sys.argv[1]
+choice = SandboxChoice(Layout((place + "/ws",), place + "/home", state=place + "/state"), {"PATH": "/usr/bin"})
+print(choice.sandbox.name, *choice.why, sep="\\n")
+choice.close()
+"""
+
+
+def test_inside_a_sandbox_another_kind_is_taken_and_why_is_said(layout):
+    place = str(Path(layout.home).parent)
+    around = f"{BWRAP} --unshare-all --unshare-user --disable-userns --cap-drop ALL --bind / / --dev /dev --proc /proc"
+    ended = subprocess.run(
+        [*around.split(), sys.executable, "-c", NESTED, place], capture_output=True, text=True, check=False, timeout=30
+    )
+    name, *why = ended.stdout.splitlines()
+    assert name != "bubblewrap", ended
+    assert f"{BWRAP}: bwrap: " in why[0]

@@ -1,0 +1,442 @@
+"""Each line that Landlock holds here is held, as root and as nobody, against a program that would get through bare."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from landlock_house import NOBODY, SYSTEM_PYTHON, USERS, House, house
+
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant
+from bradawl.safety.sandbox import landlock
+from bradawl.safety.sandbox.landlock_helper import version
+from bradawl.safety.sandbox.lines import LINES
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or version() < 6, reason="Landlock is missing here, or too old"
+)
+
+_PY = "python3 -c '{}'"
+_SOCKET = 'import socket; s = socket.socket(socket.{0}); s.settimeout(2); {1}; print("OPEN")'
+_LIBC = 'import ctypes; c = ctypes.CDLL(None, use_errno=True); print("OPEN" if {0} else ctypes.get_errno())'
+
+# Each prints OPEN if it gets through. $OUT is a folder outside, $AGENT a process with KEY in its environment.
+ATTEMPTS = {
+    "write_outside": [
+        "echo x > $OUT/file && echo OPEN",
+        "echo x >> $OUT/file && echo OPEN",
+        "touch $OUT/new && echo OPEN",
+        "rm -f $OUT/file && [ ! -e $OUT/file ] && echo OPEN",
+        "mkdir $OUT/folder && echo OPEN",
+        "mv $OUT/file $OUT/other && echo OPEN",
+        "mv $OUT/file . && echo OPEN",
+        "echo x > mine; mv mine $OUT/mine && echo OPEN",
+        "ln -s x $OUT/link && echo OPEN",
+        "mkfifo $OUT/pipe && echo OPEN",
+        "truncate -s 0 $OUT/file && echo OPEN",
+        _PY.format('import os; os.truncate(os.environ["OUT"] + "/file", 0); print("OPEN")'),
+        _PY.format('import os; os.open(os.environ["OUT"], os.O_TMPFILE | os.O_RDWR); print("OPEN")'),
+        "cd $OUT && echo x > file && echo OPEN",
+        "echo x > ../outside/file && echo OPEN",
+        "echo x > /proc/self/cwd/../outside/file && echo OPEN",
+    ],
+    "hard_link_in": ["ln $OUT/file here && echo x > here && echo OPEN"],
+    "symlinked_root": [
+        "ln -sfn $OUT out && echo x > out/new && echo OPEN",
+        "ln -sfn $OUT/file to && echo x > to && echo OPEN",
+        "ln -sfn ../outside out && mkdir -p out/a && echo OPEN",
+    ],
+    "remount": [
+        _PY.format(_LIBC.format('c.mount(b"none", b".", b"tmpfs", 0, None) == 0 and c.umount2(b".", 2) == 0')),
+        "unshare -m true && echo OPEN",
+    ],
+    "nested_userns": ["unshare -Ur true && echo OPEN", "unshare -Urnm true && echo OPEN"],
+    "tcp": [
+        "exec 3<>/dev/tcp/127.0.0.1/$TCP && echo OPEN",
+        _PY.format(_SOCKET.format("AF_INET", 'import os; s.connect(("127.0.0.1", int(os.environ["TCP"])))')),
+        _PY.format(_SOCKET.format("AF_INET", 's.bind(("127.0.0.1", 0)); s.listen()')),
+    ],
+    "udp": [
+        "echo x > /dev/udp/127.0.0.1/$UDP && echo OPEN",
+        _PY.format(_SOCKET.format("AF_INET, socket.SOCK_DGRAM", 's.sendto(b"x", ("127.0.0.1", 53))')),
+        _PY.format(_SOCKET.format("AF_INET6, socket.SOCK_DGRAM", 's.sendto(b"x", ("::1", 53))')),
+    ],
+    "icmp": [_PY.format(_SOCKET.format("AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP", "pass"))],
+    "netlink": [_PY.format(_SOCKET.format("AF_NETLINK, socket.SOCK_RAW", "pass"))],
+    "unix_sockets": [_PY.format(_SOCKET.format("AF_UNIX", 'import os; s.connect(os.environ["OUT"] + "/socket")'))],
+    "abstract_sockets": [_PY.format(_SOCKET.format("AF_UNIX", 'import os; s.connect("\\0" + os.environ["ABSTRACT"])'))],
+    "tiocsti": [
+        _PY.format(
+            'import os, fcntl; t = os.open(os.environ["TTY"], os.O_RDWR); fcntl.ioctl(t, 0x5412, b"x"); print("OPEN")'
+        ),
+    ],
+    "proc_root": [
+        "cat /proc/$AGENT/root/etc/passwd > /dev/null && echo OPEN",
+        "ls /proc/$AGENT/cwd/ && echo OPEN",
+        "readlink /proc/$AGENT/exe && echo OPEN",
+    ],
+    "agent_environ": [
+        "grep -q secret /proc/$AGENT/environ && echo OPEN",
+        "grep -q ' ' /proc/$AGENT/maps && echo OPEN",
+        "head -c 0 /proc/$AGENT/mem && echo OPEN",
+    ],
+    "ptrace": [
+        _PY.format(
+            'import os, ctypes; c = ctypes.CDLL(None); a = int(os.environ["AGENT"]); '
+            'print("OPEN" if c.ptrace(0x4206, a, None, None) == 0 else "")'
+        ),
+        "kill -0 $AGENT && echo OPEN",
+        "kill -CONT $AGENT && echo OPEN",
+    ],
+    "credentials": [
+        "cat ~/.ssh/id_ed25519 && echo OPEN",
+        "ls ~/.ssh && echo OPEN",
+        "cat ~/.config/bradawl/credentials && echo OPEN",
+        "cp ~/.config/bradawl/credentials copy && echo OPEN",
+        "ln -sfn ~/.ssh/id_ed25519 k && cat k && echo OPEN",
+        "cat /proc/self/root$HOME/.ssh/id_ed25519 && echo OPEN",
+        "cat ~/linked && echo OPEN",
+    ],
+    "no_new_privileges": ["grep -q 'NoNewPrivs:.0' /proc/self/status && echo OPEN"],
+}
+# What nobody can do anyway, or this machine does not let root do.
+NEVER_OPEN = {
+    "nobody": {"icmp", "tiocsti", "unshare -m true", "c.mount("},
+    "me": {"head -c 0 /proc"},
+}
+CASES = [(line, attempt) for line, attempts in ATTEMPTS.items() for attempt in attempts]
+
+
+class Outside:
+    """What a program would reach if it could."""
+
+    def __init__(self, made: House) -> None:
+        self.made = made
+        (made.home / "linked").symlink_to(".ssh/id_ed25519")
+        self.tcp, self.udp = socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.udp.bind(("127.0.0.1", 0))
+        self.unix, self.abstract = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        self.unix.bind(str(made.outside / "socket"))
+        (made.outside / "socket").chmod(0o777)
+        name = f"bradawl-test-{os.getpid()}"
+        self.abstract.bind(f"\0{name}")
+        for listening in (self.unix, self.abstract):
+            listening.listen()
+        self.terminal = os.openpty()
+        as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if made.user == "nobody" else {}
+        self.agent = subprocess.Popen(["/bin/sleep", "60"], env={"KEY": "secret"}, cwd="/", **as_user)
+        self.env = {
+            "OUT": str(made.outside),
+            "AGENT": str(self.agent.pid),
+            "TCP": str(self.tcp.getsockname()[1]),
+            "UDP": str(self.udp.getsockname()[1]),
+            "ABSTRACT": name,
+            "TTY": os.ttyname(self.terminal[1]),
+        }
+
+    def close(self) -> None:
+        self.agent.kill()
+        self.agent.wait()
+        for each in (self.tcp, self.udp, self.unix, self.abstract):
+            each.close()
+        for each in self.terminal:
+            os.close(each)
+
+
+@pytest.fixture(params=USERS)
+def made(request):
+    with house(request.param) as built:
+        yield built
+
+
+@pytest.fixture
+def outside(made):
+    built = Outside(made)
+    yield built
+    built.close()
+
+
+def _bare(made: House, line: str, env: dict[str, str]) -> str:
+    as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if made.user == "nobody" else {}
+    variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(made.home), **env}
+    ended = subprocess.run(
+        ["/bin/bash", "-c", line], cwd=made.root, env=variables, capture_output=True, text=True, check=False, **as_user
+    )
+    return ended.stdout
+
+
+@pytest.mark.parametrize(("line", "attempt"), CASES)
+def test_a_program_does_not_get_through(made, outside, line, attempt):
+    ended = made.sh(attempt, env=outside.env)
+    assert "OPEN" not in ended.out, ended
+    assert (made.outside / "file").read_text() == "outside"
+    never = NEVER_OPEN[made.user]
+    if line not in never and not any(part in attempt for part in never):
+        assert "OPEN" in _bare(made, attempt, outside.env), "the attempt fails by itself: it shows nothing"
+
+
+def test_every_line_is_shown_to_be_held_or_shown_to_be_open():
+    assert set(LINES) == set(ATTEMPTS) | set(landlock.CANT_HOLD)
+
+
+# ------------------------------------------------------------------ what can't be held, shown
+
+
+def _chmod(made: House) -> bool:
+    made.sh("chmod 640 ../outside/file; touch -d 2001-01-01 ../outside/file")
+    status = (made.outside / "file").stat()
+    return status.st_mode & 0o777 == 0o640 and status.st_mtime < 1e9
+
+
+def _env_file(made: House) -> bool:
+    made.write(made.root / ".env", "KEY=1")
+    (made.root / ".env").chmod(0o644)
+    return made.sh("cat .env").out == "KEY=1"
+
+
+def _sees(made: House, line: str) -> bool:
+    """Whether a protected file is another while the program runs, though it is as it was later."""
+    ended = made.sh(f"{line}; cat .git/config .mcp.json 2>/dev/null | grep -c bad")
+    return ended.out.strip() not in ("", "0") and bool(ended.restored)
+
+
+def _symlinked(made: House) -> bool:
+    (made.root / ".git").rename(made.root / "data")
+    (made.root / ".git").symlink_to("data")
+    return _sees(made, "echo bad > data/config")
+
+
+def _gets_away(made: House) -> bool:
+    """A family is found by its parents and by a mark in the environment; this one is found by neither."""
+    from bradawl.workspace.descendants import family, living
+
+    mark, note = f"test.{os.getpid()}", made.root / "pid"
+    made.sh(
+        f"env -i setsid /bin/sh -c '(echo $$ > {note}; exec /bin/sleep 60) >/dev/null 2>&1 &'",
+        env={"BRADAWL_CALL": mark},
+    )
+    deadline = time.monotonic() + 5
+    while not (note.exists() and note.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    found = subprocess.run(
+        ["pgrep", "-f", "^/bin/sleep 60$", "-s", note.read_text().strip()], capture_output=True, text=True, check=False
+    )
+    escaped = [int(pid) for pid in found.stdout.split()]
+    try:
+        return bool(living(escaped)) and not set(escaped) & family(mark)
+    finally:
+        for pid in escaped:
+            os.kill(pid, 9)
+
+
+OPEN = {
+    "chmod_outside": _chmod,
+    "credentials": _env_file,
+    "protected_file": lambda made: _sees(made, "echo bad >> .git/config"),
+    "new_protected_file": lambda made: _sees(made, "echo bad > .mcp.json"),
+    "rename_protected": lambda made: _sees(made, "mv .git old; mkdir .git; echo bad > .git/config"),
+    "symlinked_git": _symlinked,
+    "private_tmp": lambda made: made.sh("echo x > /tmp/x").code != 0,
+    "escapees": _gets_away,
+}
+
+
+@pytest.mark.parametrize("line", landlock.CANT_HOLD)
+def test_what_is_said_not_to_be_held_is_not(made, line):
+    assert OPEN[line](made), f"{line} is held after all: take it out of the table"
+
+
+def test_protected_files_are_as_they_were_when_the_program_has_ended(made):
+    ended = made.sh(
+        "echo bad >> .git/config; mkdir .bradawl; echo '#!/bin/sh' > .git/hooks/pre-commit; mv .git/hooks h"
+    )
+    assert {Path(path).name for path in ended.restored} == {"config", ".bradawl", "hooks"}
+    assert (made.root / ".git/config").read_text() == "[core]\n"
+    assert not list((made.root / ".git/hooks").iterdir())
+    assert not (made.root / ".bradawl").exists()
+
+
+# ------------------------------------------------------------------ the probe, the page
+
+
+def test_the_probe_the_table_and_the_page_say_the_same(made):
+    probe = landlock.probe_program(made.layout, SYSTEM_PYTHON if made.user == "nobody" else "")
+    if made.user == "nobody":
+        for path in (made.own, *made.own.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
+    ended = made.run(probe.argv, grant=Grant())
+    lacks = landlock.lacks_of(ended.out.encode())
+    assert lacks is not None, ended
+    assert set(lacks) == set(landlock.CANT_HOLD)
+    assert made.confinement.sandbox.name == "landlock"
+    assert set(made.confinement.sandbox.lacks) == set(lacks)
+
+
+def test_the_page_lists_what_the_constant_lists():
+    page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
+    part = page.split("What Landlock can't hold", 1)[1].split("\n## ", 1)[0]
+    rows = [line.split("|")[1].strip(" `") for line in part.splitlines() if line.startswith("| `")]
+    assert rows == list(landlock.CANT_HOLD)
+
+
+def test_the_probe_finds_each_line_open_where_nothing_holds():
+    """Else it would call everything held."""
+    with house() as made:
+        probe = landlock.probe_program(made.layout, SYSTEM_PYTHON)
+        target = subprocess.Popen(["/bin/sleep", "60"])
+        try:
+            ended = subprocess.run([*probe.argv[:-1], str(target.pid)], capture_output=True, check=True)
+        finally:
+            target.kill()
+            target.wait()
+    open_lines = set(landlock.lacks_of(ended.stdout) or ())
+    missing = set(LINES) - open_lines - {"tiocsti", "icmp"}
+    assert missing <= (set() if os.geteuid() == 0 else {"remount", "ptrace"}), missing
+
+
+@pytest.mark.parametrize("printed", [b"", b"Traceback", b"bradawl: the sandbox can't be set up", b"\xff"])
+def test_a_probe_that_got_nowhere_says_nothing(printed):
+    assert landlock.lacks_of(printed) is None
+
+
+# ------------------------------------------------------------------ ordinary work goes on
+
+
+WORK = [
+    "echo hi > new && cat new && mkdir -p a/b && mv new a/b/ && rm -r a",
+    "chmod +x .git/config; cp -p .git/config c; ln c d; ln -s c e; readlink e",
+    "cat <(echo hi) | grep hi; diff <(echo a) <(echo a)",
+    "f=$(mktemp) && echo x > $f && [[ $f == $TMPDIR/* ]] && rm $f",
+    "cat <<< here; echo > /dev/null; head -c 4 /dev/urandom | wc -c",
+    "python3 -c 'import tempfile, asyncio, subprocess; asyncio.run(asyncio.sleep(0)); tempfile.mkdtemp()'",
+    "python3 -c 'import subprocess; subprocess.run([\"true\"], check=True, close_fds=True)'",
+    "python3 -c 'import os, socket; a, b = socket.socketpair(); os.listdir(\"/proc/self/fd\")'",
+    "cat /proc/meminfo /proc/self/status /proc/cpuinfo > /dev/null",
+    "ps aux > /dev/null; id; hostname; date; uname -a",
+    "sleep 0.01 & wait; sh -c 'sleep 9 & kill $!'",
+    "mkdir sub && git init -q sub && cd sub && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",
+    "echo 'all:\n\techo made' > Makefile; make -s > /dev/null || command -v make || true",
+    "find . -name config > /dev/null; grep -r core . > /dev/null; tar cf t.tar .git && tar tf t.tar > /dev/null",
+    "trap 'exit 0' TERM; kill -TERM $$; exit 1",
+]
+
+
+@pytest.mark.parametrize("line", WORK)
+def test_ordinary_work_goes_on(made, line):
+    ended = made.sh(line)
+    assert (ended.code, ended.err) == (0, ""), ended
+
+
+def test_exit_codes_and_signals_are_the_programs_own(made):
+    assert made.sh("exit 7").code == 7
+    assert made.sh("kill -9 $$").code == -9
+
+
+def test_a_missing_program_is_told_like_a_shell_tells_it(made):
+    ended = made.run(("no-such-program",))
+    assert (ended.code, ended.err) == (127, "bradawl: no-such-program: not found\n")
+    ended = made.run((str(made.outside / "file"),))
+    assert ended.code == 126
+
+
+def test_a_grant_without_writable_folders_changes_nothing(made):
+    ended = made.sh("cat .git/config; touch x || rm .git/config || echo no > .git/config", grant=Grant())
+    assert ended.code != 0
+    assert ended.out == "[core]\n"
+    assert made.sh("touch $TMPDIR/x ${XDG_CACHE_HOME%/*}/x", grant=Grant()).code == 0
+
+
+def test_a_path_that_was_granted_can_be_written_and_one_that_is_missing_is_refused(made):
+    file = str(made.outside / "file")
+    roots = made.layout.roots
+    assert made.sh(f"echo x > {file}", grant=Grant(writable=(*roots, file))).code == 0
+    assert made.sh(f"rm {file}", grant=Grant(writable=(*roots, file))).code != 0
+    with pytest.raises(ToolError, match="make it with write_file first"):
+        made.sh("true", grant=Grant(writable=(*roots, "/nowhere/file")))
+    with pytest.raises(ToolError, match=r"\$TMPDIR"):
+        made.sh("true", grant=Grant(writable=(*roots, "/tmp/bradawl-no-such-file")))
+
+
+def test_what_was_uncovered_by_name_is_seen_and_may_stay_changed(made):
+    secret = str(made.home / ".ssh/id_ed25519")
+    assert made.sh("cat ~/.ssh/id_ed25519", grant=Grant(uncovered=(secret,))).out == "PRIVATE"
+    config = str(made.root / ".git/config")
+    ended = made.sh("echo '#' >> .git/config", grant=Grant(writable=made.layout.roots, uncovered=(config,)))
+    assert ended.restored == ()
+    assert (made.root / ".git/config").read_text() == "[core]\n#\n"
+
+
+def test_with_the_network_granted_sockets_in_the_file_system_stay_closed(made, outside):
+    granted = Grant(writable=made.layout.roots, network=True)
+    for line in ("tcp", "udp"):
+        assert "OPEN" in made.sh(ATTEMPTS[line][0], grant=granted, env=outside.env).out
+    for line in ("unix_sockets", "abstract_sockets", "netlink"):
+        assert "OPEN" not in made.sh(ATTEMPTS[line][0], grant=granted, env=outside.env).out
+
+
+def test_variables_of_the_program_do_not_reach_the_helper(made):
+    """The linker would run code of the workspace before anything is held."""
+    made.write(made.root / "evil.py", "raise SystemExit('evil')")
+    env = {
+        "LD_PRELOAD": str(made.root / "evil.so"),
+        "PYTHONPATH": str(made.root),
+        "PYTHONSTARTUP": "evil.py",
+        "A": "b c",
+    }
+    program = landlock.Program(("/bin/true",), str(made.root), env, exported=tuple(env))
+    launch = made.confinement.launch(program, Grant())
+    for descriptor in launch.close_after_start:
+        os.close(descriptor)
+    assert launch.environment == {}
+    assert made.sh('echo "$A"', env={"A": "b c"}).out == "b c\n"
+
+
+def test_odd_words_arrive_as_they_are(made):
+    odd = os.fsdecode(b"\xff\n'\" =")
+    ended = made.run(("/usr/bin/printf", "%s|", "", odd, "=", "ü"))
+    assert ended.out == f"|{odd}|=|ü|"
+    assert made.sh('printf %s "$ODD"', env={"ODD": f"a={odd}"}).out == f"a={odd}"
+    with pytest.raises(ValueError, match="null byte"):
+        made.run(("/bin/echo", "a\0b"))
+
+
+def test_a_word_that_is_too_long_is_told_before_the_start(made):
+    with pytest.raises(ToolError, match="too long"):
+        made.sh("echo " + "x" * 140_000)
+    many = made.run(("/bin/true", *["x" * 1_000] * 10_000))
+    assert many.code == 126
+    assert "too long" in many.err
+
+
+def test_a_folder_of_the_workspace_that_holds_credentials_is_refused():
+    with house() as made:
+        layout = landlock.Layout(roots=(str(made.home),), home=str(made.home), scratch=str(made.scratch))
+        confinement = landlock.LandlockConfinement(layout)
+        with pytest.raises(ToolError, match="could not be hidden"):
+            confinement.launch(landlock.Program(("true",), "/", {}), Grant(writable=layout.roots))
+        confinement.close()
+
+
+def test_a_python_inside_the_workspace_starts_nothing(tmp_path):
+    layout = landlock.Layout(roots=(str(tmp_path),), home="/root")
+    (tmp_path / "python").write_text("")
+    assert str(tmp_path) in landlock.unfit(layout, str(tmp_path / "python"))
+    assert landlock.unfit(layout) == ""
+
+
+def test_git_works_in_a_second_working_tree_whose_data_lies_outside(made):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(made.place / "main")]
+    subprocess.run(["git", "init", "-q", str(made.place / "main")], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run(["rm", "-rf", str(made.root)], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(made.root)], check=True)
+    if made.user == "nobody":
+        subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", str(made.place)], check=True)
+    made.write(made.root / "a", "b")
+    ended = made.sh("git add a && git -c user.name=a -c user.email=a@b commit -q -m y && git log --oneline | wc -l")
+    assert (ended.code, ended.out.strip()) == (0, "2"), ended
+    assert made.sh("git config core.fsmonitor 'touch bad'").restored == (str(made.place / "main/.git/config"),)

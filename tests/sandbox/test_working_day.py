@@ -1,0 +1,90 @@
+"""The commands of a working day, in the sandbox: none of them notices."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from held import HAS_BWRAP, SYSTEM_PATH, held
+
+pytestmark = [pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed"), pytest.mark.timeout(300)]
+
+COMMANDS = Path(__file__).with_name("commands.txt").read_text().splitlines()
+MORE = Path(__file__).with_name("more_commands.txt").read_text().splitlines()
+FILES = {
+    "pyproject.toml": '[project]\nname = "acme"\nversion = "1"\n[tool.pytest.ini_options]\npythonpath = ["src"]\n',
+    "src/acme/__init__.py": "",
+    "src/acme/core.py": "def add(a, b):\n    return a + b\n",
+    "src/acme/cli.py": "import argparse\n\nif __name__ == '__main__':\n    argparse.ArgumentParser().parse_args()\n",
+    "tests/test_core.py": "from acme.core import add\n\n\ndef test_add(tmp_path):\n    assert add(1, 2) == 3\n",
+    "Makefile": (
+        "all: build/made\nbuild/made: src/acme/core.py\n\tmkdir -p build && cp $< $@\ntest:\n\tpython -m pytest -q\n"
+        "lint:\n\tpython -m compileall -q src\nclean:\n\trm -rf build\n"
+    ),
+    "README.md": "# Acme\n\nAdds.\n",
+    "docs/guide.md": "# Guide\n",
+    "package.json": (
+        '{"name": "acme", "version": "1.0.0", "scripts": {"test": "node --test", "build": "node build.js"}}\n'
+    ),
+    "build.js": "require('fs').mkdirSync('build', {recursive: true});\n",
+    "test/add.test.js": "const test = require('node:test');\ntest('adds', () => {});\n",
+    "src/native/add.c": "int main(void) { return 0; }\n",
+    "data/users.csv": "name,town\nann,ulm\nbob,bonn\n",
+    "data/log.txt": "one\ntwo\nthree\n",
+    "data/events.json": '{"a": [1, 2]}\n',
+    "scripts/setup.sh": "#!/bin/sh\necho set up\n",
+    ".gitignore": "__pycache__/\n.pytest_cache/\n",
+    ".env.example": "KEY=\n",
+}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory) -> str:
+    """`python` with pytest and with the project installed, and `rg`."""
+    folder = tmp_path_factory.mktemp("programs") / "bin"
+    folder.mkdir()
+    for name in ("python", "python3", "rg"):
+        target = Path(sys.executable).with_name(name)
+        (folder / name).write_text(f'#!/bin/sh\nPYTHONPATH=src exec {target} "$@"\n')
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
+@pytest.fixture
+def day(tmp_path, programs):
+    with held(tmp_path, {"PATH": f"{programs}:{SYSTEM_PATH}", "LANG": "C.UTF-8"}) as made:
+        for name, text in FILES.items():
+            made.write(name, text, 0o755 if name.endswith(".sh") else 0o644)
+        _commit(made.root)
+        yield made
+
+
+def _commit(root: Path) -> None:
+    lines = (
+        "git init -q -b main; git config user.name A; git config user.email a@b.c; git add -A; git commit -qm one",
+        "echo more >> README.md; git commit -qam two; git checkout -qb feature; echo new > docs/new.md; git add -A",
+        "git commit -qm feature; git checkout -q main; echo again >> docs/guide.md; git commit -qam three",
+    )
+    for line in lines:
+        subprocess.run(["bash", "-ec", line], cwd=root, check=True, env={"PATH": os.environ["PATH"], "HOME": str(root)})
+
+
+def _needed(line: str) -> str:
+    """A program that is missing here; nothing can be said of the sandbox then."""
+    words = line.replace("&&", " ").replace("||", " ").split()
+    return next((word for word in words if word in ("node", "npm", "gcc", "cc") and not shutil.which(word)), "")
+
+
+@pytest.mark.parametrize("commands", [COMMANDS, MORE], ids=["hundred", "more"])
+def test_every_command_succeeds(day, commands):
+    failed = []
+    for line in commands:
+        if not line or line.startswith("#") or _needed(line):
+            continue
+        result = day.run(line, timeout_s=60)
+        assert result.sandbox == "bubblewrap"
+        if result.exit_code != 0:
+            failed.append((line, result.exit_code, (result.stdout + result.stderr)[-400:].decode("utf-8", "replace")))
+    assert not failed, "\n".join(map(str, failed))

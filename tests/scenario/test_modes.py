@@ -1,0 +1,246 @@
+"""Permission modes in a living session: what the model is told of them, and that they hold at every call."""
+
+import asyncio
+import io
+from typing import Any
+
+import msgspec
+import pytest
+from house import Probe, assert_valid, build, call, results
+
+from bradawl.app.console import Console
+from bradawl.app.headless import NobodyApprover, Start, run_headless
+from bradawl.app.interrupts import Interrupts
+from bradawl.core.events import Compacted, ModeChosen, StateChanged
+from bradawl.core.messages import ToolResults, User
+from bradawl.core.permissions import Answer, Policy
+from bradawl.shaping.reminder_notes import PLAN, PLAN_ENDED
+from bradawl.testing.fakes import MemoryStore, RecordingEmit, ScriptedApprover
+from bradawl.tools.agent import AgentTool
+from bradawl.tools.exit_plan import ExitPlan
+
+APPROVED = "Yes, and edit files in the workspace without asking"
+
+
+def policy(mode: Any = "default") -> dict[str, Any]:
+    return {"policy": lambda: Policy(mode, roots=("/project",))}
+
+
+def notes(request: Any) -> list[str]:
+    """What came new with a request."""
+    last = request[-1]
+    return [note.text for note in last.notes] if isinstance(last, User | ToolResults) else []
+
+
+def write(name: str) -> dict[str, Any]:
+    return call(name, writes=[f"/project/{name}"])
+
+
+PROPOSE = {"tool_calls": [{"name": "exit_plan", "arguments": {"plan": "write b"}}]}
+
+
+def talk(script: list[dict[str, Any]], *acts: Any, session_id: str | None = None, **changes: Any) -> Any:
+    """Run prompts (texts) and choose modes (one-tuples) in one session; gives back session, model and probe."""
+    agent, model, probe = build(script, **{"tools": (Probe(), ExitPlan()), **policy(), **changes})
+    probe = next((tool for tool in agent.tools if isinstance(tool, Probe)), probe)
+
+    async def main() -> Any:
+        async with agent.open(session_id) as session:
+            for act in acts:
+                if isinstance(act, tuple):
+                    session.reminders.choose_mode(act[0])
+                else:
+                    await session.run(act)
+                    assert_valid(session.transcript.messages)
+        return session
+
+    return asyncio.run(main()), model, probe
+
+
+def test_a_plan_is_made_approved_and_carried_out():
+    approver = ScriptedApprover(words=[APPROVED])
+    script = [{"tool_calls": [write("a")]}, PROPOSE, {"tool_calls": [write("b")]}, {"text": "done"}]
+    session, model, probe = talk(script, ("plan",), "go", approver=approver)
+    told = [notes(request) for request in model.requests]
+    assert told[0][0].startswith(PLAN) and "exit_plan" in told[0][0]
+    assert told[1:] == [[], [PLAN_ENDED], []]
+    refused, approved, _ = results(session.transcript.messages)
+    assert "nothing may change in plan mode" in refused and "approved the plan" in approved
+    assert probe.log == ["+b", "-b"]
+    assert session.state.mode == "accept-edits" and approver.questions == []
+
+
+def test_a_plan_that_is_rejected_leaves_the_mode_and_says_why():
+    approver = ScriptedApprover(words=["use sqlite instead"])
+    session, _, probe = talk(
+        [PROPOSE, {"tool_calls": [write("b")]}, {"text": "done"}], ("plan",), "go", approver=approver
+    )
+    rejected, refused = results(session.transcript.messages)
+    assert "use sqlite instead" in rejected and "plan mode" in refused
+    assert probe.log == [] and session.state.mode == "plan"
+
+
+@pytest.mark.parametrize("mode", ["default", "accept-edits", "auto", "bypass"])
+def test_outside_of_plan_mode_there_is_no_plan_to_approve(mode):
+    approver = ScriptedApprover(words=[APPROVED])
+    session, _, _ = talk([PROPOSE, {"text": "done"}], "go", approver=approver, **policy(mode))
+    assert results(session.transcript.messages) == [
+        "exit_plan was not run: this is not plan mode. Changes may be made; just go on."
+    ]
+    assert approver.choices == [] and session.state.mode is None
+
+
+def test_a_change_in_the_same_reply_as_the_plan_is_not_waved_through_with_it():
+    class Slow(ScriptedApprover):
+        async def choose(self, choice: Any) -> str | None:
+            await asyncio.sleep(0.01)
+            return APPROVED
+
+    script = [{"tool_calls": [PROPOSE["tool_calls"][0], write("b")]}, {"text": "done"}]
+    session, _, probe = talk(script, ("plan",), "go", approver=Slow())
+    assert probe.log == [] and "nothing may change in plan mode" in results(session.transcript.messages)[1]
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+def test_a_yes_for_the_session_does_not_hold_in_plan_mode(unknown):
+    first = call("a", unknown=unknown, writes=["/project/a"])
+    script = [{"tool_calls": [first]}, {"text": "1"}, {"tool_calls": [{**first, "id": "again"}]}, {"text": "2"}]
+    approver = ScriptedApprover([Answer(allowed=True, by="user", scope="session")])
+    session, _, probe = talk(script, "go", ("plan",), "go on", approver=approver)
+    assert probe.log == ["+a", "-a"]
+    assert "nothing may change in plan mode" in results(session.transcript.messages)[1]
+
+
+def test_the_user_changes_the_mode_between_turns_and_the_model_is_told_once():
+    script = [{"text": str(number)} for number in range(6)]
+    _, model, _ = talk(script, "a", "b", ("plan",), "c", "d", ("default",), "e", ("accept-edits",), "f")
+    told = [notes(request) for request in model.requests]
+    assert [len(each) for each in told] == [0, 0, 1, 0, 1, 0]
+    assert told[2][0].startswith(PLAN) and told[4] == [PLAN_ENDED]
+
+
+def test_going_there_and_back_between_two_turns_tells_nothing():
+    _, model, _ = talk([{"text": "1"}, {"text": "2"}], "a", ("plan",), ("default",), "b")
+    assert [notes(request) for request in model.requests] == [[], []]
+
+
+def test_what_was_sent_stays_as_it_was_when_the_mode_changes():
+    _, model, _ = talk([{"text": "1"}, {"text": "2"}, {"text": "3"}], "a", ("plan",), "b", ("default",), "c")
+    for earlier, later in zip(model.requests, model.requests[1:], strict=False):
+        assert later[: len(earlier)] == earlier
+    assert len({str(prefix) for prefix in model.prefixes}) == 1
+
+
+def test_a_resumed_session_is_still_in_plan_mode_and_says_it_only_if_it_is_no_longer_seen():
+    store = MemoryStore()
+    session, _, _ = talk([{"text": "1"}], ("plan",), "a", store=store)
+    again, model, probe = talk([{"tool_calls": [write("b")]}, {"text": "2"}], "b", store=store, session_id=session.id)
+    assert again.state.mode == "plan" and probe.log == []
+    assert notes(model.requests[0]) == []  # it still stands in the conversation
+    _, model, _ = talk([{"text": "3"}], ("default",), "c", store=store, session_id=session.id)
+    assert notes(model.requests[0]) == [PLAN_ENDED]
+
+
+def test_after_a_compaction_plan_mode_is_said_again():
+    agent, model, _ = build([{"text": "1"}, {"text": "2"}], tools=(Probe(), ExitPlan()), **policy())
+
+    async def main() -> None:
+        async with agent.open() as session:
+            session.reminders.choose_mode("plan")
+            await session.run("a")
+            session.record(Compacted("summary", 0, "0" * 64))
+            await session.run("b")
+
+    asyncio.run(main())
+    assert [len(notes(request)) for request in model.requests] == [1, 1]
+
+
+def test_a_mode_that_was_chosen_before_the_first_prompt_is_in_the_log():
+    emit = RecordingEmit()
+    agent, *_ = build([{"text": "1"}], **policy())
+
+    async def main() -> None:
+        async with agent.open() as session:
+            session.reminders.choose_mode("plan")
+            assert session.reminders.mode == "plan"
+            await session.run("a", emit)
+
+    asyncio.run(main())
+    assert StateChanged(ModeChosen("plan")) in emit.events
+
+
+def test_where_the_settings_say_plan_and_nobody_chose_it_the_model_is_told_with_the_first_results():
+    _, model, probe = talk([{"tool_calls": [write("a")]}, {"text": "1"}], "go", **policy("plan"))
+    assert [len(notes(request)) for request in model.requests] == [0, 1] and probe.log == []
+
+
+DELEGATE = {"tool_calls": [{"name": "agent", "arguments": {"prompt": "do it"}}]}
+
+
+def test_a_sub_agent_obeys_plan_mode_is_told_so_and_has_no_plan_to_offer():
+    script = [DELEGATE, {"tool_calls": [write("b")]}, {"text": "I looked."}, {"text": "done"}]
+    session, model, probe = talk(script, ("plan",), "go", tools=(Probe(), ExitPlan(), AgentTool()))
+    (told,) = notes(model.requests[1])
+    assert told.startswith(PLAN) and "exit_plan" not in told
+    assert "exit_plan" not in [tool.name for tool in model.prefixes[1].tools]
+    assert probe.log == [] and "I looked." in results(session.transcript.messages)[0]
+
+
+def test_a_sub_agent_obeys_a_mode_that_changes_while_it_runs():
+    now: dict[str, Any] = {"mode": "bypass"}
+    script = [
+        DELEGATE,
+        {"tool_calls": [write("a")]},
+        {"tool_calls": [write("b")]},
+        {"text": "I wrote."},
+        {"text": "done"},
+    ]
+    agent, _, _ = build(script, tools=(Probe(), AgentTool()), **policy("bypass"))
+    agent = msgspec.structs.replace(agent, policy=lambda: Policy(now["mode"], roots=("/project",)))
+    probe = next(tool for tool in agent.tools if isinstance(tool, Probe))
+
+    def watch(item: Any) -> None:
+        if probe.log:
+            now["mode"] = "plan"
+
+    async def main() -> None:
+        async with agent.open() as session:
+            await session.run("go", watch)
+
+    asyncio.run(main())
+    assert probe.log == ["+a", "-a"]
+
+
+# ------------------------------------------------------------------ without anybody
+
+
+def test_a_run_says_which_flag_would_have_allowed_its_calls_and_prepares_its_session():
+    nobody = NobodyApprover("/home/u")
+    script = [{"tool_calls": [call("a", writes=["/project/a"])]}, {"text": "I could not."}]
+    agent, *_ = build(script, approver=nobody, policy=lambda: Policy("default", roots=("/project",)))
+    out, err = io.StringIO(), io.StringIO()
+    prepared: list[Any] = []
+
+    async def main() -> int:
+        with Interrupts() as interrupts:
+            console = Console(io.StringIO(), out, err, {})
+            return await run_headless(agent, "go", Start(None, prepared.append), console, interrupts)
+
+    assert asyncio.run(main()) == 5
+    assert len(prepared) == 1
+    assert "1 call refused (probe). Nobody is there to be asked; to allow such calls rerun with" in err.getvalue()
+    assert "--permission-mode accept-edits" in err.getvalue()
+
+
+def test_in_plan_mode_without_anybody_the_plan_is_the_answer():
+    out, err = io.StringIO(), io.StringIO()
+    script = [PROPOSE, {"text": "Plan: write b.", "expect": "whole plan as your answer"}]
+    agent, model, _ = build(script, approver=NobodyApprover(), tools=(Probe(), ExitPlan()), **policy())
+
+    async def main() -> int:
+        with Interrupts() as interrupts:
+            start = Start(None, lambda session: session.reminders.choose_mode("plan"))
+            return await run_headless(agent, "go", start, Console(io.StringIO(), out, err, {}), interrupts)
+
+    assert asyncio.run(main()) == 0
+    assert out.getvalue() == "Plan: write b.\n" and model.failures == []

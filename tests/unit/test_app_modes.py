@@ -1,0 +1,163 @@
+"""Modes and the sandbox as a user meets them: what is said of them, and the mode a session goes on in."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from bradawl.app.advice import how_to_allow
+from bradawl.app.doctor import sandbox_checks
+from bradawl.app.headless import NobodyApprover
+from bradawl.app.model_settings import ModelSettings
+from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_warning, why_not
+from bradawl.app.settings import Settings
+from bradawl.core.effects import UNKNOWN, Effects
+from bradawl.core.messages import ToolCall
+from bradawl.core.permissions import MODES, Policy, Question, Request, Sandbox
+
+SETTINGS = Settings(model=ModelSettings(provider="scripted", name="x"), cwd="/ws", home="/home/u")
+HELD = Sandbox("bubblewrap")
+LACKING = Sandbox("landlock", ("udp", "unix_sockets"))
+NONE = Sandbox()
+
+
+def settings(**changes: Any) -> Settings:
+    return msgspec.structs.replace(SETTINGS, **changes)
+
+
+# ------------------------------------------------------------------ the sandbox, told
+
+
+def test_a_sandbox_that_holds_is_no_news():
+    assert sandbox_warning(HELD, SETTINGS, user_is_there=True) == ""
+
+
+def test_no_sandbox_is_said_loudly_with_what_to_install():
+    text = sandbox_warning(NONE, SETTINGS, user_is_there=True)
+    assert text.startswith("NO SANDBOX: ") and "you are asked about" in text
+    assert "refused is" in sandbox_warning(NONE, SETTINGS, user_is_there=False)
+
+
+def test_who_switched_it_off_is_not_told_again():
+    assert sandbox_warning(NONE, settings(sandbox="off"), user_is_there=True) == ""
+
+
+def test_a_sandbox_that_lacks_something_says_what():
+    assert "landlock can't hold udp, unix_sockets" in sandbox_warning(LACKING, SETTINGS, user_is_there=True)
+    assert sandbox_text(LACKING) == "landlock, which can't hold: udp, unix_sockets"
+    assert sandbox_text(HELD) == "bubblewrap" and sandbox_text(NONE).startswith("none")
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "wanted", "states"),
+    [
+        (HELD, "auto", ["ok"]),
+        (NONE, "auto", ["warning"]),
+        (NONE, "required", ["problem"]),
+        (NONE, "off", ["warning"]),
+        (LACKING, "auto", ["warning"] * 3),
+    ],
+)
+def test_the_doctor_says_what_holds_commands_and_what_is_missing(sandbox, wanted, states):
+    checks = sandbox_checks(sandbox, wanted, ("bwrap: not found",))
+    assert [check.state for check in checks] == states
+    if sandbox is LACKING:
+        assert checks[1].text.startswith("udp: ") and len(checks[1].text) > 10
+    if sandbox is NONE and wanted != "off":
+        assert "apt install bubblewrap" in checks[0].hint and "bwrap: not found" in checks[0].hint
+
+
+# ------------------------------------------------------------------ the mode of a session
+
+
+class Talk:
+    """As much of a session as is asked for its mode."""
+
+    def __init__(self, had: Any) -> None:
+        self.state = self
+        self.reminders = self
+        self.mode = had
+
+    def choose_mode(self, mode: Any) -> None:
+        self.mode = mode
+
+
+@pytest.mark.parametrize(
+    ("had", "wanted", "asked", "fixed", "then"),
+    [
+        (None, None, False, False, None),
+        (None, "plan", False, False, "plan"),
+        (None, "plan", True, False, "plan"),
+        (None, "auto", True, False, None),  # what the settings say needs no line in the log
+        ("plan", None, False, False, "plan"),
+        ("plan", "auto", False, False, "plan"),  # from a file: the session knows better
+        ("plan", "auto", True, False, "auto"),  # from a flag: the user has just said so
+        ("plan", "bypass", True, False, "bypass"),
+        ("accept-edits", "default", False, True, "default"),
+        ("plan", "default", False, True, "plan"),
+        ("plan", "plan", True, False, "plan"),
+    ],
+)
+def test_a_mode_given_for_this_run_wins_over_the_log_and_the_log_over_a_file(had, wanted, asked, fixed, then):
+    session: Any = Talk(had)
+    begin_in_mode(session, settings(permission_mode=wanted, is_mode_fixed=fixed), is_asked_for=asked)
+    assert session.mode == then
+
+
+def test_every_mode_is_explained():
+    assert all(mode_text(mode).startswith(f"{mode}: ") for mode in MODES)
+
+
+def test_questions_can_not_be_switched_off_in_the_middle_nor_a_fixed_mode_left():
+    assert "--yolo" in why_not("bypass", SETTINGS)
+    assert why_not("bypass", settings(permission_mode="bypass")) == ""
+    assert why_not("auto", SETTINGS) == ""
+    fixed = settings(permission_mode="default", is_mode_fixed=True)
+    assert why_not("accept-edits", fixed) and why_not("plan", fixed) == why_not("default", fixed) == ""
+
+
+# ------------------------------------------------------------------ how it would have been allowed
+
+POLICY = Policy("default", roots=("/ws",))
+
+
+def question(effects: Effects, tool: str = "bash") -> Question:
+    return Question(ToolCall("c", tool, "{}"), Request(tool, "0" * 64, effects), "because")
+
+
+def advice(*effects: Effects, policy: Policy = POLICY) -> str:
+    return how_to_allow([question(each) for each in effects], policy, cwd="/ws", home="/home/u")
+
+
+def test_an_edit_inside_needs_another_mode_and_no_rule():
+    text = advice(Effects(writes=("/ws/a",)))
+    assert "--permission-mode accept-edits" in text and "--allowed-tools" not in text
+
+
+def test_a_command_needs_a_rule_that_names_it():
+    text = advice(Effects(commands=(("npm", "run", "test"),), unknown=True, seal="x"))
+    assert "--allowed-tools 'Bash(npm run test" in text and "--permission-mode" not in text
+
+
+def test_what_no_rule_can_name_is_left_to_allowing_everything():
+    text = advice(UNKNOWN)
+    assert "--allowed-tools" not in text and "rerun with --yolo" in text
+
+
+def test_what_wants_out_of_the_sandbox_is_named():
+    assert "--sandbox off" in advice(Effects(unknown=True, seal="x", lifts=("sandbox",)))
+    text = advice(Effects(commands=(("npm", "install", "x"),), unknown=True, seal="x", lifts=("network",)))
+    assert "network_commands = ['npm install *']" in text
+
+
+def test_hostile_words_of_a_command_can_not_leave_their_place():
+    text = advice(Effects(commands=(("pytest", "it's", "\x1b[2J$(x)"),), unknown=True, seal="x"))
+    assert "\x1b" not in text
+
+
+def test_an_old_name_of_nobody_is_still_one():
+    nobody = NobodyApprover("/home/u")
+    for number in range(100):
+        asyncio.run(nobody.ask(question(Effects(writes=(f"/ws/{number}",)), "write_file")))
+    assert len(nobody.refused) == 50

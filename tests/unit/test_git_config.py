@@ -1,0 +1,252 @@
+"""Whether git may look around: nothing is configured that starts a program, and what can't be read counts as if."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.app.git_files import read_whole
+from bradawl.safety.git_config import GitConfig, parse
+
+
+class Place:
+    """A repository and a home folder, and what is believed of them."""
+
+    def __init__(self, top: Path) -> None:
+        self.home = top / "home"
+        self.ws = top / "ws"
+        self.home.mkdir()
+        self.ws.mkdir()
+        self.environment = {"GIT_CONFIG_NOSYSTEM": "1", "HOME": str(self.home), "PATH": os.environ["PATH"]}
+        self.config = self.believed()
+        self.git("init", "-q", "-b", "main")
+        self.git("config", "user.email", "a@example.org")
+        self.git("config", "user.name", "a")
+        (self.ws / "a").write_text("a\n")
+        self.git("add", "a")
+        self.git("commit", "-q", "-m", "x")
+
+    def git(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["git", *arguments],
+            cwd=cwd or self.ws,
+            env=self.environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+
+    def believed(self, **environment: str) -> GitConfig:
+        return GitConfig(read_whole, {**self.environment, **environment}, str(self.home))
+
+    def is_safe(self, folder: Path | None = None) -> bool:
+        return self.config.is_safe(str(folder or self.ws))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_an_ordinary_repository_is_safe_also_below_its_top(place: Place):
+    place.git("remote", "add", "origin", "https://example.org/x.git")
+    place.git("config", "branch.main.remote", "origin")
+    place.git("config", "core.fsmonitor", "false")
+    (place.ws / "deep" / "er").mkdir(parents=True)
+    assert place.is_safe()
+    assert place.is_safe(place.ws / "deep" / "er")
+
+
+def test_where_no_repository_is_nothing_is_configured(place: Place):
+    assert place.is_safe(place.home)
+
+
+RISKY = (
+    *("filter.x.clean=touch ran", "filter.x.process=touch ran", "diff.external=touch ran", "diff.x.textconv=touch ran"),
+    *("diff.x.command=touch ran", "core.fsmonitor=touch ran", "core.fsmonitor=true", "core.hooksPath=hooks"),
+    *("core.sshCommand=sh x", "core.worktree=/", "core.attributesFile=/x", "core.pager=sh x", "gpg.program=sh x"),
+    *("log.showSignature=true", "alias.st=!sh x", "include.path=/x", "includeIf.gitdir:/.path=/x"),
+    "trace2.eventTarget=/x",
+    *("remote.origin.promisor=true", "remote.origin.partialCloneFilter=blob:none", "remote.origin.uploadpack=sh x"),
+    *("extensions.partialClone=origin", "url.x.insteadOf=y", "credential.helper=!sh x", "core.alternateRefsCommand=x"),
+    *("FILTER.x.CLEAN=touch ran", "filter.a.b.smudge=x", "merge.x.driver=x", "pager.log=sh x", "core.editor=sh x"),
+)
+
+
+@pytest.mark.parametrize("setting", RISKY)
+def test_a_repository_that_names_a_program_is_not_safe(place: Place, setting: str):
+    name, _, value = setting.partition("=")
+    assert place.is_safe()
+    place.git("config", name, value)
+    assert not place.is_safe()
+
+
+OF_THE_USER = ("core.pager=delta", "alias.st=status", "core.editor=vim", "credential.helper=store", "safe.directory=*")
+
+
+@pytest.mark.parametrize("setting", [*OF_THE_USER, "url.git@x:.insteadOf=https://x/", "core.excludesFile=~/.ignore"])
+def test_what_a_user_has_for_other_occasions_is_no_risk(place: Place, setting: str):
+    name, _, value = setting.partition("=")
+    place.git("config", "--global", name, value)
+    assert place.is_safe()
+
+
+@pytest.mark.parametrize("setting", ["filter.lfs.process=git-lfs", "diff.external=difft", "core.fsmonitor=true"])
+def test_what_a_user_has_that_starts_programs_is_seen_also_through_an_include(place: Place, setting: str):
+    name, _, value = setting.partition("=")
+    (place.home / "more").write_text("")
+    place.git("config", "--global", "include.path", "more")
+    assert place.is_safe()
+    place.git("config", "-f", str(place.home / "more"), name, value)
+    assert not place.is_safe()
+
+
+def test_a_file_that_includes_itself_ends_the_search(place: Place):
+    place.git("config", "--global", "include.path", "~/.gitconfig")
+    assert not place.is_safe()
+
+
+@pytest.mark.parametrize("name", ["post-index-change", "fsmonitor-watchman"])
+def test_a_hook_that_runs_while_git_looks_is_seen(place: Place, name: str):
+    hook = place.ws / ".git" / "hooks" / name
+    hook.write_text("#!/bin/sh\ntouch ran\n")
+    hook.chmod(0o755)
+    assert not place.is_safe()
+
+
+@pytest.mark.parametrize("name", ["GIT_DIR", "GIT_EXTERNAL_DIFF", "GIT_CONFIG_COUNT", "GIT_SSH_COMMAND", "GIT_TRACE"])
+def test_variables_that_lead_git_elsewhere_are_seen(place: Place, name: str):
+    assert not place.believed(**{name: "1"}).is_safe(str(place.ws))
+    assert place.believed(GIT_AUTHOR_NAME="a", GIT_PAGER="cat").is_safe(str(place.ws))
+
+
+def test_a_repository_without_a_folder_of_its_own_is_not_safe(place: Place):
+    bare = place.home / "sub"
+    place.git("init", "-q", "--bare", str(bare))
+    assert not place.is_safe(bare)
+    assert not place.is_safe(bare / "refs")
+
+
+def test_a_repository_within_the_index_is_not_safe(place: Place):
+    inner = place.ws / "inner"
+    place.git("init", "-q", str(inner))
+    place.git("-c", "user.name=a", "-c", "user.email=b", "commit", "-q", "--allow-empty", "-m", "x", cwd=inner)
+    assert place.is_safe()
+    place.git("-c", "advice.addEmbeddedRepo=false", "add", "inner")
+    assert not place.is_safe()
+
+
+def test_a_worktree_is_judged_by_the_repository_it_belongs_to(place: Place):
+    side = place.home / "side"
+    place.git("worktree", "add", "-q", str(side))
+    assert place.is_safe(side)
+    place.git("config", "core.fsmonitor", "touch ran")
+    assert not place.is_safe(side)
+
+
+def test_a_worktree_with_settings_of_its_own_is_judged_by_them(place: Place):
+    side = place.home / "side"
+    place.git("worktree", "add", "-q", str(side))
+    place.git("config", "extensions.worktreeConfig", "true")
+    assert place.is_safe(side)
+    place.git("config", "--worktree", "core.fsmonitor", "touch ran", cwd=side)
+    assert not place.is_safe(side)
+    assert place.is_safe()
+
+
+def test_a_folder_that_says_its_settings_are_elsewhere_is_not_safe(place: Place):
+    (place.ws / ".git" / "commondir").write_text("../../home/evil\n")
+    assert not place.is_safe()
+
+
+@pytest.mark.parametrize("said", ["gitdir: ../home/evil\n", "gitdir: /nowhere\n", "nonsense", "", "gitdir: a\nb"])
+def test_a_file_in_place_of_the_folder_is_followed_or_not_believed(place: Place, said: str):
+    sub = place.ws / "sub"
+    sub.mkdir()
+    evil = place.home / "evil"
+    place.git("init", "-q", "--bare", str(evil))
+    (evil / "config").write_text("[core]\n\tfsmonitor = touch ran\n")
+    (sub / ".git").write_text(said)
+    (place.ws / "home").symlink_to(place.home)
+    (place.ws.parent / "home2").mkdir()
+    assert not place.is_safe(sub) or said.startswith("gitdir: /nowhere")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[core\n", "[core] [x] a = b\n", "a = b\n", "[core]\n\t= x\n", "[core]\n\0\n", "[core]\r\tfsmonitor = x\n"),
+        "[co re]\n",
+        *("[core]\n\tx = y # \\\n\tfsmonitor = x\n", "; \\\n[core]\nfsmonitor = x\n", "\xff"),
+        "[core]\n\tfs monitor = x\n",
+    ],
+)
+def test_what_is_not_plainly_written_counts_as_configured(place: Place, text: str):
+    (place.ws / ".git" / "config").write_text(text, encoding="latin-1")
+    assert not place.is_safe()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "huge", "broken link", "unreadable"])
+def test_what_can_not_be_read_counts_as_configured(place: Place, kind: str):
+    config = place.ws / ".git" / "config"
+    config.unlink()
+    match kind:
+        case "pipe":
+            os.mkfifo(config)
+        case "folder":
+            config.mkdir()
+        case "huge":
+            config.write_text("# \n" * 100_000)
+        case "broken link":
+            config.symlink_to("nowhere")
+        case _:
+            config.symlink_to("config")
+    assert not place.is_safe()
+
+
+def test_what_was_seen_holds_until_a_file_changes(place: Place):
+    asked: list[str] = []
+
+    def read(path: str, limit: int) -> bytes | None:
+        asked.append(path)
+        return read_whole(path, limit)
+
+    config = GitConfig(read, place.environment, str(place.home))
+    assert config.is_safe(str(place.ws))
+    count = len(asked)
+    assert config.is_safe(str(place.ws))
+    assert len(asked) == count
+    (place.home / ".gitconfig").write_text("[diff]\n\texternal = x\n")
+    assert not config.is_safe(str(place.ws))
+    (place.home / ".gitconfig").unlink()
+    assert config.is_safe(str(place.ws))
+
+
+# ------------------------------------------------------------------ against git itself
+
+_LINES = st.lists(
+    st.sampled_from(
+        [
+            *("[core]", '[filter "x"]', '[Filter "x y"]', "[a.b]", '[a "b\\"c"]', "[core] fsmonitor = x"),
+            *("\tclean = sh x", "\tkey", "\tkey = a\\", "  more", '\tkey = "a # b"', "\tkey = a ; c", "# c", "; c", ""),
+            *("\tx-y=1", "\tX = \\", "[core]clean=1", "[a]b=c\\", '\tkey = a"b"c', "\tkey=", "[ core]", "]", '[a"b"]'),
+            *("\tk = a\\tb", "# c \\"),
+        ]
+    ),
+    max_size=8,
+)
+
+
+@given(_LINES)
+def test_names_are_those_git_sees(tmp_path_factory, lines: list[str]):
+    file = tmp_path_factory.mktemp("git") / "config"
+    file.write_text("\n".join(lines) + "\n")
+    found = parse(file.read_text())
+    told = subprocess.run(
+        ["git", "config", "-f", str(file), "--list", "--name-only", "-z"], capture_output=True, text=True, check=False
+    )
+    if found is not None and told.returncode == 0:
+        assert [name.lower() for name, _ in found] == [name.lower() for name in told.stdout.split("\0")[:-1]]

@@ -1,0 +1,343 @@
+"""Modes, sandbox, rules and folders: from which source, which one wins, and what whoever runs the machine decides."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.app.launch import _told
+from bradawl.app.settings import NoSandbox, Settings, load_settings
+from bradawl.app.values import rules_in
+from bradawl.core.errors import SettingsError
+
+KEY = {"OPENAI_API_KEY": "k", "BRADAWL_MODEL": "openai/m"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def managed(tmp_path: Path) -> Path:
+    (tmp_path / "etc").mkdir(mode=0o755)
+    return tmp_path / "etc" / "managed.toml"
+
+
+@pytest.fixture
+def load(home, project, managed):
+    """Settings as a run in the project would have them."""
+
+    def load(options=None, **environ) -> Settings:
+        return load_settings(options or {}, {"HOME": str(home), **KEY, **environ}, str(project), managed)
+
+    return load
+
+
+@pytest.fixture
+def write_user(home):
+    def write(text: str) -> Path:
+        path = home / ".config" / "bradawl" / "config.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+# ------------------------------------------------------------------ mode and sandbox
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "user", "expected"),
+    [
+        ({}, {}, "", (None, "auto", False)),
+        ({"permission_mode": "plan"}, {}, "", ("plan", "auto", False)),
+        ({"permission_mode": "acceptEdits"}, {}, "", ("accept-edits", "auto", False)),
+        ({"permission_mode": "bypassPermissions"}, {}, "", ("bypass", "auto", True)),
+        ({}, {"BRADAWL_PERMISSION_MODE": "auto"}, "permission_mode = 'plan'", ("auto", "auto", False)),
+        ({}, {}, "permission_mode = 'plan'\nsandbox = 'required'", ("plan", "required", False)),
+        ({"yolo": True}, {}, "", ("bypass", "off", True)),
+        ({"yolo": True, "sandbox": "auto"}, {}, "", ("bypass", "auto", True)),
+        ({"yolo": True}, {"BRADAWL_SANDBOX": "required"}, "", ("bypass", "required", True)),
+        ({"yolo": True, "permission_mode": "bypass"}, {}, "", ("bypass", "off", True)),
+        ({"yolo": True}, {"BRADAWL_PERMISSION_MODE": "plan"}, "", ("bypass", "off", True)),
+        ({"permission_mode": "plan"}, {"BRADAWL_YOLO": "1"}, "", ("plan", "auto", False)),
+        ({}, {"BRADAWL_YOLO": "0"}, "yolo = true", (None, "auto", False)),
+        ({}, {}, "yolo = true", ("bypass", "off", True)),
+    ],
+)
+def test_the_strongest_source_chooses_mode_and_sandbox(load, write_user, options, environ, user, expected):
+    write_user(user)
+    settings = load(options, **environ)
+    assert (settings.permission_mode, settings.sandbox, settings.yolo) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "user"),
+    [
+        ({"yolo": True, "permission_mode": "plan"}, {}, ""),
+        ({}, {"BRADAWL_YOLO": "1", "BRADAWL_PERMISSION_MODE": "default"}, ""),
+        ({}, {}, "yolo = true\npermission_mode = 'auto'"),
+    ],
+)
+def test_one_source_can_not_want_no_questions_and_another_mode(load, write_user, options, environ, user):
+    write_user(user)
+    with pytest.raises(SettingsError, match=r"means the mode bypass.*use one of them"):
+        load(options, **environ)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"permission_mode": "yes"}, "--permission-mode must be one of default, accept-edits, plan, auto, bypass"),
+        ({"permission_mode": ""}, "--permission-mode is empty"),
+        ({"sandbox": "on"}, "--sandbox must be one of required, auto, off"),
+        ({"add_dirs": ["/no/such/folder"]}, "--add-dir: /no/such/folder is not a folder"),
+        ({"add_dirs": [""]}, "--add-dir is empty"),
+        ({"add_dirs": ["a\0b"]}, "--add-dir"),
+        ({"allowed_tools": ["Bash(git *"]}, "--allowed-tools: a parenthesis is never closed"),
+        ({"allowed_tools": ["Bash)"]}, "--allowed-tools: a parenthesis"),
+        ({"disallowed_tools": ['Bash(echo "x)']}, "--disallowed-tools: the quotation mark"),
+    ],
+)  # fmt: skip  one case on each line
+def test_a_flag_that_can_not_be_understood_is_named(load, options, told):
+    with pytest.raises(SettingsError) as caught:
+        load(options)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("permissions = 3", "permissions must be a table"),
+        ("[permissions]\nallowed = []", "permissions.allowed is not a setting; did you mean `allow`"),
+        ("[permissions]\nallow = 'a', 'b'", "not valid TOML"),
+        ("[permissions]\ndeny = [1]", "permissions.deny must be a text"),
+        ("[permissions]\ndeny = 7", "permissions.deny must be a list of rules"),
+        ("kept_variables = ['A B']", "can't be the name of an environment variable"),
+        ("network_commands = 5", "network_commands must be a list"),
+        ("allowed_tools = ['Bash']", "`allowed_tools` is not a setting"),
+    ],
+)
+def test_a_mistake_in_the_users_file_is_named(load, write_user, text, told):
+    write_user(text)
+    with pytest.raises(SettingsError, match=r"config\.toml") as caught:
+        load()
+    assert told in str(caught.value)
+
+
+def test_a_required_sandbox_that_is_missing_has_an_exit_code_of_its_own():
+    error = NoSandbox("no sandbox")
+    assert _told(error, error, {}) == ("no sandbox", 3)
+
+
+# ------------------------------------------------------------------ rules
+
+
+def test_rules_of_all_sources_add_up_and_name_their_place(load, write_user, project):
+    path = write_user(
+        "network_commands = ['npm ci']\n[permissions]\nallow = ['Edit']\ndeny = ['Read(~/x)']\nask = ['Glob']\n"
+    )
+    settings = load(
+        {"allowed_tools": ["Bash(git log, *) Edit", "Grep"], "disallowed_tools": ["WebFetch"]},
+        BRADAWL_DISALLOWED_TOOLS="Bash(rm *),Write",
+        BRADAWL_NETWORK_COMMANDS="pip install *, curl *",
+    )
+    cwd = str(project)
+    assert [(rule.verdict, rule.text, rule.source, rule.folder) for rule in settings.rules] == [
+        ("deny", "WebFetch", "--disallowed-tools", cwd),
+        ("deny", "Bash(rm *)", "BRADAWL_DISALLOWED_TOOLS", cwd),
+        ("deny", "Write", "BRADAWL_DISALLOWED_TOOLS", cwd),
+        ("deny", "Read(~/x)", f"{path}: permissions.deny", str(path.parent)),
+        ("ask", "Glob", f"{path}: permissions.ask", str(path.parent)),
+        ("allow", "Bash(git log, *)", "--allowed-tools", cwd),
+        ("allow", "Edit", "--allowed-tools", cwd),
+        ("allow", "Grep", "--allowed-tools", cwd),
+        ("allow", "Edit", f"{path}: permissions.allow", str(path.parent)),
+        ("network", "pip install *", "BRADAWL_NETWORK_COMMANDS", cwd),
+        ("network", "curl *", "BRADAWL_NETWORK_COMMANDS", cwd),
+        ("network", "npm ci", f"{path}: network_commands", str(path.parent)),
+    ]
+    assert not any(rule.is_projects for rule in settings.rules)
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("", ()),
+        (" , ,", ()),
+        ("Edit", ("Edit",)),
+        ("Edit Bash", ("Edit", "Bash")),
+        ("Edit,Bash(a, b c),Read", ("Edit", "Bash(a, b c)", "Read")),
+        ("Bash(f(x) y) Read", ("Bash(f(x) y)", "Read")),
+        ("Bash(echo ')' x) Read", ("Bash(echo ')' x)", "Read")),
+        ("mcp__a__b\tmcp__c", ("mcp__a__b", "mcp__c")),
+    ],
+)
+def test_rules_are_split_outside_of_parentheses(text, rules):
+    assert rules_in(text, "x") == rules
+
+
+@given(st.lists(st.sampled_from(["Edit", "Bash(git log *)", "Read(./a, b)", "Bash(echo '(')", "mcp__x"]), max_size=6))
+def test_rules_joined_are_the_same_rules_again(rules):
+    assert rules_in(", ".join(rules), "x") == tuple(rules) == rules_in(rules, "x")
+
+
+def test_variables_to_keep_add_up_once_each(load, write_user):
+    write_user("kept_variables = ['A', 'B']")
+    assert load({}, BRADAWL_KEPT_VARIABLES="B, C").kept_variables == ("B", "C", "A")
+
+
+# ------------------------------------------------------------------ folders
+
+
+def test_further_folders_are_real_paths_from_all_sources(load, write_user, home, project, tmp_path):
+    for name in ("a", "b", "c", "home/d"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    write_user(f"add_dirs = ['~/d', '{tmp_path}/gone']")
+    settings = load(
+        {"add_dirs": ["../link", str(project), str(tmp_path / "b")]}, BRADAWL_ADD_DIRS=f"../a{os.pathsep}../c"
+    )
+    assert settings.add_dirs == tuple(str(tmp_path / name) for name in ("a", "b", "c", "home/d"))
+    assert [warning for warning in settings.warnings if f"{tmp_path}/gone is not a folder" in warning]
+
+
+@pytest.mark.parametrize("text", ["/", "~", "..", "~/.config", "~/.config/bradawl", "~/.local/share/bradawl/x"])
+def test_a_folder_that_holds_too_much_is_refused(load, home, tmp_path, text):
+    (home / ".config" / "bradawl").mkdir(parents=True)
+    (home / ".local" / "share" / "bradawl" / "x").mkdir(parents=True)
+    with pytest.raises(SettingsError, match=r"--add-dir: .* can't belong to the workspace"):
+        load({"add_dirs": [text]})
+
+
+def test_a_link_to_a_folder_that_holds_too_much_is_refused(load, tmp_path):
+    (tmp_path / "link").symlink_to("/")
+    with pytest.raises(SettingsError, match="holds the whole system"):
+        load({"add_dirs": [str(tmp_path / "link")]})
+
+
+# ------------------------------------------------------------------ the user's file
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o646])
+def test_what_others_can_write_may_only_narrow(load, write_user, mode):
+    path = write_user("yolo = true\nbase_url = 'http://evil.example'\nmax_steps = 3\npermissions.deny = ['Bash']\n")
+    path.chmod(mode)
+    settings = load()
+    assert (settings.yolo, settings.max_steps) == (False, 3)
+    assert settings.model.base_url == "https://api.openai.com/v1"
+    assert [rule.text for rule in settings.rules] == ["Bash"]
+    (warning,) = settings.warnings
+    assert str(path) in warning and "base_url, yolo" in warning and "chmod go-w" in warning
+
+
+def test_a_file_of_the_users_own_group_is_theirs(load, write_user):
+    write_user("yolo = true").chmod(0o664)
+    assert load().yolo
+
+
+# ------------------------------------------------------------------ whoever runs the machine
+
+
+def test_managed_rules_come_first(load, managed, write_user):
+    write_user("[permissions]\nallow = ['Bash(curl *)']\n")
+    managed.write_text("network_commands = ['npm ci']\n[permissions]\ndeny = ['Bash(curl *)', 'WebFetch']\n")
+    settings = load()
+    assert [(rule.verdict, rule.text) for rule in settings.rules] == [
+        ("deny", "Bash(curl *)"),
+        ("deny", "WebFetch"),
+        ("network", "npm ci"),
+        ("allow", "Bash(curl *)"),
+    ]
+    assert (settings.may_bypass, settings.is_mode_fixed, settings.warnings) == (True, False, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "told"),
+    [
+        ("forbid_bypass = true", {"yolo": True}, "--yolo can't be used here"),
+        ("forbid_bypass = true", {"permission_mode": "bypass"}, "--permission-mode can't be used here"),
+        ("permission_mode = 'default'", {"permission_mode": "auto"}, "--permission-mode can't be used here"),
+        ("permission_mode = 'default'", {"yolo": True}, "--yolo can't be used here"),
+        ("sandbox = 'required'", {"sandbox": "off"}, "--sandbox can't be used here"),
+    ],
+)
+def test_a_flag_against_the_managed_settings_is_refused(load, managed, text, options, told):
+    managed.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load(options)
+    assert told in str(caught.value) and str(managed) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "user", "expected"),
+    [
+        ("forbid_bypass = true", "yolo = true", (None, "auto", False)),
+        ("permission_mode = 'default'", "yolo = true", ("default", "auto", False)),
+        ("forbid_bypass = true", "yolo = true\nsandbox = 'off'", (None, "off", False)),
+        ("permission_mode = 'plan'", "permission_mode = 'auto'", ("plan", "auto", False)),
+        ("sandbox = 'required'", "sandbox = 'off'", (None, "required", False)),
+        ("sandbox = 'required'\nforbid_bypass = true", "yolo = true", (None, "required", False)),
+    ],
+)
+def test_a_users_file_against_the_managed_settings_does_not_count(load, managed, write_user, text, user, expected):
+    managed.write_text(text)
+    write_user(user)
+    settings = load()
+    assert (settings.permission_mode, settings.sandbox, settings.yolo) == expected
+    assert settings.warnings and all("does not count" in warning for warning in settings.warnings)
+
+
+def test_only_what_wants_something_else_is_named(load, managed):
+    managed.write_text("sandbox = 'required'\n")
+    with pytest.raises(SettingsError, match=r"^--sandbox can't be used here"):
+        load({"sandbox": "off"}, BRADAWL_YOLO="0")
+    assert load({}, BRADAWL_YOLO="0", BRADAWL_PERMISSION_MODE="plan").sandbox == "required"
+    settings = load({"yolo": True})
+    assert (settings.permission_mode, settings.sandbox, settings.warnings) == ("bypass", "required", ())
+
+
+def test_what_the_managed_settings_fix_is_known_for_later(load, managed):
+    managed.write_text("permission_mode = 'default'\nforbid_bypass = true\nsandbox = 'auto'\n")
+    settings = load()
+    assert (settings.permission_mode, settings.is_mode_fixed, settings.may_bypass) == ("default", True, False)
+    assert settings.warnings == ()
+
+
+@pytest.mark.parametrize("at", ["managed.toml", ""])
+def test_managed_settings_that_others_could_have_written_are_ignored(load, managed, at):
+    managed.write_text("permission_mode = 'plan'")
+    (managed.parent / at).chmod(0o777)
+    settings = load()
+    assert settings.permission_mode is None
+    assert "written by others than root" in settings.warnings[0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_managed_settings_that_are_not_roots_are_ignored(load, managed):
+    managed.write_text("permission_mode = 'plan'")
+    os.chown(managed, 65534, 65534)
+    settings = load()
+    assert settings.permission_mode is None
+    assert "does not belong to root" in settings.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["permission_mode = 'x'", "sandbox = 1", "forbid = true", "forbid_bypass = 'so'", "a = [", "permissions = 1"],
+)
+def test_managed_settings_that_can_not_be_understood_stop_the_run(load, managed, text):
+    managed.write_text(text)
+    with pytest.raises(SettingsError, match=r"managed\.toml"):
+        load()

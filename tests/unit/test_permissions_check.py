@@ -1,0 +1,174 @@
+"""`bradawl permissions check` for one command here: the settings' rules, the tree as it is, and nothing done."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from bradawl.app.cli import run
+from bradawl.app.console import Console
+from bradawl.app.permissions_check import run_check
+from bradawl.app.virtual_tree import Overlay, VirtualTree, links_in
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Sandbox
+
+
+class Place:
+    """A home folder and a project."""
+
+    def __init__(self, root: Path) -> None:
+        self.home, self.project = root / "home", root / "project"
+        self.home.mkdir()
+        self.project.mkdir()
+        self.environ = {"HOME": str(self.home), "PATH": "/usr/bin:/bin"}
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        out, err = io.StringIO(), io.StringIO()
+        words = ["permissions", "check", "--workspace", str(self.project), *arguments]
+        code = run(words, self.environ, Console(io.StringIO(), out, err, self.environ))
+        return code, out.getvalue(), err.getvalue()
+
+    def check(self, *arguments: str) -> dict:
+        code, out, err = self.run(*arguments)
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    def configure(self, text: str) -> None:
+        folder = self.home / ".config" / "bradawl"
+        folder.mkdir(parents=True)
+        (folder / "config.toml").write_text(text)
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def test_a_command_is_judged_with_its_effects_and_not_run(place):
+    answer = place.check("touch new && ls")
+    assert answer["decision"] == "ask"
+    assert answer["effects"]["writes"] == [str(place.project / "new")]
+    assert answer["effects"]["commands"] == [["touch", "new"], ["ls"]]
+    assert len(answer["grant"]["command_hash"]) == 64
+    assert list(place.project.iterdir()) == []
+
+
+def test_no_model_has_to_be_set_up(place):
+    assert place.check("ls")["decision"] == "allow"
+
+
+def test_the_users_rules_count(place):
+    place.configure('[permissions]\nallow = ["Bash(npm test)"]\ndeny = ["Bash(ls *)"]\n')
+    assert place.check("npm test")["decision"] == "allow"
+    assert place.check("npm test; npm install")["decision"] == "ask"
+    assert place.check("ls -la")["decision"] == "deny"
+
+
+def test_a_project_may_narrow_and_not_widen(place):
+    (place.project / ".bradawl").mkdir()
+    (place.project / ".bradawl" / "config.toml").write_text(
+        '[permissions]\nallow = ["Bash(npm test)"]\ndeny = ["Bash(ls *)"]\n'
+    )
+    assert place.check("npm test")["decision"] == "ask"
+    assert place.check("ls -la")["decision"] == "deny"
+
+
+def test_what_a_pattern_finds_here_counts(place):
+    (place.project / "notes").write_text("")
+    assert place.check("cat n*")["decision"] == "allow"
+    (place.project / "name").symlink_to("/etc/hosts")
+    assert place.check("cat n*")["decision"] == "ask"
+
+
+@pytest.mark.parametrize(
+    ("mode", "decision"), [("default", "ask"), ("plan", "deny"), ("bypass", "allow"), ("auto", "ask")]
+)
+def test_the_mode_decides(place, mode, decision):
+    assert place.check("--mode", mode, "make")["decision"] == decision
+
+
+def test_what_a_sandbox_holds_is_allowed_in_auto(place):
+    out = io.StringIO()
+    console = Console(io.StringIO(), out, io.StringIO(), {})
+    options = {"workspace": str(place.project), "mode": "auto", "shell_line": "make"}
+    assert run_check(options, place.environ, console, "/", lambda: Sandbox("some")) == 0
+    answer = json.loads(out.getvalue())
+    assert answer["decision"] == "allow"
+    assert answer["grant"]["writable"] == [str(place.project)]
+    assert "network" not in answer["grant"]
+
+
+def test_what_is_no_command_is_an_error_that_is_answered(place):
+    assert place.check("  ")["decision"] == "error"
+    assert place.check("ls \x1b[2J")["decision"] == "error"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("ls", "--stdin"), ("ls", "src"), ("--mode", "all", "ls"), ("--nothing", "ls"), ("--home", "\0", "ls")],
+)
+def test_wrong_usage_is_said_in_a_line(place, arguments):
+    code, out, err = place.run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+# ------------------------------------------------------------------ the tree
+
+
+@pytest.mark.parametrize(
+    ("setup", "links"),
+    [
+        ("ln -s /outside link", {"/ws/link": "/outside"}),
+        ("ln -s .. up", {"/ws/up": ".."}),
+        ("ln -sfn /a b/c", {"/ws/b/c": "/a"}),
+        ("ln -s /x/y src", {"/ws/src/y": "/x/y"}),
+        ("ln -s a b && ln -s b c", {"/ws/b": "a", "/ws/c": "b"}),
+        ("ln -s /a d; ln -s /x d/e", {"/ws/d": "/a", "/a/e": "/x"}),
+        ("mkdir x", None),
+        ("ln a b", None),
+        ("ln -s a", None),
+        ("ln -s $HOME x", None),
+        ("ln -s 'a' x", None),
+        ("ln -s a b; rm b", None),
+        ("ln -s a b | x y", None),
+    ],
+)
+def test_only_links_can_be_set_up(setup, links):
+    assert links_in(setup, "/ws") == links
+
+
+def test_links_that_are_there_and_links_that_are_not_are_followed_alike(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "there").symlink_to("real")
+    tree = VirtualTree("", Overlay(links={f"{tmp_path}/not": "there/../there"}))
+    assert tree.resolve("not/x/../y", str(tmp_path)) == f"{tmp_path}/real/y"
+    assert tree.resolve("/../..", "/") == "/"
+
+
+def test_links_in_a_circle_are_an_error(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for tree, path in (
+        (VirtualTree("", Overlay()), "a/x"),
+        (VirtualTree("", Overlay(links={f"{tmp_path}/c": "c"})), "c"),
+    ):
+        with pytest.raises(ToolError):
+            tree.resolve(path, str(tmp_path))
+
+
+def test_a_project_that_is_made_up_has_what_projects_have(tmp_path):
+    project = f"{tmp_path}/made-up"
+    tree = VirtualTree("", Overlay(project, {f"{project}/link": "/outside"}))
+    names = tree.entries(project)
+    assert names is not None
+    assert names.items() >= {".git": False, "src": False, "link": True}.items()
+    assert tree.entries(f"{project}/README.md") is None
+    assert [tree.kind(f"{project}{name}") for name in ("", "/src", "/any.py", "/%2e%2e/x")] == [
+        "folder",
+        "folder",
+        "file",
+        "missing",
+    ]
+    assert tree.kind(f"{tmp_path}/elsewhere") == "unknown"

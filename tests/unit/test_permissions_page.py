@@ -1,0 +1,55 @@
+"""docs/permissions.md: its examples are rules, and its table has every name."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bradawl.app.remembered import Remembered
+from bradawl.safety.rules import ALIASES, network_rule, parse_rule
+
+PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
+EXAMPLES = {
+    name: tomllib.loads(text)
+    for name, text in re.findall(r"<!-- example: (\w+) -->\n```toml\n(.*?)```", PAGE, re.DOTALL)
+}
+
+
+def parsed(text, verdict="allow"):
+    return parse_rule(text, verdict, "page", "/ws", "/home/you", "/ws", str)
+
+
+def test_the_lists_of_the_page_are_rules():
+    for verdict, texts in EXAMPLES["rules"]["permissions"].items():
+        for text in texts:
+            assert parsed(text, verdict)
+    for text in EXAMPLES["network"]["network_commands"]:
+        assert network_rule(text, "page", "/home/you")
+
+
+@pytest.mark.parametrize("text", sorted(set(re.findall(r"`((?:Bash|Read|Edit|WebFetch)\([^`]*\)|mcp__\w+\**)`", PAGE))))
+def test_a_rule_in_the_text_is_one(text):
+    if text in ("Bash(words)", "Read(path)", "Edit(path)", "Bash(...)"):
+        return
+    assert parsed(text, "deny")
+
+
+def test_the_table_has_every_name_and_its_tools():
+    table = PAGE.split("### Names")[1].split("To allow")[0]
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
+    said = {name: row for row in rows for name in re.findall(r"`(\w+)`", row[1].split("(")[0] + row[1].split(")")[-1])}
+    assert set(ALIASES) <= set(said) | {"edit_file"}
+    for alias, meaning in ALIASES.items():
+        row = said[alias]
+        assert bool(row[3].strip()) == (meaning.on != "tool"), alias
+        assert row[2].strip() == "that tool" or all(f"`{tool}`" in row[2] for tool in meaning.tools), alias
+
+
+def test_the_file_of_the_page_is_read(tmp_path):
+    remembered = Remembered(str(tmp_path), "/srv/shop", "/home/you")
+    path = Path(remembered.path)
+    path.parent.mkdir()
+    path.write_text(re.findall(r"<!-- example: remembered -->\n```toml\n(.*?)```", PAGE, re.DOTALL)[0])
+    path.chmod(0o600)
+    assert [rule.text for rule in remembered.rules()] == ["Bash(npm run test:*)"] and not remembered.troubles

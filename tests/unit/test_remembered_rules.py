@@ -1,0 +1,272 @@
+"""What was allowed for good in a project: kept in the user's own folder, read anew, never overwritten when broken."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bradawl.app.remembered import Remembered
+from bradawl.core.effects import Effects
+from bradawl.core.errors import SettingsError
+from bradawl.core.permissions import Request
+
+RULE, OTHER = "Bash(npm run test:*)", "Edit(src/**)"
+
+
+@pytest.fixture
+def place(tmp_path):
+    for name in ("data", "project", "home"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def memory(place, project="project", data="data"):
+    return Remembered(str(place / data), str(place / project), str(place / "home"))
+
+
+def edit(remembered, text):
+    """As an editor does it that writes into the file."""
+    Path(remembered.path).write_text(text)
+    os.utime(remembered.path, ns=(time.time_ns(), time.time_ns() + len(text)))
+
+
+def test_nothing_is_remembered_at_first_and_no_file_is_made_by_looking(place):
+    remembered = memory(place)
+    assert (remembered.rules(), remembered.texts, remembered.troubles) == ((), (), ())
+    assert list((place / "data").iterdir()) == []
+
+
+def test_what_is_added_holds_at_once_and_for_the_next_start(place):
+    remembered, open_elsewhere = memory(place), memory(place)
+    assert open_elsewhere.rules() == ()
+    assert remembered.add([RULE]) == remembered.path
+    assert [rule.text for rule in remembered.rules()] == [RULE]
+    for later in (open_elsewhere, memory(place)):
+        assert later.rules() == remembered.rules() and later.texts == (RULE,)
+
+
+def test_the_file_is_the_users_alone_and_can_be_read_by_people(place):
+    remembered = memory(place)
+    remembered.add([RULE])
+    remembered.add([OTHER, RULE])
+    path = Path(remembered.path)
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    text = path.read_text()
+    assert text.startswith("# What bradawl may do") and f'folder = "{place}/project"' in text
+    assert text.endswith(f'\n[[rule]]\nallow = "{RULE}"\n\n[[rule]]\nallow = "{OTHER}"\n')
+    assert [entry.name for entry in path.parent.iterdir() if entry.suffix == ".new"] == []
+
+
+def test_each_project_has_its_own_by_its_real_path(place):
+    (place / "project2").mkdir()
+    memory(place).add([RULE])
+    assert memory(place, "project2").rules() == ()
+    assert memory(place).path != memory(place, "project2").path
+
+
+def test_what_somebody_wrote_into_the_file_stays(place):
+    remembered = memory(place)
+    remembered.add([RULE])
+    text = Path(remembered.path).read_text().replace("[[rule]]", "# mine\n[[rule]]  # first")
+    edit(remembered, text)
+    remembered.add([OTHER])
+    assert Path(remembered.path).read_text().startswith(text.rstrip("\n"))
+    assert remembered.texts == (RULE, OTHER)
+
+
+def test_a_rule_that_is_removed_from_the_file_holds_no_longer(place):
+    remembered = memory(place)
+    remembered.add([RULE])
+    assert remembered.rules()
+    edit(remembered, "")
+    assert remembered.rules() == ()
+    remembered.add([OTHER])
+    Path(remembered.path).unlink()
+    assert remembered.rules() == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[rule]\n",
+        "rule = 5\n",
+        'rule = ["Bash"]\n',
+        '[rule]\nallow = "Bash"\n',
+        '[[rule]]\nallow = "Bash"\ndeny = "x"\n',
+        '[[rule]]\ndeny = "Bash"\n',
+        "[[rule]]\nallow = 5\n",
+        '[permissions]\nallow = ["Bash"]\n',
+        'folder = "/elsewhere"\n[[rule]]\nallow = "Bash"\n',
+        'folder = ["/elsewhere"]\n',
+        "x" * 1_100_000,
+        "a = " + "[" * 100_000,
+    ],
+)
+def test_a_broken_file_allows_nothing_is_told_and_is_left_as_it_is(place, text):
+    remembered = memory(place)
+    remembered.add([RULE])
+    edit(remembered, text)
+    assert remembered.rules() == ()
+    [trouble] = remembered.troubles
+    assert remembered.path in trouble
+    with pytest.raises(SettingsError):
+        remembered.add([OTHER])
+    assert Path(remembered.path).read_text() == text
+
+
+def test_a_file_of_bytes_that_are_no_text_is_broken_too(place):
+    remembered = memory(place)
+    remembered.add([RULE])
+    Path(remembered.path).write_bytes(b"\xff\xfe\x00")
+    assert remembered.rules() == () and "UTF-8" in remembered.troubles[0]
+
+
+def test_one_rule_that_can_not_be_read_does_not_take_the_others_with_it(place):
+    remembered = memory(place)
+    remembered.add([RULE])
+    edit(remembered, Path(remembered.path).read_text() + '\n[[rule]]\nallow = "Bash(a && b)"\n')
+    assert [rule.text for rule in remembered.rules()] == [RULE]
+    assert "one rule per command" in remembered.troubles[0]
+
+
+def test_a_list_written_inline_is_read_but_not_added_to(place):
+    remembered = memory(place)
+    remembered.add([RULE])
+    edit(remembered, f'rule = [{{allow = "{RULE}"}}]\n')
+    assert remembered.texts == (RULE,)
+    with pytest.raises(SettingsError):
+        remembered.add([OTHER])
+    assert remembered.texts == (RULE,)
+
+
+def test_a_file_that_others_could_change_does_not_count(place):
+    remembered = memory(place)
+    remembered.add([RULE])
+    Path(remembered.path).chmod(0o622)
+    edit(remembered, Path(remembered.path).read_text() + "\n")
+    assert remembered.rules() == () and "chmod 600" in remembered.troubles[0]
+    Path(remembered.path).parent.chmod(0o777)
+    with pytest.raises(SettingsError, match="chmod 700"):
+        remembered.add([OTHER])
+
+
+def test_a_link_a_folder_and_a_pipe_are_no_file_of_rules(place):
+    remembered = memory(place)
+    path = Path(remembered.path)
+    path.parent.mkdir(mode=0o700)
+    (place / "project" / "planted.toml").write_text('[[rule]]\nallow = "Bash"\n')
+    for make in (lambda: path.symlink_to(place / "project" / "planted.toml"), path.mkdir, lambda: os.mkfifo(path)):
+        make()
+        assert remembered.rules() == () and remembered.troubles
+        with pytest.raises(SettingsError):
+            remembered.add([RULE])
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+@pytest.mark.parametrize("data", ["project", "project/.bradawl", "link"])
+def test_nothing_is_remembered_inside_the_workspace(place, data):
+    (place / "project" / "inside").mkdir()
+    (place / "link").symlink_to(place / "project" / "inside")
+    remembered = memory(place, data=data)
+    path = Path(remembered.path)
+    path.parent.mkdir(parents=True)
+    path.write_text('[[rule]]\nallow = "Bash"\n')
+    path.chmod(0o600)
+    assert remembered.rules() == ()
+    assert remembered.proposals(Request("write_file", "", Effects(writes=(f"{place}/project/src/a",)))) == ()
+    with pytest.raises(SettingsError, match="BRADAWL_HOME"):
+        remembered.add([RULE])
+
+
+def test_a_rule_that_is_none_is_not_saved(place):
+    remembered = memory(place)
+    with pytest.raises(SettingsError, match="did you mean Bash"):
+        remembered.add([RULE, "Bsah(x)"])
+    assert not Path(remembered.path).exists()
+
+
+def test_a_folder_that_can_not_be_made_is_told(place):
+    (place / "data" / "permissions").write_text("a file")
+    with pytest.raises(SettingsError, match="can't be written"):
+        memory(place).add([RULE])
+
+
+def test_what_a_killed_process_left_behind_is_taken_over(place):
+    remembered = memory(place)
+    remembered.add([RULE])
+    Path(remembered.path + ".new").write_text("half of a fi")
+    remembered.add([OTHER])
+    assert remembered.texts == (RULE, OTHER) and not Path(remembered.path + ".new").exists()
+
+
+ADDING = """
+import sys
+from bradawl.app.remembered import Remembered
+data, project, number = sys.argv[1:]
+memory = Remembered(data, project, "/home/u")
+for i in range(15):
+    memory.add([f"Bash(tool{number} part{i})"])
+"""
+
+
+def test_processes_that_add_at_the_same_time_lose_nothing(place):
+    argv = [sys.executable, "-c", ADDING, str(place / "data"), str(place / "project")]
+    running = [subprocess.Popen([*argv, str(number)]) for number in range(3)]
+    assert [process.wait(40) for process in running] == [0, 0, 0]
+    expected = {f"Bash(tool{number} part{i})" for number in range(3) for i in range(15)}
+    remembered = memory(place)
+    assert set(remembered.texts) == expected and len(remembered.texts) == 45
+
+
+def test_looking_again_reads_nothing_as_long_as_nothing_changed(place):
+    remembered = memory(place)
+    remembered.add([RULE])
+    assert remembered.rules() is remembered.rules()
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_a_rule_comes_back_as_it_was_saved(place, text):
+    remembered = memory(place)
+    rule = f"Read({text})"
+    try:
+        remembered.add([rule])
+    except SettingsError:
+        return
+    assert rule in memory(place).texts
+
+
+def test_a_folder_whose_name_is_no_text_has_its_rules_too(place):
+    odd = os.fsdecode(os.fsencode(str(place)) + b"/\xff\"'")
+    Path(odd).mkdir()
+    remembered = Remembered(str(place / "data"), odd, str(place / "home"))
+    remembered.add([RULE])
+    assert Remembered(str(place / "data"), odd, str(place / "home")).texts == (RULE,)
+
+
+# ------------------------------------------------------------------ what covers a call
+
+
+def test_rules_cover_a_call_alone_or_with_those_that_are_there(place):
+    remembered = memory(place)
+    both = Request("bash", "", Effects(unknown=True, commands=(("npm", "test"), ("git", "add", ".")), seal="s"))
+    assert remembered.proposals(both) == ("Bash(npm test:*)", "Bash(git add:*)")
+    assert "does not cover" in remembered.lack(both, ["Bash(npm test)"])
+    remembered.add(["Bash(git *)"])
+    assert remembered.lack(both, ["Bash(npm test)"]) == ""
+    assert "did you mean" in remembered.lack(both, ["Bsah(npm test)"])
+    assert remembered.lack(both, []) != ""
+
+
+def test_the_other_folders_of_the_workspace_count_as_inside(place):
+    other = Remembered(str(place / "data"), "/ws", "/home/u", ("/more",))
+    reading = Request("probe", "", Effects(reads=("/ws/a", "/more/b"), writes=("/more/c/d",)))
+    assert other.proposals(reading) == ("Edit(//more/c/**)",)
+    inside = Remembered(str(place / "data"), "/ws", "/home/u", (str(place),))
+    with pytest.raises(SettingsError, match="BRADAWL_HOME"):
+        inside.add([RULE])

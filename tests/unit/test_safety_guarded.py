@@ -1,0 +1,156 @@
+"""Which files are more than their contents, as rules, as lists, and by name."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.core.effects import Effects
+from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, decide
+from bradawl.safety.guarded import (
+    built_in_rules,
+    credentials,
+    is_guarded,
+    is_secret_name,
+    is_system,
+    may_hold_secrets,
+    protected_names,
+    watched_names,
+)
+
+WORKSPACE, HOME = "/home/u/project", "/home/u"
+
+
+def judged(
+    mode: Mode, *, reads: str = "", writes: str = "", roots: tuple[str, ...] = (WORKSPACE,), **options: tuple[str, ...]
+) -> Decision:
+    policy = Policy(mode, rules=built_in_rules(roots, HOME, **options), roots=roots)
+    effects = Effects(reads=(reads,) if reads else (), writes=(writes,) if writes else ())
+    return decide(policy, Request("tool", "digest", effects))
+
+
+@pytest.mark.parametrize("name", protected_names())
+def test_what_programs_may_never_write_no_file_tool_writes_unasked(name):
+    assert not isinstance(judged("accept-edits", writes=f"{WORKSPACE}/{name.replace('*', 'x')}"), Allow)
+
+
+@pytest.mark.parametrize("name", watched_names())
+def test_what_must_stay_missing_no_file_tool_writes(name):
+    assert isinstance(judged("bypass", writes=f"{WORKSPACE}/{name}"), Deny)
+
+
+@pytest.mark.parametrize("place", credentials(HOME))
+@pytest.mark.parametrize("below", ["", "/x"])
+def test_credentials_are_asked_about_even_in_a_workspace(place, below):
+    assert isinstance(judged("auto", reads=place + below, roots=(HOME,)), Ask)
+    assert not isinstance(judged("auto", writes=place + below, roots=(HOME,)), Allow)
+
+
+@pytest.mark.parametrize("mode", ["default", "accept-edits", "plan", "auto", "bypass"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "/home/u/.bashrc",
+        f"{WORKSPACE}/.git/hooks/x",
+        f"{WORKSPACE}/.bradawl/x",
+        "/proc/sysrq-trigger",
+        "/sys/x",
+        "/dev/sda",
+    ],
+)
+def test_no_mode_writes_what_is_guarded(mode, place):
+    assert isinstance(judged(mode, writes=place), Deny)
+    assert is_guarded(place, (WORKSPACE,), HOME)
+
+
+def test_the_system_is_written_only_where_nobody_is_asked():
+    modes: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto", "bypass")
+    decided = [type(judged(mode, writes="/etc/hosts")) for mode in modes]
+    assert decided == [Deny, Deny, Deny, Deny, Allow]
+    assert not is_guarded("/etc/hosts", (WORKSPACE,), HOME)
+    assert is_system("/etc/hosts", (WORKSPACE,))
+
+
+@pytest.mark.parametrize(
+    "root",
+    ["/usr/src/app", "/etc/nginx", "/var/lib/jenkins/x", "/home/u/.config/fish", "/home/u/.oh-my-zsh", "/root/.ssh/x"],
+)
+def test_a_workspace_in_a_guarded_place_can_be_worked_in(root):
+    assert isinstance(judged("accept-edits", writes=f"{root}/file", roots=(root,)), Allow)
+    assert not isinstance(judged("accept-edits", writes=f"{root}-other/file", roots=(root,)), Allow)
+    assert isinstance(judged("accept-edits", writes=f"{root}/.git/config", roots=(root,)), Deny)
+
+
+def test_a_workspace_that_is_the_whole_machine_opens_nothing():
+    assert isinstance(judged("accept-edits", writes="/etc/hosts", roots=("/",)), Deny)
+    assert isinstance(judged("accept-edits", writes="/home/u/.bashrc", roots=("/",)), Deny)
+
+
+def test_own_folders_are_hidden_but_for_what_may_be_read():
+    own, readable = ("/data/bradawl",), ("/data/bradawl/blobs/x",)
+    found = [
+        judged("auto", reads=path, own=own, readable=readable)
+        for path in ("/data/bradawl/sessions/a", "/data/bradawl/blobs/x/1", "/data/bradawl/blobs/xy", "/data/bradawl2")
+    ]
+    assert [type(one) for one in found] == [Ask, Allow, Ask, Allow]
+    assert isinstance(judged("bypass", reads="/data/bradawl/credentials.toml", own=own), Deny)
+    assert isinstance(judged("bypass", writes="/data/bradawl/blobs/x/1", own=own, readable=readable), Deny)
+
+
+def test_without_a_known_home_the_homes_of_all_are_guarded():
+    rules = built_in_rules((WORKSPACE,), "")
+    policy = Policy("bypass", rules=rules, roots=(WORKSPACE,))
+    assert isinstance(decide(policy, Request("tool", "", Effects(writes=("/home/x/.bashrc",)))), Deny)
+    assert isinstance(decide(policy, Request("tool", "", Effects(writes=("/.bashrc",)))), Allow)
+    assert credentials("") == ()
+
+
+@pytest.mark.parametrize(
+    "name", [".env", ".ENV", ".env.local", ".env-prod", ".env~", ".envrc", "id_rsa", "ID_ED25519", ".netrc"]
+)
+def test_names_that_hold_secrets_are_known(name):
+    assert is_secret_name(name)
+    assert may_hold_secrets(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "env",
+        ".env.example",
+        ".env.sample",
+        ".env.local.template",
+        ".environment",
+        "id_rsa.pub",
+        "a.env.py",
+        ".envs",
+    ],
+)
+def test_names_that_only_look_like_it_are_not(name):
+    assert not is_secret_name(name)
+    assert not may_hold_secrets(name)
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=12)
+
+
+@given(st.lists(NAMES | st.sampled_from([".git", "hooks", ".bradawl", "config", ".env", "modules"]), max_size=6))
+def test_whatever_is_in_git_or_ours_is_never_written_unasked(parts):
+    path = "/".join([WORKSPACE, *parts])
+    is_in = {".git", ".bradawl"} & {part.casefold() for part in parts}
+    decision = judged("accept-edits", writes=path)
+    assert not (is_in and isinstance(decision, Allow))
+
+
+@pytest.mark.parametrize(
+    "unit", [".git/", "config/", "a", ".git/modules/", ".env.", "secret", "/", "\n", "%2", "a:", "hooks/", ".g"]
+)
+def test_long_paths_cost_no_more_than_their_length(unit):
+    path = (WORKSPACE + "/" + unit * 4096)[:4096]
+    judged("accept-edits", writes=path)  # compiles
+    began = time.perf_counter()
+    judged("accept-edits", writes=path)
+    judged("accept-edits", reads=path)
+    assert time.perf_counter() - began < 0.2

@@ -1,0 +1,378 @@
+"""Rules as people write them: what they speak of, what they don't, and which can't be read."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.core.effects import UNKNOWN, Effects
+from bradawl.core.errors import SettingsError
+from bradawl.core.permissions import Allow, Ask, Deny, Policy, Request, decide
+from bradawl.core.rules import Rule, met
+from bradawl.safety.rules import hidden_tools, network_rule, parse_project_rule, parse_rule, rules_without_tool
+
+OWN = (
+    *("agent", "ask_user", "bash", "bash_kill", "bash_output", "edit_file", "exit_plan", "glob", "grep", "multi_edit"),
+    *("read_file", "todo_write", "web_fetch", "write_file"),
+)
+
+
+def rules(text, verdict="allow", links=None):
+    def resolve(path):
+        for name, target in (links or {}).items():
+            if path == name or path.startswith(name + "/"):
+                return target + path[len(name) :]
+        return path
+
+    return parse_rule(text, verdict, "config.toml", "/ws/.bradawl", "/home/u", "/ws", resolve)
+
+
+def speaks(text, verdict="allow", tool="other", links=None, **effects):
+    return any(met(rule, tool, Effects(**effects)) for rule in rules(text, verdict, links))
+
+
+def reads(text, path, verdict="allow", links=None):
+    return speaks(text, verdict, links=links, reads=(path,))
+
+
+def runs(text, *words, verdict="allow"):
+    return speaks(text, verdict, commands=(words,))
+
+
+# ------------------------------------------------------------------ commands
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        ("npm run test:*", "npm run test"),
+        ("npm run test:*", "npm run test -- --watch"),
+        ("npm run test *", "npm run test x"),
+        ("git *", "git"),
+        ("git *", "git log -p"),
+        ("git log --oneline", "git log --oneline"),
+        ("git * --stat", "git log --stat"),
+        ("pytest tests/test_*.py", "pytest tests/test_a.py"),
+        ("'npm' \"run\" build", "npm run build"),
+        ("* --version", "node --version"),
+        ("[ -f x ]", "[ -f x ]"),
+        ("go test ./...", "go test ./..."),
+        ("ls ~/notes", "ls /home/u/notes"),
+        (r"find . -name \*.py", "find . -name *.py"),
+        ("find . -name '*.py'", "find . -name *.py"),
+    ],
+)
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+def test_a_command_that_a_rule_names_is_found(spec, line, verdict):
+    assert runs(f"Bash({spec})", *line.split(), verdict=verdict)
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        ("npm run test:*", "npm run tests"),
+        ("npm run test:*", "npm run test:unit"),
+        ("npm run test:*", "npm install"),
+        ("git log --oneline", "git log --oneline -p"),
+        ("git log --oneline", "git log"),
+        ("git * --stat", "git log -p --stat"),
+        ("git *", "gitk"),
+        ("GIT *", "git log"),
+        ("find . -name '*.py'", "find . -name a.py"),
+    ],
+)
+def test_a_command_that_a_rule_does_not_name_is_not_allowed_by_it(spec, line):
+    assert not runs(f"Bash({spec})", *line.split())
+
+
+def test_a_quoted_word_is_one_word_that_stands_for_itself():
+    assert runs("Bash(git commit -m 'a b')", "git", "commit", "-m", "a b")
+    assert runs("Bash(echo 'it'\\''s')", "echo", "it's")
+    assert runs('Bash(echo "a \\"b\\" [x]")', "echo", 'a "b" [x]')
+    assert runs("Bash(awk '{print $1}' *)", "awk", "{print $1}", "file")
+    assert runs("Bash(echo '')", "echo", "")
+
+
+def test_in_a_rule_that_refuses_a_quoted_star_is_still_a_star():
+    assert runs("Bash(curl 'http://*')", "curl", "http://example.com", verdict="deny")
+    assert not runs("Bash(curl 'http://*')", "curl", "http://example.com")
+
+
+def test_a_program_is_refused_by_whatever_path_it_is_called():
+    for words in (("rm", "x"), ("/bin/rm", "-rf", "x"), ("./rm",)):
+        assert runs("Bash(rm *)", *words, verdict="deny") and runs("Bash(rm:*)", *words, verdict="ask")
+    assert not runs("Bash(rm *)", "/tmp/rm", "x")
+
+
+def test_a_last_star_that_is_part_of_a_word_refuses_further_words_and_allows_none():
+    assert runs("Bash(rm*)", "rm", "-rf", "x", verdict="deny")
+    assert not runs("Bash(rm*)", "rm", "-rf", "x")
+    assert runs("Bash(npm run test*)", "npm", "run", "test:unit")
+
+
+def test_what_a_command_would_start_in_turn_is_only_held_against_it():
+    effects = Effects(unknown=True, commands=(("sudo", "rm", "x"),), inner=(("rm", "x"),))
+    assert any(met(rule, "bash", effects) for rule in rules("Bash(rm *)", "deny"))
+    assert not any(met(rule, "bash", effects) for rule in rules("Bash(rm *)", "allow"))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("a && b", "a; b", "a | b", "a || b", "a &", "a > x", "a < x", "(a)", "a $(b)", "a `b`", "a $X", 'a "$X"'),
+        *("a 'b", 'a "b', "a \\", "FOO=1 npm test"),
+    ],
+)
+@pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
+def test_more_than_one_plain_command_is_an_error(spec, verdict):
+    with pytest.raises(SettingsError):
+        rules(f"Bash({spec})", verdict)
+
+
+def test_the_error_for_joined_commands_says_what_to_write():
+    with pytest.raises(SettingsError, match=r"one rule per command.*Bash\(npm run test:\*\)"):
+        rules("Bash(npm test && git push)")
+
+
+def test_commands_that_may_reach_the_network_are_listed_plainly_or_as_a_rule():
+    for text in ("npm install *", "Bash(npm install *)", "npm install:*", "bash(npm install:*)"):
+        rule = network_rule(text, "config.toml", "/home/u")
+        assert (rule.verdict, rule.on, rule.words, rule.text) == ("allow", "network", ("npm", "install", "*"), text)
+    assert rules("pip download *", "network")[0].words == ("pip", "download", "*")
+    with pytest.raises(SettingsError, match="one rule per command"):
+        network_rule("npm install && curl x", "config.toml", "/home/u")
+
+
+# ------------------------------------------------------------------ tools, hosts
+
+
+@pytest.mark.parametrize(
+    ("text", "tools"),
+    [
+        ("Bash", {"bash", "bash_output", "bash_kill"}),
+        ("Bash(*)", {"bash", "bash_output", "bash_kill"}),
+        ("shell(:*)", {"bash", "bash_output", "bash_kill"}),
+        ("Edit", {"edit_file", "multi_edit", "write_file"}),
+        ("WRITE", {"edit_file", "multi_edit", "write_file"}),
+        ("edit_file", {"edit_file"}),
+        ("ReadFile", {"read_file"}),
+        ("Read", {"read_file", "glob", "grep"}),
+        ("Grep", {"grep"}),
+        ("WebFetch", {"web_fetch"}),
+        ("WebFetch(*)", {"web_fetch"}),
+        ("Task", {"agent"}),
+        ("Agent(*)", {"agent"}),
+        ("TodoWrite", {"todo_write"}),
+        ("KillShell", {"bash_kill"}),
+        ("BashOutput", {"bash_output"}),
+        ("ExitPlanMode", {"exit_plan"}),
+        ("*", set(OWN)),
+        ("web_*", {"web_fetch"}),
+    ],
+)
+def test_a_name_alone_hides_the_tools_it_stands_for(text, tools):
+    assert set(hidden_tools(rules(text, "deny"), OWN)) == tools
+    assert hidden_tools(rules(text, "ask"), OWN) == ()
+
+
+def test_a_rule_for_a_part_of_what_a_tool_does_hides_nothing():
+    for text in ("Bash(rm *)", "Read(**)", "Edit(**)", "WebFetch(domain:*)"):
+        assert hidden_tools(rules(text, "deny"), OWN) == ()
+
+
+def test_a_way_to_touch_the_world_stands_for_every_tool_that_does_so():
+    assert speaks("Edit", "deny", tool="bash", writes=("/x",)) and speaks("Edit(//x)", "deny", writes=("/x",))
+    assert speaks("Read", "deny", tool="mine", reads=("/x",)) and not speaks("Read", "deny", writes=("/x",))
+    assert speaks("Edit", "allow", tool="mine", writes=("/x",)) and not speaks("edit_file", tool="mine", writes=("/x",))
+
+
+MCP = ("mcp__github__get_issue", "mcp__github__create_issue", "mcp__gitlab__get_issue", "mcp__github_x__get")
+
+
+@pytest.mark.parametrize(
+    ("text", "tools"),
+    [
+        ("mcp__github", MCP[:2]),
+        ("mcp__github__*", MCP[:2]),
+        ("mcp__github(*)", MCP[:2]),
+        ("mcp__github__get_*", MCP[:1]),
+        ("mcp__github__get_issue", MCP[:1]),
+        ("MCP__GitHub", MCP[:2]),
+    ],
+)
+def test_tools_of_a_server_are_named_by_server_and_tool(text, tools):
+    assert hidden_tools(rules(text, "deny"), MCP) == tools
+
+
+def test_what_is_allowed_of_a_server_is_named_exactly():
+    assert speaks("mcp__github__get_*", tool=MCP[0]) and not speaks("mcp__github__get_*", tool=MCP[1])
+    assert not speaks("MCP__GITHUB", tool=MCP[0])
+    assert hidden_tools(rules("mcp__git*", "deny"), MCP) == MCP
+    for text in ("mcp__*", "mcp__git*", "mcp__*__get", "*", "mcp__", "mcp__a b", "mcp__x(y)"):
+        with pytest.raises(SettingsError):
+            rules(text)
+
+
+@pytest.mark.parametrize(
+    ("spec", "host", "is_found"),
+    [
+        ("domain:example.com", "example.com", True),
+        ("domain:example.com", "docs.example.com", True),
+        ("domain:EXAMPLE.com.", "example.com", True),
+        ("domain:*.example.com", "docs.example.com", True),
+        ("domain:example.com", "badexample.com", False),
+        ("domain:example.com", "example.com.evil.net", False),
+        ("domain:*", "anything.org", True),
+        ("domain:bücher.example", "xn--bcher-kva.example", True),
+        ("domain:[2001:db8::1]", "2001:db8::1", True),
+        ("domain:localhost", "localhost", True),
+    ],
+)
+def test_a_host_stands_for_all_below_it(spec, host, is_found):
+    assert speaks(f"WebFetch({spec})", hosts=(host,)) == is_found
+
+
+@pytest.mark.parametrize(
+    "spec", ["example.com", "https://example.com/*", "domain:", "domain:a/b", "domain:a b", "domain:a*"]
+)
+def test_what_is_no_host_is_an_error_that_shows_how(spec):
+    with pytest.raises(SettingsError, match=r"WebFetch\(domain:example\.com\)"):
+        rules(f"WebFetch({spec})", "deny")
+
+
+def test_a_tool_of_ones_own_is_named_alone():
+    assert speaks("deploy_it", tool="deploy_it") and not speaks("deploy_it", tool="deploy_it2")
+    with pytest.raises(SettingsError, match="named alone"):
+        rules("deploy_it(x)", "deny")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Bsah(rm *)", "did you mean Bash"),
+        ("Raed", "did you mean Read"),
+        ("Bash(rm *", "not closed"),
+        ("Bash(rm *) x", "not closed"),
+        ("Bash()", "write Bash for all of it"),
+        ("", "no tool's name"),
+        ("(x)", "no tool's name"),
+        ("Frobnicate", "no tool's name"),
+        ("Agent(reviewer)", "takes nothing in parentheses"),
+        ("Bash(a\x00b)", "can't be seen"),
+        ("Bash(a\u200bb)", "can't be seen"),
+        ("Read(a\nb)", "can't be seen"),
+        ("Bash(" + "a" * 3000 + ")", "longer than"),
+        ("Bash(" + "a " * 100 + ")", "more than 60 words"),
+        ("rm -rf", "no tool's name"),
+    ],
+)
+@pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
+def test_what_is_no_rule_is_an_error_that_says_why(text, said, verdict):
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        rules(text, verdict)
+
+
+def test_rules_for_tools_that_are_not_there_are_told():
+    found = (*rules("deploy", "deny"), *rules("Bash", "deny"), *rules("mcp__x", "deny"), *rules("Skill", "deny"))
+    assert rules_without_tool(found, OWN) == ("deploy",)
+    assert rules_without_tool(found, (*OWN, "deploy")) == ()
+
+
+# ------------------------------------------------------------------ what others wrote
+
+
+def from_project(text, verdict="deny"):
+    return parse_project_rule(text, verdict, "/ws/.bradawl/config.toml", "/ws", "/home/u", "/ws", str)
+
+
+def test_a_good_rule_of_a_project_is_like_any_other():
+    assert from_project("Read(./.env)") == (
+        parse_rule("Read(./.env)", "deny", "/ws/.bradawl/config.toml", "/ws", "/home/u", "/ws", str),
+        "",
+    )
+
+
+@pytest.mark.parametrize("verdict", ["deny", "ask"])
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [("Bash(rm && x)", "bash"), ("Read([)", "read_file"), ("Bash(", "bash"), ("mcp__x(y)", "mcp__x__z")],
+)
+def test_what_narrows_and_can_not_be_read_refuses_the_whole_tool(text, hidden, verdict):
+    found, warning = from_project(text, verdict)
+    assert hidden in hidden_tools(found, (*OWN, "mcp__x__z"))
+    assert "refused" in warning and all("can't be read" in rule.reason for rule in found)
+    assert isinstance(decide(Policy("bypass", rules=found), Request(hidden, "", UNKNOWN)), Deny)
+
+
+@pytest.mark.parametrize("text", ["", "???", "Frobnicate(x)", "rm -rf /", "\x00"])
+def test_where_even_the_tool_can_not_be_told_every_tool_is_refused(text):
+    found, warning = from_project(text)
+    assert set(hidden_tools(found, OWN)) == set(OWN) and "every tool" in warning
+
+
+def test_an_allowance_that_can_not_be_read_is_left_out():
+    found, warning = from_project("Bash(a && b)", "allow")
+    assert found == () and "ignored" in warning
+
+
+@given(st.text(max_size=60), st.sampled_from(["deny", "ask", "allow"]))
+def test_no_text_does_more_than_be_a_rule_or_an_error(text, verdict):
+    found, warning = from_project(text, verdict)
+    assert found or warning
+    effects = Effects(reads=("/ws/a",), writes=("/ws/b",), hosts=("h",), commands=(("a", "b"),))
+    for rule in found:
+        met(rule, "bash", effects)
+
+
+# ------------------------------------------------------------------ with the decision
+
+
+def policy(allow=(), ask=(), deny=(), mode="default"):
+    lists = (("allow", allow), ("ask", ask), ("deny", deny))
+    found = [rule for verdict, texts in lists for text in texts for rule in rules(text, verdict)]
+    return Policy(mode, rules=tuple(found), roots=("/ws",))
+
+
+SHELL = Effects(unknown=True, commands=(("npm", "run", "test"),), seal="s")
+
+
+def judge(given_policy, effects, tool="bash"):
+    return type(decide(given_policy, Request(tool, "d", effects)))
+
+
+def test_deny_goes_before_ask_and_ask_before_allow_whatever_is_more_special():
+    assert judge(policy(allow=["Bash(npm run test:*)"]), SHELL) is Allow
+    assert judge(policy(allow=["Bash(npm run test)"], ask=["Bash(npm *)"]), SHELL) is Ask
+    assert judge(policy(allow=["Bash(npm run test)"], ask=["Bash"], deny=["Bash(npm:*)"]), SHELL) is Deny
+
+
+def test_every_command_of_a_line_must_be_allowed():
+    line = Effects(unknown=True, commands=(("cd", "x"), ("npm", "test"), ("git", "add", ".")), seal="s")
+    assert judge(policy(allow=["Bash(npm test)"]), line) is Ask
+    assert judge(policy(allow=["Bash(npm test)", "Bash(git add:*)"]), line) is Allow
+
+
+def test_a_file_that_is_allowed_by_name_is_written_unasked_and_its_neighbour_is_not():
+    allowed = policy(allow=["Edit(src/**)"])
+    assert judge(allowed, Effects(writes=("/ws/src/a",)), "edit_file") is Allow
+    assert judge(allowed, Effects(writes=("/ws/src/a", "/ws/b")), "multi_edit") is Ask
+
+
+@given(st.sampled_from(["Read(./.env)", "Bash(rm *)", "Edit", "WebFetch(domain:x.org)", "mcp__x", "Bash"]))
+def test_a_refusal_holds_in_every_mode(text):
+    effects = {
+        "R": ("read_file", Effects(reads=("/ws/.env",))),
+        "E": ("write_file", Effects(writes=("/ws/a",))),
+        "W": ("web_fetch", Effects(hosts=("a.x.org",))),
+        "m": ("mcp__x__y", UNKNOWN),
+        "B": ("bash", Effects(unknown=True, commands=(("rm", "x"),), seal="s")),
+    }
+    tool, touched = effects[text[0]]
+    for mode in ("default", "accept-edits", "plan", "auto", "bypass"):
+        assert judge(policy(deny=[text], allow=[text], mode=mode), touched, tool) is Deny
+
+
+def test_rules_are_values_and_name_their_source():
+    [rule] = rules("Bash(npm test)")
+    assert rule == Rule("allow", "run", "", ("npm", "test"), "Bash(npm test)", "config.toml")

@@ -1,0 +1,362 @@
+"""Protected files are again as they were, whatever a program did to them, and nothing of what it did is lost."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bradawl.safety.guarded import protected_names, watched_names
+from bradawl.safety.sandbox.integrity import ProtectedFiles
+
+
+class Checked:
+    """A workspace with a repository, and its protected files."""
+
+    def __init__(self, place: Path) -> None:
+        self.root, self.kept, self.outside = place / "ws", place / "state/changed", place / "outside"
+        for folder in (self.root / ".git/hooks", self.root / ".git/info", self.root / ".vscode", self.outside):
+            folder.mkdir(parents=True)
+        (self.root / ".git/config").write_text("[core]\n\tbare = false\n")
+        hook = self.root / ".git/hooks/pre-commit"
+        hook.write_text("#!/bin/sh\nmake lint\n")
+        hook.chmod(0o755)
+        (self.root / ".vscode/tasks.json").write_bytes(b'{"v": "\xff"}')
+        self.files = self.anew()
+
+    def anew(self) -> ProtectedFiles:
+        root = os.path.realpath(self.root)
+        names = (*protected_names(), *watched_names())
+        return ProtectedFiles(lambda: [(root, name) for name in names], str(self.kept))
+
+    def after(self, *acts, allowed: tuple[str, ...] = ()) -> set[str]:
+        self.files.begin()
+        for act in acts:
+            act(self.root)
+        given = tuple(os.path.realpath(self.root / name) for name in allowed)
+        restored = self.files.end(given)
+        self.files.close()
+        return {path.removeprefix(f"{os.path.realpath(self.root)}/") for path in restored}
+
+    def kept_files(self) -> list[bytes]:
+        return [path.read_bytes() for path in self.kept.rglob("*") if path.is_file()]
+
+    def picture(self) -> dict[str, tuple]:
+        return {
+            str(path.relative_to(self.root)): (
+                stat.S_IFMT(path.lstat().st_mode),
+                path.lstat().st_mode & 0o111 if path.is_file() else 0,
+                str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b"",
+            )
+            for path in self.root.rglob("*")
+            if path.relative_to(self.root).parts[0] in (".git", ".vscode", ".bradawl", ".mcp.json", ".envrc")
+            and path.relative_to(self.root).parts[1:2] not in (("objects",), ("HEAD",))
+        }
+
+
+@pytest.fixture
+def checked(tmp_path) -> Checked:
+    return Checked(tmp_path)
+
+
+def write(name: str, text: str = "bad"):
+    def act(root: Path) -> None:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+    return act
+
+
+def replace(name: str, text: str = "bad"):
+    def act(root: Path) -> None:
+        (root / "new").write_text(text)
+        (root / "new").replace(root / name)
+
+    return act
+
+
+def remove(name: str):
+    def act(root: Path) -> None:
+        path = root / name
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    return act
+
+
+def rename(name: str, to: str):
+    return lambda root: (root / name).replace(root / to)
+
+
+def link(name: str, target: str):
+    return lambda root: (root / name).symlink_to(target)
+
+
+ATTACKS = {
+    "a file is written over": (write(".git/config"),),
+    "a file is replaced": (replace(".git/config"),),
+    "a file keeps its size and times": (
+        lambda root: (
+            write(".git/config", "[core]\n\tbare = fslse\n")(root),
+            os.utime(root / ".git/config", (1, 1)),
+        ),
+    ),
+    "a file is removed": (remove(".git/config"),),
+    "a file becomes a folder": (remove(".git/config"), write(".git/config/deep/inside")),
+    "a file becomes a link": (remove(".git/config"), link(".git/config", "/etc/hostname")),
+    "a file becomes a pipe": (remove(".git/config"), lambda root: os.mkfifo(root / ".git/config")),
+    "a hook is added": (write(".git/hooks/post-checkout"),),
+    "a hook can be run": (lambda root: (root / ".git/config").chmod(0o777),),
+    "a hook can't be run": (lambda root: (root / ".git/hooks/pre-commit").chmod(0o644),),
+    "the folder is moved away": (rename(".git/hooks", ".git/old"),),
+    "the folder is moved and replaced": (rename(".git/hooks", "old"), write(".git/hooks/pre-commit")),
+    "the folder becomes a link": (rename(".git/hooks", "old"), link(".git/hooks", "../old")),
+    "the repository is moved and replaced": (rename(".git", "old"), write(".git/config")),
+    "the repository becomes a link": (rename(".git", "old"), link(".git", "old"), write("old/config")),
+    "the repository becomes a file": (rename(".git", "old"), write(".git", "gitdir: old\n"), write("old/config")),
+    "the repository is removed": (remove(".git"),),
+    "files are made that were missing": (write(".mcp.json"), write(".envrc"), write(".git/info/attributes")),
+    "folders are made that were missing": (write(".bradawl/settings.toml"), write(".idea/a/b/c")),
+    "an empty folder is made": (lambda root: (root / ".bradawl").mkdir(),),
+    "a dangling link is made": (link(".mcp.json", "nowhere"),),
+    "a submodule's settings are made": (write(".git/modules/a/b/config"),),
+    "another data folder is named": (write(".git/commondir", "../elsewhere"),),
+}
+
+
+@pytest.mark.parametrize("acts", ATTACKS.values(), ids=ATTACKS.keys())
+def test_what_a_program_changed_is_as_it_was_and_told(checked, acts):
+    before = checked.picture()
+    assert checked.after(*acts)
+    now = checked.picture()
+    assert {name: now.get(name) for name in before} == before
+    added = {name for name in now if name not in before}
+    assert added <= {".git/old", ".git/old/pre-commit", ".git/modules", ".git/modules/a", ".git/modules/a/b"}
+    assert checked.after() == set()
+
+
+def test_what_was_changed_is_kept(checked):
+    assert checked.after(write(".git/config", "mine"), write(".bradawl/x", "yours")) == {".git/config", ".bradawl"}
+    assert sorted(checked.kept_files()) == [b"mine", b"yours"]
+
+
+def test_nothing_is_told_or_kept_when_nothing_changed(checked):
+    rewritten = replace(".git/config", "[core]\n\tbare = false\n")
+    assert checked.after(rewritten, write("src/main.py"), write(".git/HEAD"), write(".git/objects/aa/b")) == set()
+    assert checked.kept_files() == []
+
+
+def test_what_was_allowed_by_name_stays(checked):
+    assert (
+        checked.after(write(".git/config", "a"), write(".mcp.json", "b"), allowed=(".git/config", ".mcp.json")) == set()
+    )
+    assert (checked.root / ".git/config").read_text() == "a"
+    assert checked.after(write(".git/config", "c")) == {".git/config"}
+    assert (checked.root / ".git/config").read_text() == "a"
+
+
+def test_nothing_is_written_through_a_link_that_a_program_laid(checked):
+    """A restored hook must not land where a link leads."""
+    away = checked.outside
+    (away / "pre-commit").write_text("outside")
+    checked.after(remove(".git/hooks"), lambda root: (root / ".git/hooks").symlink_to(away))
+    assert (away / "pre-commit").read_text() == "outside"
+    assert (checked.root / ".git/hooks/pre-commit").read_text() == "#!/bin/sh\nmake lint\n"
+    assert not (checked.root / ".git/hooks").is_symlink()
+
+
+def test_settings_behind_a_link_in_the_workspace_are_protected_with_the_link(tmp_path):
+    checked = Checked(tmp_path)
+    (checked.root / ".git").replace(checked.root / "data")
+    (checked.root / ".git").symlink_to("data")
+    assert checked.after(write("data/config")) == {"data/config"}
+    assert (checked.root / "data/config").read_text() == "[core]\n\tbare = false\n"
+    assert checked.after(remove(".git"), write(".git/config")) == {".git"}
+    assert (checked.root / ".git").is_symlink()
+
+
+def test_a_new_repository_that_runs_nothing_stays(tmp_path):
+    checked = Checked(tmp_path)
+    shutil.rmtree(checked.root / ".git")
+
+    def git(*words: str):
+        return lambda root: subprocess.run(["git", "-C", str(root), *words], check=True)
+
+    made = git("-c", "init.templateDir=", "init", "-q")
+    remote = git("remote", "add", "origin", "https://example.org/a.git")
+    assert checked.after(made, remote, write(".git/hooks/pre-commit.sample")) == set()
+    assert (checked.root / ".git/config").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[core]\n\tfsmonitor = touch x\n",
+        "[core] fsmonitor = touch x\n",
+        "[core]\nbare = false \\\n\n[alias]\nx=!y",
+        '[remote "o"]\nurl = ext::sh -c x',
+        "[include]\npath = ../evil",
+        '[filter "a"]\nclean = x',
+        "[CORE]\nSSHCommand = x",
+        "[core]\nhookspath = hooks",
+        "[core]\nworktree = ../..",
+        "\x00[core]",
+    ],
+)
+def test_a_new_repository_that_runs_something_loses_that(tmp_path, text):
+    checked = Checked(tmp_path)
+    shutil.rmtree(checked.root / ".git")
+    assert checked.after(write(".git/config", text), write(".git/hooks/pre-commit")) == {
+        ".git/config",
+        ".git/hooks/pre-commit",
+    }
+    assert not (checked.root / ".git/hooks/pre-commit").exists()
+
+
+def test_programs_that_overlap_share_one_picture(checked):
+    """What the first one changes is not taken for how the second one found things."""
+    checked.files.begin()
+    write(".git/config")(checked.root)
+    checked.files.begin()
+    assert len(checked.files.end()) == 1
+    write(".git/config")(checked.root)
+    assert len(checked.files.end()) == 1
+    checked.files.close()
+    assert (checked.root / ".git/config").read_text() == "[core]\n\tbare = false\n"
+
+
+def test_the_user_may_change_them_between_programs(checked):
+    checked.after()
+    write(".git/config", "by hand")(checked.root)
+    assert checked.after() == set()
+    assert (checked.root / ".git/config").read_text() == "by hand"
+
+
+def test_a_file_too_large_for_a_copy_is_told_and_left(checked):
+    (checked.root / ".vscode/index.db").write_bytes(b"x" * 2_000_000)
+    (told,) = checked.after(write(".vscode/index.db", "y"))
+    assert told == ".vscode/index.db (could not be put back: it is too large for a copy)"
+
+
+def test_a_large_file_in_the_place_of_a_small_one_is_moved_away(checked):
+    assert checked.after(write(".mcp.json", "x" * 3_000_000), write(".git/config", "y" * 3_000_000)) == {
+        ".mcp.json",
+        ".git/config",
+    }
+    assert [len(data) for data in checked.kept_files()] == [3_000_000, 3_000_000]
+
+
+def test_odd_names_are_put_back(checked):
+    odd = os.fsdecode(b"odd \xff\n name")
+    (checked.root / ".git/hooks" / odd).write_bytes(b"\0")
+    assert len(checked.after(remove(f".git/hooks/{odd}"))) == 1
+    assert (checked.root / ".git/hooks" / odd).read_bytes() == b"\0"
+
+
+def test_a_deep_tree_made_by_a_program_is_moved_away(checked):
+    def dig(root: Path) -> None:
+        here = os.open(root, os.O_RDONLY)
+        for name in (".bradawl", *["d" * 200] * 60):
+            os.mkdir(name, dir_fd=here)
+            inner = os.open(name, os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = inner
+        os.close(here)
+
+    assert checked.after(dig) == {".bradawl"}
+    assert not (checked.root / ".bradawl").exists()
+    subprocess.run(["rm", "-rf", str(checked.kept)], check=True)
+
+
+def test_a_root_that_is_gone_is_not_made_again(checked):
+    assert all("could not be put back" in each for each in checked.after(lambda root: shutil.rmtree(root)))
+    assert not checked.root.exists()
+
+
+_KILLED = """
+import os, sys
+from bradawl.safety.sandbox.integrity import ProtectedFiles
+root, kept = sys.argv[1:]
+files = ProtectedFiles(lambda: [(root, ".git/config"), (root, ".mcp.json")], kept)
+files.begin()
+for name in (".git/config", ".mcp.json"):
+    with open(f"{root}/{name}", "w") as file:
+        file.write("bad")
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_was_changed_before_the_agent_was_killed_is_put_back_by_the_next(checked):
+    subprocess.run([sys.executable, "-c", _KILLED, os.path.realpath(checked.root), str(checked.kept)], check=False)
+    assert (checked.root / ".git/config").read_text() == "bad"
+    assert checked.after() == {".git/config", ".mcp.json"}
+    assert (checked.root / ".git/config").read_text() == "[core]\n\tbare = false\n"
+    assert checked.after() == set()
+    assert not list(checked.kept.glob("before-*"))
+
+
+def test_a_record_of_an_agent_that_lives_is_left_to_it(checked):
+    checked.files.begin()
+    write(".git/config")(checked.root)
+    other = checked.anew()
+    other.begin()
+    assert other.end() == ()
+    other.close()
+    assert len(checked.files.end()) == 1
+    checked.files.close()
+
+
+def test_a_record_that_is_no_record_is_passed_over(checked):
+    checked.kept.mkdir(parents=True)
+    (checked.kept / "before-00").write_bytes(b"\xc1garbage")
+    assert checked.after() == set()
+
+
+def test_what_was_kept_goes_after_a_month(checked):
+    checked.after(write(".git/config", "old"))
+    (folder,) = checked.kept.iterdir()
+    checked.files = checked.anew()
+    checked.after(write(".git/config", "new"))
+    assert sorted(checked.kept_files()) == [b"new", b"old"]
+    os.utime(folder, (1, 1))
+    checked.files = checked.anew()
+    checked.after()
+    assert checked.kept_files() == [b"new"]
+
+
+_NAMES = st.sampled_from(
+    [".git", ".git/config", ".git/hooks", ".git/hooks/pre-commit", ".mcp.json", ".vscode", ".bradawl"]
+)
+_ACTS = st.one_of(
+    st.tuples(st.just("write"), _NAMES, st.sampled_from(["a", "b"])),
+    st.tuples(st.just("remove"), _NAMES, st.none()),
+    st.tuples(st.just("rename"), _NAMES, _NAMES),
+    st.tuples(st.just("link"), _NAMES, st.sampled_from(["/etc", "nowhere", "..", ".git", "config"])),
+)
+
+
+@given(st.lists(_ACTS, max_size=8))
+def test_any_row_of_changes_is_undone(tmp_path_factory, acts):
+    place = tmp_path_factory.mktemp("any")
+    checked = Checked(place)
+    before = checked.picture()
+    makers = {"write": write, "remove": lambda name, _: remove(name), "rename": rename, "link": link}
+
+    def all_acts(root: Path) -> None:
+        for what, name, more in acts:
+            try:
+                makers[what](name, more)(root)
+            except OSError:
+                continue
+
+    restored = checked.after(all_acts)
+    assert not [each for each in restored if "could not" in each]
+    now = checked.picture()
+    assert {name: now.get(name) for name in before} == before
+    assert {name for name in now if name.split("/")[0] in (".bradawl", ".mcp.json", ".envrc")} == set()
+    assert checked.after() == set()
+    shutil.rmtree(place)

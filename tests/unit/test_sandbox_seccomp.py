@@ -1,0 +1,146 @@
+import errno
+import struct
+
+import pytest
+
+from bradawl.safety.sandbox.seccomp import filter_for, is_known
+
+KILL, ALLOW = 0x80000000, 0x7FFF0000
+EPERM, ENOSYS = 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+# Numbers of the same calls on both: socket, socketpair, ioctl, clone, unshare, ptrace, mount, bpf, read.
+CALLS = {
+    "x86_64": {
+        "socket": 41,
+        "socketpair": 53,
+        "ioctl": 16,
+        "clone": 56,
+        "unshare": 272,
+        "ptrace": 101,
+        "mount": 165,
+        "bpf": 321,
+        "read": 0,
+        "keyctl": 250,
+        "process_vm_readv": 310,
+        "userfaultfd": 323,
+    },
+    "aarch64": {
+        "socket": 198,
+        "socketpair": 199,
+        "ioctl": 29,
+        "clone": 220,
+        "unshare": 97,
+        "ptrace": 117,
+        "mount": 40,
+        "bpf": 280,
+        "read": 63,
+        "keyctl": 219,
+        "process_vm_readv": 270,
+        "userfaultfd": 282,
+    },
+}
+UNIX, INET, INET6, NETLINK, PACKET, VSOCK = 1, 2, 10, 16, 17, 40
+STREAM, DATAGRAM, RAW, CLOSE_ON_EXEC = 1, 2, 3, 0o2000000
+
+
+def run(program: bytes, number: int, *arguments: int, machine: str) -> int:
+    """What the kernel would say: a reader of the few instructions there are."""
+    values = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
+    data = struct.pack("=iIQ6Q", number, MACHINES[machine], 0, *values)
+    lines = [struct.unpack_from("=HBBI", program, at) for at in range(0, len(program), 8)]
+    at = held = 0
+    while True:
+        code, yes, no, value = lines[at]
+        at += 1
+        match code:
+            case 0x20:
+                (held,) = struct.unpack_from("=I", data, value)
+            case 0x54:
+                held &= value
+            case 0x15:
+                at += yes if held == value else no
+            case 0x35:
+                at += yes if held >= value else no
+            case 0x45:
+                at += yes if held & value else no
+            case 0x06:
+                return value
+
+
+@pytest.fixture(params=MACHINES)
+def machine(request):
+    return request.param
+
+
+def judged(call: str, *arguments: int, machine: str, network=False, loopback=False, streams_only=False) -> int:
+    program = filter_for(network, loopback, machine, streams_only=streams_only)
+    return run(program, CALLS[machine][call], *arguments, machine=machine)
+
+
+def test_every_jump_ends_in_the_program(machine):
+    for network in (True, False):
+        program = filter_for(network, machine=machine)
+        for at, (code, yes, no, _) in enumerate(struct.iter_unpack("=HBBI", program)):
+            assert code == 6 or at + 1 + max(yes, no) < len(program) // 8
+
+
+@pytest.mark.parametrize("call", ["ptrace", "mount", "bpf", "keyctl", "process_vm_readv", "userfaultfd"])
+def test_what_no_program_needs_is_refused(machine, call):
+    for network in (True, False):
+        assert judged(call, machine=machine, network=network) == EPERM
+
+
+def test_ordinary_calls_are_not(machine):
+    assert judged("read", machine=machine) == ALLOW
+    assert judged("socketpair", UNIX, STREAM, machine=machine) == ALLOW
+
+
+@pytest.mark.parametrize("family", [UNIX, INET, INET6, NETLINK, PACKET, VSOCK, 38])
+def test_without_the_network_no_socket_is_had(machine, family):
+    for kind in (STREAM, DATAGRAM, RAW):
+        assert judged("socket", family, kind, machine=machine) == EPERM
+
+
+def test_with_the_network_sockets_for_it_and_unix_sockets_are(machine):
+    found = [judged("socket", family, DATAGRAM, machine=machine, network=True) for family in (UNIX, INET, INET6)]
+    assert found == [ALLOW] * 3
+    for family in (NETLINK, PACKET, VSOCK):
+        assert judged("socket", family, RAW, machine=machine, network=True) == EPERM
+
+
+def test_streams_only_are_streams_whatever_flags_they_have(machine):
+    def had(family: int, kind: int) -> int:
+        return judged("socket", family, kind, machine=machine, loopback=True, streams_only=True)
+
+    assert [had(INET, STREAM), had(INET6, STREAM | CLOSE_ON_EXEC)] == [ALLOW] * 2
+    assert [had(INET, DATAGRAM), had(INET, RAW), had(INET6, DATAGRAM | CLOSE_ON_EXEC), had(UNIX, STREAM)] == [EPERM] * 4
+
+
+def test_nothing_is_typed_into_a_terminal_and_other_questions_are_answered(machine):
+    assert judged("ioctl", 0, 0x5412, machine=machine) == EPERM
+    assert judged("ioctl", 0, 0x1_0000_5412, machine=machine) == EPERM  # the kernel looks at the low half only
+    assert judged("ioctl", 0, 0x541C, machine=machine) == EPERM
+    assert judged("ioctl", 0, 0x5413, machine=machine) == ALLOW
+
+
+def test_no_new_namespace_is_opened_and_processes_are(machine):
+    for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
+        assert judged("clone", flag | 17, machine=machine) == EPERM
+        assert judged("unshare", flag, machine=machine) == EPERM
+    assert judged("clone", 17, machine=machine) == ALLOW
+    assert judged("unshare", 0x400, machine=machine) == ALLOW
+    assert run(filter_for(False, machine=machine), 435, machine=machine) == ENOSYS
+
+
+def test_calls_in_the_way_of_another_processor_end_the_program(machine):
+    program = filter_for(True, machine=machine)
+    other = next(each for each in MACHINES if each != machine)
+    assert run(program, 0, machine=other) == KILL
+    if machine == "x86_64":
+        assert run(program, 0x40000000 | 41, UNIX, machine=machine) == KILL
+
+
+def test_other_processors_are_said_not_to_be_known():
+    assert not is_known("riscv64")
+    with pytest.raises(KeyError):
+        filter_for(False, machine="riscv64")

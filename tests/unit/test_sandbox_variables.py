@@ -1,0 +1,69 @@
+import pytest
+
+from bradawl.safety.sandbox.caches import cache_variables
+from bradawl.safety.sandbox.environment import held_environment
+
+_KEYS = (
+    "OPENAI_API_KEY AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN GITHUB_TOKEN NPM_TOKEN DB_PASSWORD PGPASSWORD SSH_KEY_PATH"
+    " MY_SECRET api_key Token GOOGLE_APPLICATION_CREDENTIALS"
+)
+_HELPERS = (
+    "LD_PRELOAD LD_LIBRARY_PATH BASH_ENV ENV PYTHONPATH PYTHONSTARTUP PYTHONHOME NODE_OPTIONS RIPGREP_CONFIG_PATH"
+    " LESSOPEN PERL5LIB RUBYOPT GIT_CONFIG_COUNT GIT_DIR GIT_SSH_COMMAND SSH_AUTH_SOCK XDG_RUNTIME_DIR"
+    " DBUS_SESSION_BUS_ADDRESS DISPLAY EDITOR MAKEFLAGS TMPDIR http_proxy IFS PROMPT_COMMAND"
+)
+_NEEDED = (
+    "PATH HOME LANG LC_ALL LC_CTYPE TERM TZ USER LOGNAME SHELL VIRTUAL_ENV CONDA_PREFIX JAVA_HOME GOROOT NVM_DIR"
+    " GIT_AUTHOR_NAME GIT_COMMITTER_EMAIL GIT_AUTHOR_DATE CI NO_COLOR"
+)
+KEYS, HELPERS, NEEDED = (names.split(" ") for names in (_KEYS, _HELPERS, _NEEDED))
+
+
+@pytest.mark.parametrize("name", [*KEYS, *HELPERS])
+def test_keys_and_what_runs_something_else_are_left_out(name):
+    assert held_environment({name: "x"}, ()) == {}
+    assert held_environment({name: "x"}, (name,)) == {name: "x"}, "what the session exported passes"
+    assert held_environment({name: "x"}, (), (name,)) == {name: "x"}, "what the user has named passes"
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_what_everybody_needs_is_there(name):
+    assert held_environment({name: "x"}, ()) == {name: "x"}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_star_lets_no_key_pass(name):
+    assert held_environment({name: "x", "ACME_URL": "u"}, (), ("*", "ACME_*")) == {"ACME_URL": "u"}
+
+
+@pytest.mark.parametrize(
+    ("value", "network", "passes"),
+    [("http://proxy:1", True, True), ("http://proxy:1", False, False), ("http://me:secret@proxy:1", True, False)],
+)
+def test_a_proxy_without_a_password_comes_with_the_network(value, network, passes):
+    assert bool(held_environment({"https_proxy": value}, (), network=network)) is passes
+
+
+def test_tools_keep_their_things_in_the_projects_cache():
+    made = cache_variables("/c", "/home/u", {}, lambda path: False, network=False)
+    assert made["XDG_CACHE_HOME"] == "/c/xdg"
+    assert all(value.startswith("/c/") for value in made.values())
+    assert {"npm_config_cache", "CARGO_HOME", "GOCACHE", "GOMODCACHE", "PIP_CACHE_DIR"} <= set(made)
+
+
+def test_a_variable_that_is_there_keeps_its_value():
+    assert "GOCACHE" not in cache_variables("/c", "/h", {"GOCACHE": "/mine"}, lambda path: False, network=False)
+
+
+@pytest.mark.parametrize(
+    ("existing", "network", "is_used"),
+    [
+        ({"/h/.cargo"}, False, False),
+        ({"/h/.cargo"}, True, True),
+        ({"/h/.cargo", "/c/cargo/registry"}, False, True),
+        (set(), False, True),
+    ],
+)
+def test_without_a_network_what_the_user_has_fetched_is_used_until_there_is_more(existing, network, is_used):
+    made = cache_variables("/c", "/h", {}, existing.__contains__, network=network)
+    assert ("CARGO_HOME" in made) is is_used

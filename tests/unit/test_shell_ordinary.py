@@ -1,0 +1,164 @@
+"""Lines of bash of a working day, and texts that only speak of terrible things: none is held against anybody."""
+
+import pytest
+
+from bradawl.safety.shell_danger import look_through
+from bradawl.safety.shell_ground import Ground
+from bradawl.workspace.files import LocalFiles
+
+GROUND = Ground("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
+
+
+def lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().split("\n")]
+
+
+ORDINARY = [
+    *lines(r"""
+    rm -rf build
+    rm -rf ./node_modules dist
+    rm -rf node_modules && npm install
+    rm -rf "$BUILD_DIR"
+    rm -rf "$BUILD_DIR"/
+    rm -rf $(cat list)
+    rm -rf *
+    rm -rf ./*
+    rm -rf .
+    rm -rf /ws/build /ws/dist/*
+    rm -rf /tmp/x /tmp/y/*
+    rm -rf /var/lib/apt/lists/*
+    rm -rf /usr/local/go && tar -C /usr/local -xzf go.tgz
+    rm -rf ~/.cache/pip
+    rm -rf ~/projects/old
+    rm -f .git/index.lock
+    rm -rf src/../build
+    rm -r ../sibling/x
+    cd src && rm -rf *
+    cd build && cd .. && rm -rf build
+    (cd /); rm -rf build
+    cd /tmp && rm -rf x
+    rm "$f"
+    find . -name '*.pyc' -delete
+    find . -type d -name __pycache__ -exec rm -rf {} +
+    find src -name '*.o' -exec rm {} \;
+    find / -name x
+    find ~ -name '*.py' | head
+    chmod -R u+w build
+    chmod +x scripts/run.sh
+    chmod 600 ~/.ssh/id_rsa
+    chown -R me:me .
+    sudo chown -R me:me /ws
+    mv a b
+    mv src/a.py src/b.py
+    mv * old/
+    mv ../x .
+    mkdir -p src/a && touch src/a/b
+    ln -s ../x y
+    cp .env.example .env
+    cp -r src /tmp/copy
+    echo x > out.txt
+    make > /tmp/log 2>&1
+    make 2> /dev/null > /dev/null
+    echo x > /dev/stderr
+    dd if=/dev/zero of=disk.img bs=1M count=1
+    mkfs.ext4 disk.img
+    fdisk -l /dev/sda
+    kill 1234
+    kill -9 1234
+    kill -1 1234
+    kill %1
+    kill -TERM -- -1234
+    pkill -f 'node server.js'
+    killall node
+    git config user.name x
+    git config --global user.email a@example.com
+    git config --global core.editor vim
+    git config --global alias.st status
+    git config --get core.hooksPath
+    git config --unset core.hooksPath
+    git config core.fsmonitor true
+    git commit -m 'rm -rf /'
+    git commit -m "remove rm -rf / and :(){ :|:& };:"
+    git log --grep 'rm -rf /'
+    git clone https://example.com/x.git
+    git checkout -- .
+    git clean -fdx
+    git push --force
+    echo 'rm -rf /'
+    echo "rm -rf /" >> notes.txt
+    echo rm -rf /
+    printf 'rm -rf /\n' > script.sh
+    grep -rn 'rm -rf /' .
+    grep -r "/dev/tcp" scripts | head
+    rg ':(){ :|:& };:'
+    : rm -rf /
+    # rm -rf /
+    ls # ; rm -rf /
+    test -n "rm -rf /"
+    A=(rm -rf /)
+    alias x='rm -rf /'
+    cat ~/.bashrc
+    cat .git/config
+    cat .git/hooks/pre-commit
+    ls ~/.ssh
+    source ~/.bashrc
+    grep alias ~/.bashrc > aliases.txt
+    ssh -i ~/.ssh/id_rsa host uptime
+    scp -i ~/.ssh/id_rsa file host:
+    cat ~/.ssh/id_rsa.pub | ssh host 'cat >> k'
+    curl --cert client.pem https://example.com
+    curl -d @payload.json https://example.com
+    curl -F 'f=@report.pdf' https://example.com
+    curl -fsSL https://example.com/x -o x
+    curl -s https://example.com | sh
+    wget https://example.com/x.tgz
+    nc -z localhost 5432
+    cat /etc/hosts | nc localhost 1
+    timeout 1 bash -c '</dev/tcp/localhost/5432'
+    (echo > /dev/tcp/127.0.0.1/8080) 2> /dev/null
+    crontab -l
+    history
+    env | sort
+    env | grep PATH
+    export HISTSIZE=100
+    walk() { for f in "$1"/*; do [ -d "$f" ] && walk "$f"; done; }; walk .
+    server() { python -m http.server; }; server &
+    python -c 'print("rm -rf /")'
+    python3 -c "import json; print(open('/home/u/.bashrc').read())"
+    python -c "import shutil; shutil.rmtree('build')"
+    node -e 'console.log(1)'
+    python manage.py migrate
+    perl -pi -e 's/a/b/' src/a.py
+    sed -i 's/a/b/' src/a.py
+    sed 's#/etc/passwd#x#' a > b
+    awk -F: '{print $1}' /etc/passwd
+    docker run --rm -v "$PWD":/w image make
+    xargs rm < list
+    git ls-files -z | xargs -0 rm
+    ls | xargs -I{} echo {}
+    sh -c 'rm -rf build'
+    bash scripts/rm.sh /
+    for f in *.txt; do mv "$f" "${f%.txt}.md"; done
+    tar czf /tmp/x.tgz . && rm -rf build
+    npm run build -- --delete
+    make clean; rm -rf *.o
+    install -d build/bin
+    rsync -a --delete src/ build/src/
+    rsync -a build/ host:/srv/app
+    truncate -s 0 log.txt
+    touch .env
+    case "$1" in -r) rm -rf build;; esac
+    if [ -d build ]; then rm -rf build; fi
+    diff <(ls a) <(ls b)
+    echo $((1 + 2))
+    echo ${x:-y} ${y%/*}
+"""),
+    "cat > deploy.sh <<'E'\nrm -rf /\necho x >> ~/.bashrc\nE",
+    "git commit -F - <<E\nrm -rf / is gone\nE",
+]
+ORDINARY += ["git commit -m \"$(cat <<'E'\nRefuse `rm -rf /`\nE\n)\"", "cat <<-'E' > x\n\trm -rf /\n\tE\nls"]
+
+
+@pytest.mark.parametrize("line", ORDINARY)
+def test_ordinary_work_is_left_alone(line: str):
+    assert look_through(line, cwd="/ws", ground=GROUND).danger == ""

@@ -1,0 +1,163 @@
+"""A command that failed for its sandbox says so, one that failed by itself does not."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bradawl.core.messages import text_of
+from bradawl.core.permissions import Grant
+from bradawl.core.workspace import CommandResult
+from bradawl.tools.shell.held_back import notes_on
+from bradawl.tools.shell.result import ending_of, output_of
+
+IN_WORKSPACE = Grant(writable=("/ws", "/tmp"))
+
+
+def notes(error: str, *, code: int = 1, sandbox: str = "bubblewrap", grant: Grant | None = IN_WORKSPACE, there=True):
+    result = CommandResult(code, b"", error.encode(), sandbox=sandbox)
+    return notes_on(result, grant, user_is_there=there)
+
+
+NO_NETWORK = [
+    "curl: (6) Could not resolve host: example.com",
+    "wget: unable to resolve host address 'example.com'",
+    "fatal: unable to access 'https://github.com/a/b/': Could not resolve host: github.com",
+    "ssh: Could not resolve hostname github.com: Temporary failure in name resolution",
+    "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>",
+    "socket.gaierror: [Errno -2] Name or service not known",
+    "OSError: [Errno 101] Network is unreachable",
+    "ssh: connect to host 1.2.3.4 port 22: Network is unreachable",
+    "npm error code EAI_AGAIN\nnpm error request to https://packages.example/x failed",
+    "Error: getaddrinfo ENOTFOUND packages.example",
+    "Error: connect ENETUNREACH 1.2.3.4:80 - Local (0.0.0.0:0)",
+    "Error: connect EACCES 1.2.3.4:443",
+    "error: failed to lookup address information: Try again",
+    "dial tcp: lookup proxy.golang.org on 10.0.0.2:53: dial udp 10.0.0.2:53: connect: network is unreachable",
+    "Get https://proxy.golang.org: dial tcp 1.2.3.4:443: connect: permission denied",
+    "ping: socket: Operation not permitted",
+    "Temporary failure resolving 'deb.debian.org'",
+    "java.net.UnknownHostException: repo.maven.apache.org",
+]
+
+
+@pytest.mark.parametrize("error", NO_NETWORK)
+def test_a_command_without_a_network_is_told_how_to_ask_for_it(error):
+    (note,) = notes(error)
+    assert "no network" in note and 'sandbox: "network"' in note
+
+
+@pytest.mark.parametrize("error", NO_NETWORK)
+def test_where_it_had_the_network_or_no_sandbox_nothing_is_said(error):
+    assert notes(error, grant=Grant(writable=("/ws",), network=True)) == ()
+    assert notes(error, sandbox="") == ()
+
+
+NOT_WRITABLE = [
+    "bash: line 1: /etc/x: Read-only file system",
+    "error: could not lock config file /root/.gitconfig: Read-only file system",
+    "OSError: [Errno 30] Read-only file system: '/etc/zz'",
+    "Error: EROFS: read-only file system, open '/etc/zz'",
+    "error: could not write config file .git/config: Device or resource busy",
+    'Os { code: 30, kind: ReadOnlyFilesystem, message: "Read-only file system" } (os error 30)',
+    'sudo: The "no new privileges" flag is set, which prevents sudo from running as root.',
+    "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+    "mount: /mnt: permission denied.",
+]
+
+
+@pytest.mark.parametrize("error", NOT_WRITABLE)
+def test_a_command_that_may_not_write_there_is_told_how_to_ask(error):
+    (note,) = notes(error)
+    assert 'sandbox: "off"' in note
+
+
+@pytest.mark.parametrize(
+    ("error", "path"),
+    [
+        ("cat: /home/u/.ssh/id_rsa: Permission denied", "/home/u/.ssh/id_rsa"),
+        ("PermissionError: [Errno 13] Permission denied: '/opt/x'", "/opt/x"),
+        ("touch: cannot touch '/etc/x': Permission denied", "/etc/x"),
+        ("Error: EACCES: permission denied, open '/etc/zz'", "/etc/zz"),
+    ],
+)
+def test_on_landlock_a_refusal_outside_the_workspace_is_the_sandboxs(error, path):
+    (note,) = notes(error, sandbox="landlock")
+    assert f"can't use {path} here" in note
+    assert notes(error) == ()
+
+
+ORDINARY = [
+    "",
+    "1 failed, 3 passed",
+    "bash: line 1: foo: command not found",
+    "bash: line 1: ./run.sh: Permission denied",
+    "cat: /ws/secret: Permission denied",
+    "cat: /proc/1/environ: Permission denied",
+    "AssertionError: expected 'network' but got 'net'",
+    "make: *** [Makefile:2: test] Error 1",
+    "ls: cannot access 'x': No such file or directory",
+    "umount: /mnt: target is busy.",
+    "error: connection to the database was closed",
+    "TypeError: Cannot read properties of undefined (reading 'socket')",
+    "fatal: not a git repository (or any of the parent directories): .git",
+    "E       assert resolve('x') == 'host'",
+]
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("error", ORDINARY)
+def test_an_ordinary_failure_is_not_laid_at_the_sandboxs_door(error, sandbox):
+    assert notes(error, sandbox=sandbox) == ()
+
+
+def test_a_success_says_nothing_even_if_its_output_speaks_of_such_failures():
+    assert notes(NO_NETWORK[0], code=0) == ()
+
+
+def test_the_part_of_a_pipeline_that_failed_counts():
+    result = CommandResult(0, b"", NO_NETWORK[0].encode(), pipe_status=(6, 0), sandbox="bubblewrap")
+    assert "no network" in notes_on(result, IN_WORKSPACE, user_is_there=True)[0]
+
+
+def test_without_a_user_it_is_not_offered_to_ask():
+    (note,) = notes(NO_NETWORK[0], there=False)
+    assert "Nobody is here" in note and "sandbox:" not in note.removeprefix("[bubblewrap sandbox:")
+
+
+def test_a_server_of_another_command_can_not_be_reached():
+    (note,) = notes("curl: (7) Failed to connect to localhost port 8000 after 0 ms: Couldn't connect to server")
+    assert "loopback" in note and 'sandbox: "network"' in note
+    assert "loopback" in notes("Error: connect ECONNREFUSED 127.0.0.1:5432")[0]
+
+
+def test_protected_files_that_were_put_back_are_named_also_after_a_success():
+    restored = tuple(f"/ws/.git/hooks/{number}" for number in range(12))
+    result = CommandResult(0, b"done", b"", sandbox="landlock", restored=restored)
+    output = output_of("x", result, ending_of(result, 10, 0), (), IN_WORKSPACE)
+    assert "[put back as they were, because commands may not change them: /ws/.git/hooks/0," in text_of(output.parts)
+    assert "and 2 more]" in text_of(output.parts) and not output.is_error
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.parametrize(
+    ("line", "lift"),
+    [
+        ("python3 -c 'import socket; socket.getaddrinfo(\"example.com\", 80)'", "network"),
+        ("python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80))'", "network"),
+        ("echo x > /etc/bradawl-test", "off"),
+        ("mkdir /opt/bradawl-test", "off"),
+        ("mount -t tmpfs x /mnt", "off"),
+    ],
+)
+def test_what_programs_really_say_in_a_sandbox_is_understood(tmp_path: Path, line: str, lift: str):
+    held = ("bwrap", "--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev")
+    done = subprocess.run(
+        [*held, "--proc", "/proc", "bash", "-c", line], capture_output=True, cwd=tmp_path, check=False
+    )
+    if b"bwrap:" in done.stderr:
+        pytest.skip("bubblewrap can't be used here")
+    result = CommandResult(done.returncode, done.stdout, done.stderr, sandbox="bubblewrap")
+    (note,) = notes_on(result, IN_WORKSPACE, user_is_there=True)
+    assert f'sandbox: "{lift}"' in note

@@ -1,0 +1,213 @@
+"""What is remembered of a user's trust: by real path, by content, and only from a file that is theirs alone."""
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from bradawl.core.errors import SettingsError
+from bradawl.safety.trust import TrustStore, digest
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "home" / "project" / "sub").mkdir(parents=True)
+    return tmp_path / "home" / "project"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TrustStore:
+    return TrustStore(tmp_path / "data", str(tmp_path / "home"))
+
+
+def again(store: TrustStore) -> TrustStore:
+    """The store as another process finds it."""
+    return TrustStore(store.path.parent, store._home)
+
+
+def names_beside(store: TrustStore) -> list[str]:
+    return sorted(path.name for path in store.path.parent.iterdir())
+
+
+def test_nothing_is_trusted_until_it_is_said(store, project):
+    assert not store.is_trusted(str(project))
+    assert store.changed(str(project), "hooks", "d")
+    assert not store.path.exists()
+    store.trust(str(project), {"hooks": "d"})
+    for one in (store, again(store)):
+        assert one.is_trusted(str(project))
+        assert not one.changed(str(project), "hooks", "d")
+        assert one.changed(str(project), "hooks", "other")
+        assert one.changed(str(project), "mcp", "d")
+        assert not one.is_trusted(str(project.parent / "project2"))
+
+
+def test_only_its_user_can_read_what_is_kept(store, project):
+    store.trust(str(project), {})
+    assert store.path.stat().st_mode & 0o777 == 0o600
+    assert store.path.parent.stat().st_mode & 0o777 == 0o700
+    assert names_beside(store) == ["trust.json", "trust.lock"]
+
+
+def test_trust_goes_by_the_real_path_and_by_nothing_a_checkout_claims(store, project, tmp_path):
+    store.trust(str(project), {})
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    assert store.is_trusted(str(link))
+    evil = tmp_path / "evil"
+    (evil / ".git").mkdir(parents=True)
+    (evil / ".git" / "commondir").write_text(str(project / ".git"))
+    assert not store.is_trusted(str(evil))
+    link.unlink()
+    link.symlink_to(evil)
+    assert not store.is_trusted(str(link))
+
+
+def test_a_folder_below_is_trusted_only_if_that_was_said(store, project):
+    sub = str(project / "sub")
+    store.trust(str(project), {"hooks": "d"})
+    assert not store.is_trusted(sub)
+    store.trust(str(project), {"hooks": "d"}, below=True)
+    assert store.is_trusted(sub)
+    assert not store.is_trusted(str(project) + "2")
+    assert store.changed(sub, "hooks", "d")
+    store.decline(sub, {})
+    assert not store.is_trusted(sub)
+
+
+def test_what_holds_everything_can_not_be_trusted(store, project, tmp_path):
+    for folder in ("/", str(tmp_path), str(tmp_path / "home")):
+        with pytest.raises(SettingsError, match="can't be trusted as a whole"):
+            store.trust(folder, {})
+    store.trust(str(project), {})
+    content = json.loads(store.path.read_text())
+    content["folders"] = {"/": {"is_trusted": True, "below": True}}
+    store.path.write_text(json.dumps(content))
+    assert not again(store).is_trusted("/")
+
+
+def test_distrust_forgets(store, project):
+    assert not store.distrust(str(project))
+    store.trust(str(project), {"a": "b"})
+    assert store.distrust(str(project))
+    assert not again(store).is_trusted(str(project))
+    assert again(store).trusted() == ()
+
+
+def test_a_no_is_remembered_for_what_was_asked(store, project):
+    store.decline(str(project), {"a": "1"})
+    fresh = again(store)
+    assert not fresh.is_trusted(str(project))
+    assert fresh.is_answered(str(project), {"a": "1"})
+    assert not fresh.is_answered(str(project), {"a": "2"})
+    assert not fresh.is_answered(str(project), {"a": "1", "b": "1"})
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
+def test_a_file_that_others_can_write_says_nothing(store, project, mode):
+    store.trust(str(project), {})
+    store.path.chmod(mode)
+    fresh = again(store)
+    assert not fresh.is_trusted(str(project))
+    with pytest.raises(SettingsError, match="not yours alone"):
+        fresh.trust(str(project), {})
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"folders": {"/x": 1}}', "[" * 100_000, "\x00", '{"folders": null}'])
+def test_a_damaged_file_trusts_nothing_and_is_not_overwritten(store, project, text):
+    store.trust(str(project), {})
+    store.path.write_text(text)
+    fresh = again(store)
+    assert not fresh.is_trusted(str(project))
+    with pytest.raises(SettingsError, match="remove it"):
+        fresh.trust(str(project), {})
+    assert store.path.read_text() == text
+
+
+def test_a_link_or_a_pipe_in_its_place_says_nothing(store, project, tmp_path):
+    store.trust(str(project), {})
+    store.path.rename(tmp_path / "elsewhere.json")
+    store.path.symlink_to(tmp_path / "elsewhere.json")
+    assert not again(store).is_trusted(str(project))
+    store.path.unlink()
+    os.mkfifo(store.path)
+    assert not again(store).is_trusted(str(project))
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(store, project):
+    store.trust(str(project), {})
+    before = store.path.read_bytes()
+    with pytest.raises(SettingsError, match="can't be written"):
+        store.trust(str(project), {"a": "\ud800"})
+    assert store.path.read_bytes() == before
+    assert names_beside(store) == ["trust.json", "trust.lock"]
+    assert again(store).is_trusted(str(project))
+
+
+def test_writers_at_the_same_time_lose_nothing(store, tmp_path):
+    folders = [str(tmp_path / "home" / f"p{number}") for number in range(20)]
+    threads = [threading.Thread(target=again(store).trust, args=(folder, {})) for folder in folders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [path for path, _ in again(store).trusted()] == sorted(folders)
+
+
+def test_a_folder_with_a_name_of_bytes_can_be_asked_about(store, tmp_path):
+    folder = os.fsdecode(os.fsencode(tmp_path) + b"/home/caf\xe9")
+    Path(folder).mkdir(parents=True)
+    assert not store.is_trusted(folder)
+    with pytest.raises(SettingsError, match="can't be written"):
+        store.trust(folder, {})
+
+
+# ------------------------------------------------------------------ digests
+
+
+def test_a_digest_covers_the_value_and_the_scripts_it_names(project):
+    (project / "bin").mkdir()
+    script = project / "bin" / "server"
+    script.write_text("one")
+    entry = {"command": "./bin/server", "args": ["--fast"], "env": {"A": "1"}, "cwd": "."}
+    first = digest(entry, str(project))
+    assert digest(dict(reversed(entry.items())), str(project)) == first
+    for other in ({"args": ["--slow"]}, {"env": {"A": "2"}}, {"cwd": "bin"}, {"command": "bin/server"}):
+        assert digest({**entry, **other}, str(project)) != first
+    script.write_text("two")
+    assert digest(entry, str(project)) != first
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sh bin/server",
+        "python -c x --config=bin/server",
+        ["sh", "-c", "'bin/server' --x"],
+        {"x": [{"y": "bin/server"}]},
+    ],
+)
+def test_a_script_is_found_wherever_it_is_named(project, value):
+    (project / "bin").mkdir()
+    script = project / "bin" / "server"
+    before = digest(value, str(project))
+    script.write_text("one")
+    assert digest(value, str(project)) != before
+
+
+def test_a_script_is_looked_for_from_the_folder_of_its_entry(project):
+    entry = {"command": "./server", "cwd": "sub"}
+    before = digest(entry, str(project))
+    (project / "sub" / "server").write_text("one")
+    assert digest(entry, str(project)) != before
+
+
+def test_a_digest_reads_nothing_outside_the_project_and_nothing_that_waits(project, tmp_path):
+    (tmp_path / "secret").write_text("one")
+    os.mkfifo(project / "pipe")
+    value = f"{tmp_path}/secret ../../secret pipe /dev/zero {'x' * 5000} \ud800"
+    before = digest(value, str(project))
+    (tmp_path / "secret").write_text("two")
+    assert digest(value, str(project)) == before
