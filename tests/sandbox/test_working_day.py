@@ -1,5 +1,6 @@
 """The commands of a working day, in the sandbox: none of them notices."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -88,3 +89,32 @@ def test_every_command_succeeds(day, commands):
         if result.exit_code != 0:
             failed.append((line, result.exit_code, (result.stdout + result.stderr)[-400:].decode("utf-8", "replace")))
     assert not failed, "\n".join(map(str, failed))
+
+
+def calls_of(commands: list[str]) -> list[dict]:
+    """A script that runs each in a step of its own."""
+    steps = [{"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": {"command": line}}]} for n, line in commands]
+    return [*steps, {"text": "That was the day."}]
+
+
+@pytest.mark.parametrize("commands", [COMMANDS, MORE], ids=["hundred", "more"])
+def test_the_program_asks_about_none_of_them(day, commands, tmp_path_factory):
+    lines = [line for line in commands if line and not line.startswith("#") and not _needed(line)]
+    own = tmp_path_factory.mktemp("own")
+    (own / "script.json").write_text(json.dumps(calls_of(list(enumerate(lines)))))
+    environment = {**day.environment, "HOME": str(own / "home"), "BRADAWL_HOME": str(own / "data")}
+    run = subprocess.run(
+        [sys.executable, "-m", "bradawl", "-m", f"scripted/{own}/script.json", "-p", "work"],
+        cwd=day.root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert (run.returncode, run.stdout) == (0, "That was the day.\n"), run.stderr
+    (journal,) = (own / "data").glob("projects/*/sessions/*.jsonl")
+    events = [json.loads(entry)["event"] for entry in journal.read_text().splitlines()]
+    assert not [event for event in events if event["type"] == "PermissionAsked"]
+    answers = {event["call_id"]: event["shown"] for event in events if event["type"] == "ToolFinished"}
+    failed = {line: answers[f"c{n}"] for n, line in enumerate(lines) if "[exit code 0" not in str(answers[f"c{n}"])}
+    assert not failed
