@@ -9,7 +9,7 @@ import pytest
 
 from bradawl import ModelSettings, Settings, build_agent, build_tools
 from bradawl.app.cli import _parser
-from bradawl.app.result import CANCELLED, ERROR, LIMIT, NOT_SAVED, REFUSED, TERMINATED, TRY_AGAIN, USAGE
+from bradawl.app.result import CANCELLED, ERROR, LIMIT, NO_SANDBOX, NOT_SAVED, REFUSED, TERMINATED, TRY_AGAIN, USAGE
 from bradawl.core.messages import ToolResults, text_of
 from bradawl.shaping.tool_schema import schema_of
 
@@ -59,7 +59,7 @@ def test_the_library_example_of_the_readme_runs(
 
 def test_the_exit_codes_of_the_readme_are_those_of_the_program() -> None:
     told = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", README, re.MULTILINE) for code in row.split(",")}
-    assert told == {0, ERROR, TRY_AGAIN, USAGE, LIMIT, REFUSED, NOT_SAVED, CANCELLED, TERMINATED}
+    assert told == {0, ERROR, TRY_AGAIN, USAGE, NO_SANDBOX, LIMIT, REFUSED, NOT_SAVED, CANCELLED, TERMINATED}
 
 
 def test_every_flag_in_the_readmes_tables_exists() -> None:
