@@ -1,7 +1,7 @@
 # `make test` and `make demo` work in a fresh clone with Python 3.11 or newer, make and a package index.
 # PYTHON=... chooses the interpreter, WORKERS=... the number of test processes (2).
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types gates unit peers bench torture fuzz fuzz-shell format clean dev run
+.PHONY: help demo test lint types gates unit peers mutants bench torture fuzz fuzz-shell format clean dev run
 
 PYTHON ?=
 export PYTHON
@@ -30,6 +30,9 @@ unit: dev ## all tests but the gates
 
 peers: dev ## compare with programs and libraries nobody here wrote, in an environment of their own
 	@scripts/peers
+
+mutants: dev ## change the modules that decide, and see which changes their tests miss; twenty minutes
+	@scripts/mutants
 
 bench: dev ## measure start, steps and memory beside a bare loop
 	@$(BIN)/python benchmarks/run.py

@@ -9,14 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+from bwrap import BWRAP
 from landlock_house import NOBODY, Ended, House
 
 from bradawl.core.permissions import Grant
 from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
 from bradawl.safety.sandbox.confinement import Program
-
-BWRAP = "/usr/bin/bwrap"
-HAS_BWRAP = os.access(BWRAP, os.X_OK)
 
 
 class BubblewrapHouse(House):

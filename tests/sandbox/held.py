@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from bwrap import BWRAP
+
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
@@ -14,8 +16,6 @@ from bradawl.safety.sandbox.confinement import Layout
 from bradawl.safety.sandbox.leftovers import remove_folder
 from bradawl.workspace.processes import LocalProcesses
 
-BWRAP = "/usr/bin/bwrap"
-HAS_BWRAP = os.access(BWRAP, os.X_OK)
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -107,4 +107,4 @@ def tree(folder: Path) -> dict[str, str]:
     return found
 
 
-__all__ = ["BWRAP", "HAS_BWRAP", "IDENTITY", "SYSTEM_PATH", "Held", "held", "remove_folder", "tree"]
+__all__ = ["IDENTITY", "SYSTEM_PATH", "Held", "held", "remove_folder", "tree"]

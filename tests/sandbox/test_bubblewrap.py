@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from bubblewrap_house import HAS_BWRAP, BubblewrapHouse, bubblewrap_house
+from bubblewrap_house import BubblewrapHouse, bubblewrap_house
+from bwrap import HAS_BWRAP
 from landlock_house import NOBODY, USERS
 from test_landlock import ATTEMPTS, NEVER_OPEN, Outside
 
@@ -13,7 +14,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.safety.sandbox.lines import LINES
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
 # A hidden folder is seen empty, and programs may speak TCP among themselves.
 _NO_WAY_OUT = ("ls ~/.ssh && echo OPEN", "s.listen()")

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bubblewrap_house import BWRAP, HAS_BWRAP
+from bwrap import BWRAP, HAS_BWRAP
 from held import SYSTEM_PATH
 
 from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
@@ -16,7 +16,7 @@ from bradawl.safety.sandbox.choice import SandboxChoice
 from bradawl.safety.sandbox.confinement import Launch, Layout
 from bradawl.safety.sandbox.probe import probe
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
 
 @pytest.fixture

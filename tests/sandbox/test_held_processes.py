@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from held import HAS_BWRAP, Held, held
+from bwrap import HAS_BWRAP
+from held import Held, held
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
@@ -18,7 +19,7 @@ from bradawl.safety.sandbox.leftovers import Leftovers
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
 
 @pytest.fixture

@@ -8,9 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from held import HAS_BWRAP, SYSTEM_PATH, held
+from bwrap import HAS_BWRAP
+from held import SYSTEM_PATH, held
 
-pytestmark = [pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here"),
+    pytest.mark.timeout(300),
+]
 
 COMMANDS = Path(__file__).with_name("commands.txt").read_text().splitlines()
 MORE = Path(__file__).with_name("more_commands.txt").read_text().splitlines()

@@ -1,6 +1,7 @@
 """Modes and the sandbox as a user meets them: what is said of them, and the mode a session goes on in."""
 
 import asyncio
+import tomllib
 from typing import Any
 
 import msgspec
@@ -14,7 +15,8 @@ from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_wa
 from bradawl.app.settings import Settings
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import ToolCall
-from bradawl.core.permissions import MODES, Policy, Question, Request, Sandbox
+from bradawl.core.permissions import MODES, Allow, Ask, Policy, Question, Request, Sandbox, decide
+from bradawl.safety.rules import network_rule
 
 SETTINGS = Settings(model=ModelSettings(provider="scripted", name="x"), cwd="/ws", home="/home/u")
 HELD = Sandbox("bubblewrap")
@@ -30,21 +32,30 @@ def settings(**changes: Any) -> Settings:
 
 
 def test_a_sandbox_that_holds_is_no_news():
-    assert sandbox_warning(HELD, SETTINGS, user_is_there=True) == ""
+    assert sandbox_warning(lambda: HELD, SETTINGS, user_is_there=True) == ""
 
 
 def test_no_sandbox_is_said_loudly_with_what_to_install():
-    text = sandbox_warning(NONE, SETTINGS, user_is_there=True)
+    text = sandbox_warning(lambda: NONE, SETTINGS, user_is_there=True)
     assert text.startswith("NO SANDBOX: ") and "you are asked about" in text
-    assert "refused is" in sandbox_warning(NONE, SETTINGS, user_is_there=False)
+    assert "bradawl refuses every command" in sandbox_warning(lambda: NONE, SETTINGS, user_is_there=False)
+
+
+def test_who_has_bubblewrap_is_told_where_to_look_and_not_to_install_it(tmp_path):
+    without = sandbox_warning(lambda: NONE, settings(environment={"PATH": str(tmp_path)}), user_is_there=True)
+    (tmp_path / "bwrap").write_text("#!/bin/sh\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    with_it = sandbox_warning(lambda: NONE, settings(environment={"PATH": str(tmp_path)}), user_is_there=True)
+    assert "apt install" in without and "doctor" not in without
+    assert "apt install" not in with_it and "`bradawl doctor` says why" in with_it
 
 
 def test_who_switched_it_off_is_not_told_again():
-    assert sandbox_warning(NONE, settings(sandbox="off"), user_is_there=True) == ""
+    assert sandbox_warning(lambda: NONE, settings(sandbox="off"), user_is_there=True) == ""
 
 
 def test_a_sandbox_that_lacks_something_says_what():
-    assert "landlock can't hold udp, unix_sockets" in sandbox_warning(LACKING, SETTINGS, user_is_there=True)
+    assert "landlock can't hold udp, unix_sockets" in sandbox_warning(lambda: LACKING, SETTINGS, user_is_there=True)
     assert sandbox_text(LACKING) == "landlock, which can't hold: udp, unix_sockets"
     assert sandbox_text(HELD) == "bubblewrap" and sandbox_text(NONE).startswith("none")
 
@@ -145,10 +156,36 @@ def test_what_no_rule_can_name_is_left_to_allowing_everything():
     assert "--allowed-tools" not in text and "rerun with --yolo" in text
 
 
-def test_what_wants_out_of_the_sandbox_is_named():
-    assert "--sandbox off" in advice(Effects(unknown=True, seal="x", lifts=("sandbox",)))
-    text = advice(Effects(commands=(("npm", "install", "x"),), unknown=True, seal="x", lifts=("network",)))
-    assert "network_commands = ['npm install *']" in text
+def network(*commands: tuple[str, ...]) -> Effects:
+    return Effects(commands=commands, unknown=True, seal="x", lifts=("network",))
+
+
+def test_what_wants_the_network_is_named_word_for_word_in_a_setting_that_allows_it():
+    text = advice(network(("cd", "web"), ("python3", "-m", "venv", "v"), ("v/bin/pip", "install", "a b")))
+    line = text.partition(" put ")[2].partition(" into config.toml")[0]
+    names = tomllib.loads(line)["network_commands"]
+    assert names == ["python3 -m venv v", "v/bin/pip install 'a b'"]
+    rules = tuple(network_rule(name, "config.toml", "/home/u") for name in names)
+    held = Policy("auto", rules=rules, roots=("/ws",), sandbox=HELD)
+    call = network(("python3", "-m", "venv", "v"), ("v/bin/pip", "install", "a b"))
+    assert isinstance(decide(held, Request("bash", "0" * 64, call)), Allow)
+    assert isinstance(decide(held, Request("bash", "0" * 64, network(("python3", "-m", "http.server")))), Ask)
+
+
+def test_of_many_commands_that_want_the_network_the_first_are_named():
+    text = advice(*(network(("npm", "ci", str(number))) for number in range(7)))
+    assert '"npm ci 4"] (and 2 more) into config.toml' in text
+
+
+def test_leaving_the_sandbox_is_not_offered_for_it_would_ask_about_all_other_commands_too():
+    text = advice(Effects(commands=(("touch", "x"),), unknown=True, seal="x", lifts=("sandbox",)))
+    assert "--sandbox" not in text and "rerun with --yolo" in text
+
+
+def test_rules_and_the_network_are_offered_together():
+    text = advice(Effects(commands=(("npm", "run", "test"),), unknown=True, seal="x"), network(("npm", "ci")))
+    assert "rerun with --allowed-tools 'Bash(npm run test" in text
+    assert 'and put network_commands = ["npm ci"] into config.toml, or rerun with --yolo' in text
 
 
 def test_hostile_words_of_a_command_can_not_leave_their_place():

@@ -1,7 +1,7 @@
 """The one decision: refusals before questions before what is allowed, in every mode."""
 
 from itertools import product
-from typing import assert_never
+from typing import assert_never, get_args
 
 import msgspec
 import pytest
@@ -10,14 +10,18 @@ from hypothesis import strategies as st
 from test_core_effects import EFFECTS
 
 from bradawl.core.effects import UNKNOWN, Effects
+from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import (
     MODES,
     Allow,
+    Answer,
     Ask,
     Decision,
     Deny,
     Grant,
+    Mode,
     Policy,
+    Question,
     Request,
     Sandbox,
     decide,
@@ -187,8 +191,8 @@ def test_who_only_reads_may_not_change_anything_in_any_mode():
             "what it would change can't be told, and the sandbox can't hold: chmod_outside, ptrace",
         ),
         (Policy("auto", sandbox=HELD), UNKNOWN, "what it would change can't be told"),
-        (Policy("auto"), Effects(lifts=("sandbox",)), "it wants to run without the sandbox"),
-        (Policy("auto"), Effects(lifts=("network",)), "it wants to run without the limits on network"),
+        (Policy("auto"), Effects(lifts=("sandbox",)), "it asks to run without the sandbox"),
+        (Policy("auto"), Effects(lifts=("network",)), "it asks for the network"),
         (
             Policy("plan"),
             MAKING,
@@ -389,3 +393,18 @@ def test_what_the_sandbox_covers_is_uncovered_for_a_call_that_was_asked_about_it
 def test_a_yes_to_a_command_says_nothing_about_other_calls():
     assert request(SHELL).stands_alone and request(LISTING).stands_alone
     assert not request(EDIT).stands_alone
+
+
+# ------------------------------------------------------------------ what goes without saying
+
+
+def test_every_mode_there_is_can_be_listed():
+    assert get_args(Mode) == MODES
+
+
+def test_what_is_not_given_is_the_least():
+    assert Policy() == Policy("default", False, (), ("/",), (), Sandbox(""))
+    assert Grant() == Grant((), False, False, (), "", ())
+    assert Answer(True, "user") == Answer(True, "user", "once", "", ())
+    asked = Question(ToolCall("1", "bash", "{}"), request(SHELL), "why")
+    assert (asked.grant, asked.place) == (Grant(), "")

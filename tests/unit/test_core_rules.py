@@ -90,3 +90,10 @@ def test_a_rule_says_why_or_names_itself():
     assert Rule("deny", "tool", why="not here").reason == "not here"
     assert Rule("deny", "tool", text="Bash", source="user").reason == "the rule Bash (user) says deny"
     assert Rule("deny", "tool").source == BUILT_IN
+    assert Rule("deny", "tool", text="Bash").reason == "the rule Bash (built-in) says deny"
+
+
+def test_a_rule_that_nobody_filled_in_speaks_of_nothing():
+    assert Rule("deny", "tool") == Rule("deny", "tool", "", (), "", "built-in", "", True)
+    for on in ("tool", "read", "write", "run", "network", "reach"):
+        assert met(Rule("deny", on), "t", EVERYTHING) == ()

@@ -319,3 +319,11 @@ def test_the_limit_of_a_read_holds_for_files_that_do_not_tell_their_size(files):
     assert b"Name:" in read(files, status)
     with pytest.raises(ToolError, match="more than"):
         read(files, status, 10)
+
+
+def test_a_link_that_may_not_be_followed_is_told(tmp_path):
+    def real(path: str) -> str:
+        raise PermissionError(13, "Permission denied", path)
+
+    with pytest.raises(ToolError, match="can't be told where that leads: Permission denied"):
+        LocalFiles(real=real).resolve("/proc/1/root/etc", str(tmp_path))

@@ -44,6 +44,15 @@ def load(home, project, managed):
 
 
 @pytest.fixture
+def write_project(project):
+    def write(text: str) -> None:
+        (project / ".bradawl").mkdir()
+        (project / ".bradawl" / "config.toml").write_text(text)
+
+    return write
+
+
+@pytest.fixture
 def write_user(home):
     def write(text: str) -> Path:
         path = home / ".config" / "bradawl" / "config.toml"
@@ -191,6 +200,26 @@ def test_rules_are_split_outside_of_parentheses(text, rules):
 @given(st.lists(st.sampled_from(["Edit", "Bash(git log *)", "Read(./a, b)", "Bash(echo '(')", "mcp__x"]), max_size=6))
 def test_rules_joined_are_the_same_rules_again(rules):
     assert rules_in(", ".join(rules), "x") == tuple(rules) == rules_in(rules, "x")
+
+
+@pytest.mark.parametrize(
+    ("deny", "texts", "refused"),
+    [
+        ("['Bash(curl']", ("Bash(curl",), "Bash"),
+        ("['Read(a), Bash(curl x']", ("Read(a)", "Bash(curl x"), "Bash"),
+        ("['Bash(a && b)']", ("Bash(a && b)",), "Bash"),
+        ("['Bash(curl, Edit(y)']", ("(Bash(curl, Edit(y)",), "every tool"),
+        ('["Bash(echo \'x)"]', ("Bash(echo 'x)",), "Bash"),
+        ("['Edit(x))']", ("Edit(x",), "Edit"),
+        ("[')']", (")",), "every tool"),
+    ],
+)
+def test_a_projects_rule_that_can_not_be_read_stops_nobody_but_is_told(load, write_project, deny, texts, refused):
+    write_project(f"[permissions]\ndeny = {deny}\n")
+    settings = load()
+    assert tuple(rule.text for rule in settings.rules) == texts
+    (warning,) = settings.warnings
+    assert "permissions.deny" in warning and f"Until then {refused} is refused." in warning
 
 
 def test_variables_to_keep_add_up_once_each(load, write_user):

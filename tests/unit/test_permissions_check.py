@@ -85,6 +85,7 @@ def test_what_a_pattern_finds_here_counts(place):
     ("mode", "decision"), [("default", "ask"), ("plan", "deny"), ("bypass", "allow"), ("auto", "ask")]
 )
 def test_the_mode_decides(place, mode, decision):
+    place.environ["BRADAWL_SANDBOX"] = "off"
     assert place.check("--mode", mode, "make")["decision"] == decision
 
 
@@ -92,7 +93,7 @@ def test_what_a_sandbox_holds_is_allowed_in_auto(place):
     out = io.StringIO()
     console = Console(io.StringIO(), out, io.StringIO(), {})
     options = {"workspace": str(place.project), "mode": "auto", "shell_line": "make"}
-    assert run_check(options, place.environ, console, "/", lambda: Sandbox("some")) == 0
+    assert run_check(options, place.environ, console, "/", lambda _: Sandbox("some")) == 0
     answer = json.loads(out.getvalue())
     assert answer["decision"] == "allow"
     assert answer["grant"]["writable"] == [str(place.project)]

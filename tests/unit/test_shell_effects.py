@@ -199,7 +199,7 @@ def test_a_cd_whose_goal_is_not_certain_is_unknown(judge: Judge, line: str):
 
 def test_more_working_directories_than_can_be_followed_are_unknown(judge: Judge):
     assert not judge("cd src; cd core; ls").unknown
-    assert judge("cd a; cd b; cd c; ls") == UNKNOWN
+    assert judge("cd a; cd b; cd c; ls") == judge("cd src; cd core; cd /usr; ls") == UNKNOWN
 
 
 def test_a_link_is_read_and_written_where_it_leads(judge: Judge, ws: Path):
@@ -235,6 +235,7 @@ LINKS_OF_ITS_OWN = cases("""
     mv src y | ls  ln -s /etc build && cat build/*  mv src y && cd y/core  cd src && mv ../src ../y && cat ../y/a.py
     ln -s /etc X && cat x/passwd  ln -s /etc 'é' && cat 'é/x'  cp -r docs build; cp -r docs build
     cd src/core && mv ../../src ../../y && cat b.py
+    ln -s ../out/secret build/a.py && mv -n src/a.py build && cat build/a.py
 """)
 
 
@@ -243,9 +244,23 @@ def test_what_a_line_reaches_through_links_it_made_itself_is_unknown(judge: Judg
     assert judge(line) == UNKNOWN
 
 
+def test_links_that_a_line_makes_where_a_cd_may_have_failed_are_not_followed_either(judge: Judge, ws: Path):
+    assert judge(f"cd src; ln -s /etc x; cat {ws}/x/passwd") == UNKNOWN
+    assert judge(f"cd src; mkdir x; cat {ws}/x/passwd").understood
+    (ws / "../q").symlink_to("out/secret")
+    assert judge(f"cd src; mv ../q q; cat {ws}/q") == UNKNOWN
+
+
 def test_places_that_a_move_left_alone_are_still_known(judge: Judge, ws: Path):
     assert set(judge("mv README.md build && cat NOTES.md").reads) == within(ws, "NOTES.md")
     assert judge("mv src other && ls").understood
+    assert set(judge("mv README.md other && cat other").reads) == within(ws, "other")
+
+
+def test_what_one_command_of_a_pipeline_writes_another_may_find(judge: Judge, ws: Path):
+    assert judge("cat * | tee log").understood
+    assert judge("cat * | tee ./-n") == judge("cat * | touch ./-n") == UNKNOWN
+    assert judge("cat build/* | mkdir build") == UNKNOWN
 
 
 # ------------------------------------------------------------------ variables
@@ -282,3 +297,8 @@ def test_a_session_whose_environment_decides_what_runs_knows_only_what_bash_does
         judge("echo a", env={"LD_PRELOAD": "x"}) == judge("echo a", env={"BASH_FUNC_echo%%": "() { ls; }"}) == UNKNOWN
     )
     assert judge("ls", env={"ACME": "1"}).is_read_only
+
+
+def test_where_the_shell_was_before_decides_nothing(judge: Judge):
+    assert judge("ls && cd src && ls", env={"OLDPWD": "/x"}).understood
+    assert judge("echo a && cd src && ls", env={"OLDPWD": None}).understood

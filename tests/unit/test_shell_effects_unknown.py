@@ -57,7 +57,7 @@ GRAMMAR = cases(r"""
     while true; do ls; done  case a in a) ls;; esac  ls(){ ls; }; ls  coproc ls  [[ -f a ]]  ((1))  cat <<< x
     ls > >(tee x)  cat <(ls)  ls >| x  ls <> x  ls 3> x  ls >&x  ls 2>&-  ls 12>x  > x ls  2>&1 ls  ls > *  ls > a*
     ls > ''  ls > /dev/tcp/h/1  ls > /dev/sda  ls 1>&2x  cat < /dev/tcp/h/1  cat /dev/sda  cat /proc/self/environ
-    cat /dev/stdin  cat /sys/x  cat /dev/../proc/1
+    cat /dev/stdin  cat /sys/x  cat /dev/../proc/1  cat < -
 """)
 GRAMMAR += ["cat << E\nx\nE"]
 PROGRAMS = cases(r"""

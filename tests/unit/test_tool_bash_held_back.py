@@ -64,6 +64,7 @@ NOT_WRITABLE = [
     'sudo: The "no new privileges" flag is set, which prevents sudo from running as root.',
     "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
     "mount: /mnt: permission denied.",
+    "chown: changing ownership of 'src/a.py': Invalid argument",
 ]
 
 
@@ -88,7 +89,40 @@ def test_on_landlock_a_refusal_outside_the_workspace_is_the_sandboxs(error, path
     assert notes(error) == ()
 
 
+NO_SOCKETS = [
+    '  File "/usr/lib/python3.11/socket.py", line 232, in __init__\n'
+    "    _socket.socket.__init__(self, family, type, proto, fileno)\n"
+    "PermissionError: [Errno 1] Operation not permitted",
+    '  File "/usr/lib/python3.13/socket.py", line 233, in __init__\n'
+    "    _socket.socket.__init__(self, family, type, proto, fileno)\n"
+    "    ~~~~~~~~~~~~~~~~~~~~~~~^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+    "PermissionError: [Errno 1] Operation not permitted\nEOFError",
+    "Error: listen EPERM: operation not permitted /tmp/s2\n    at Server.setupListenHandle",
+    "bind: Operation not permitted at -e line 1.",
+]
+
+
+@pytest.mark.parametrize("error", NO_SOCKETS)
+def test_a_socket_that_is_not_for_tcp_needs_the_network_lifted(error):
+    (note,) = notes(error)
+    assert "no Unix and no UDP sockets" in note and 'sandbox: "network"' in note
+    assert notes(error, grant=Grant(writable=("/ws",), network=True)) == ()
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_a_container_engine_is_out_of_reach_with_the_network_too(network):
+    error = (
+        "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: Get "
+        '"http://%2Fvar%2Frun%2Fdocker.sock/v1.50/containers/json": dial unix /var/run/docker.sock: socket: '
+        "operation not permitted"
+    )
+    (note,) = notes(error, grant=Grant(writable=("/ws",), network=network))
+    assert 'sandbox: "off"' in note
+
+
 ORDINARY = [
+    "PermissionError: [Errno 1] Operation not permitted: 'x'",
+    "kill: (1) - Operation not permitted",
     "",
     "1 failed, 3 passed",
     "bash: line 1: foo: command not found",
@@ -128,8 +162,9 @@ def test_without_a_user_it_is_not_offered_to_ask():
 
 def test_a_server_of_another_command_can_not_be_reached():
     (note,) = notes("curl: (7) Failed to connect to localhost port 8000 after 0 ms: Couldn't connect to server")
-    assert "loopback" in note and 'sandbox: "network"' in note
-    assert "loopback" in notes("Error: connect ECONNREFUSED 127.0.0.1:5432")[0]
+    assert "loopback" in note and "(server & client)" in note and 'send both calls with sandbox: "network"' in note
+    (alone,) = notes("Error: connect ECONNREFUSED 127.0.0.1:5432", there=False)
+    assert "loopback" in alone and "(server & client)" in alone and 'sandbox: "' not in alone
 
 
 def test_protected_files_that_were_put_back_are_named_also_after_a_success():

@@ -97,7 +97,7 @@ class Scheduler:
             finished = await self._finish(entry, prepared, earlier)
             is_refused = isinstance(prepared, Refused)
             entry.lacks_change = finished.outcome != "ok" and (is_refused or bool(entry.effects.writes))
-            if missing and (entry.effects.unknown or entry.effects.commands):
+            if missing and finished.outcome != "refused" and (entry.effects.unknown or entry.effects.commands):
                 finished = _without(missing, finished)
             await finalize(self._session, entry.call, finished)
         finally:

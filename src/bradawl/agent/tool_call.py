@@ -217,14 +217,15 @@ async def _ask(session: "Session", prepared: Prepared, ask: Ask) -> Grant | Refu
         if answer.scope == "session":
             session.allowed.add(_scope(prepared))
         return ask.grant
-    return _denied(session, call, answer)
+    return _denied(session, call, ask.reason, answer)
 
 
-def _denied(session: "Session", call: ToolCall, answer: Answer) -> Refused:
+def _denied(session: "Session", call: ToolCall, reason: str, answer: Answer) -> Refused:
     if answer.by == "nobody":
         session.denials.append(call)
         text = (
-            "it needs permission, and nobody is here to give it. Do what you can without, and say what is left undone"
+            f"it needs permission ({reason}), and nobody is here to give it. Do what you can without, and say what is "
+            "left undone"
         )
         return Refused(call, f"{call.name} was not run: {text}.", "refused")
     said = f" They said: {answer.message}" if answer.message else " Do something else, or say what you need and why."

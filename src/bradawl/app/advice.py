@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from bradawl.app.tui.render import one_line
 from bradawl.core.effects import Effects, is_within
+from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Question
 
 if TYPE_CHECKING:
@@ -17,10 +18,13 @@ _RULES_SHOWN: Final = 5
 
 def how_to_allow(questions: Sequence[Question], policy: "Policy", *, cwd: str, home: str) -> str:
     """A sentence: rerun with these flags. `cwd` is where rules begin; `questions` are those that were refused."""
-    flags = [*_mode_flags(questions, policy), *_rule_flags(questions, policy, cwd, home), *_sandbox_flags(questions)]
-    if not flags:
+    flags = [*_mode_flags(questions, policy), *_rule_flags(questions, policy, cwd, home)]
+    ways = [f"rerun with {' '.join(flags)}"] if flags else []
+    if line := _network_line(questions):
+        ways.append(f"put {line} into config.toml")
+    if not ways:
         return f"{RERUN}; to allow such calls rerun with {_EVERYTHING}."
-    return f"{RERUN}; to allow such calls rerun with {' '.join(flags)}, or all calls with {_EVERYTHING}."
+    return f"{RERUN}; to allow such calls {' and '.join(ways)}, or rerun with {_EVERYTHING}."
 
 
 def _is_edit(effects: Effects, roots: Sequence[str]) -> bool:
@@ -48,13 +52,33 @@ def _rule_flags(questions: Sequence[Question], policy: "Policy", cwd: str, home:
         yield f"--allowed-tools {shlex.quote(one_line(', '.join(list(rules)[:_RULES_SHOWN])))}{more}"
 
 
-def _sandbox_flags(questions: Iterable[Question]) -> Iterable[str]:
-    """Several words for one flag: what asks for the network is named by its program in the settings."""
-    lifts = {lift for question in questions for lift in question.request.effects.lifts}
-    if "sandbox" in lifts:
-        yield "--sandbox off"
-    elif "network" in lifts:
-        commands = (words for question in questions for words in question.request.effects.commands)
-        names = dict.fromkeys(one_line(" ".join(words[:2])) for words in commands)
-        if names:
-            yield f"network_commands = {[f'{name} *' for name in list(names)[:_RULES_SHOWN]]} in config.toml"
+def _network_line(questions: Iterable[Question]) -> str:
+    """The setting that lets these very commands reach the network, as no flag does; empty if there are none.
+
+    Nothing is said of who wants to leave the sandbox: without one all other commands would be asked about, too.
+    """
+    import json
+    import shlex
+
+    found = dict.fromkeys(
+        shlex.join(words)
+        for question in questions
+        if question.request.effects.lifts == ("network",)
+        for words in question.request.effects.commands
+        if words[0] != "cd"
+    )
+    rules = [text for text in found if _is_rule(text)]
+    if not rules:
+        return ""
+    more = f" (and {len(rules) - _RULES_SHOWN} more)" if len(rules) > _RULES_SHOWN else ""
+    return f"network_commands = {json.dumps(rules[:_RULES_SHOWN], ensure_ascii=False)}{more}"
+
+
+def _is_rule(text: str) -> bool:
+    from bradawl.safety.rules import network_rule
+
+    try:
+        network_rule(text, "", "")
+    except SettingsError:
+        return False
+    return True

@@ -36,7 +36,6 @@ from bradawl.tools.bash import Bash
 from bradawl.tools.bash_kill import BashKill
 from bradawl.tools.bash_output import BashOutput
 from bradawl.tools.edit_file import EditFile
-from bradawl.tools.exit_plan import ExitPlan
 from bradawl.tools.glob import Glob
 from bradawl.tools.grep import Grep
 from bradawl.tools.multi_edit import MultiEdit
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from bradawl.providers.debug_log import DebugLog
     from bradawl.providers.keys import KeySource
     from bradawl.safety.sandbox.choice import SandboxChoice
+    from bradawl.tools.exit_plan import ExitPlan
     from bradawl.tools.web.addresses import PublicAddresses
 
 
@@ -151,8 +151,19 @@ def choose_sandbox(settings: Settings, place: Place, environment: Mapping[str, s
     if settings.sandbox == "required" and not choice.sandbox.name:
         why = "; ".join(choice.why)
         choice.close()
-        raise NoSandbox(f"A sandbox is required, and there is none: {why}. Install bubblewrap, or use --sandbox auto.")
+        raise NoSandbox(f"A sandbox is required, and there is none: {why}. `bradawl doctor` says more.")
     return choice
+
+
+def look_for_sandbox(settings: Settings) -> Sandbox:
+    """What would hold commands here. Waits for it."""
+    choice = choose_sandbox(settings, place_of(settings), settings.environment)
+    if choice is None:
+        return Sandbox()
+    try:
+        return choice.sandbox
+    finally:
+        choice.close()
 
 
 def _nothing_holds() -> Sandbox:
@@ -280,7 +291,7 @@ def build_tools(
         EditFile(),
         MultiEdit(),
         Glob(rg, _own_ignore_file),
-        Grep(rg, ignore_file=_own_ignore_file),
+        _grep(rg, settings),
         AgentTool(),
         TodoWrite(),
         *((WebFetch(partial(_way_to, settings), allow_private=settings.allow_private_fetch),) if settings else ()),
@@ -289,14 +300,22 @@ def build_tools(
     )
 
 
-def _exit_plan(settings: Settings | None, *, headless: bool) -> tuple[ExitPlan, ...]:
+def _exit_plan(settings: Settings | None, *, headless: bool) -> "tuple[ExitPlan, ...]":
     """The way out of plan mode, where somebody may enter it or the run begins in it."""
     mode = settings.permission_mode if settings else None
     if headless and mode != "plan":
         return ()
+    from bradawl.tools.exit_plan import ExitPlan
+
     if settings is None or not settings.is_mode_fixed or mode is None:
         return (ExitPlan(),)
     return () if mode == "plan" else (ExitPlan((mode,)),)
+
+
+def _grep(rg: str | None, settings: Settings | None) -> Grep:
+    if settings is None:
+        return Grep(rg, ignore_file=_own_ignore_file)
+    return Grep(rg, ignore_file=_own_ignore_file, home=settings.user_home, own=place_of(settings).own)
 
 
 def _own_ignore_file(root: str) -> str | None:

@@ -11,7 +11,7 @@ from bradawl.app.result import NOT_SAVED, Meter, exit_code, result_of
 from bradawl.app.tui.render import failure_text, one_line, refusal_text, usage_text
 from bradawl.app.window import WindowWatch
 from bradawl.core.deltas import RetryScheduled
-from bradawl.core.events import Envelope, Live, RequestSent
+from bradawl.core.events import AssistantReplied, Envelope, Live, RequestSent
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.safety.terminal import clean
@@ -53,7 +53,7 @@ class Start(NamedTuple):
     prepare: "Callable[[Session], None] | None" = None
     """Called with it before its turn, for example to choose the mode it goes on in."""
     warning: "Callable[[], str]" = str
-    """Says what the user should know of the sandbox; it may wait, so it is asked when the first request has left."""
+    """Says what the user should know of the sandbox; it may wait, so it is asked when the first reply has begun."""
 
 
 class ModelWait:
@@ -107,7 +107,7 @@ async def run_headless(
         meter.emit(item)
         wait.emit(item)
         progress.emit(item)
-        if warnings and isinstance(item, Envelope) and isinstance(item.event, RequestSent):
+        if warnings and (isinstance(item, Live) or isinstance(item.event, AssistantReplied)):
             _tell(progress, tuple(filter(None, (warnings.pop()(),))))
 
     async with agent.open(begin.session_id) as session:

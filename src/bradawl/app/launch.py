@@ -53,9 +53,10 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
 
             return run_doctor(options, environ, console, _current_folder())
         if options["command"] == "permissions":
+            from bradawl.app.build import look_for_sandbox
             from bradawl.app.permissions_check import run_check
 
-            return run_check(options, environ, console, _current_folder())
+            return run_check(options, environ, console, _current_folder(), look_for_sandbox)
         if options["command"] == "trust":
             from bradawl.app.trusting import run_trust
 
@@ -134,7 +135,7 @@ async def _headless(
                 start = Start(
                     chosen_session(agent, options),
                     partial(begin_in_mode, settings=settings, is_asked_for=is_asked_for(options, settings.environment)),
-                    lambda: sandbox_warning(agent.policy().sandbox, settings, user_is_there=False),
+                    lambda: sandbox_warning(lambda: agent.policy().sandbox, settings, user_is_there=False),
                 )
                 watch = WindowWatch(agent.model, is_local=settings.model.is_local, from_tokens=LONG_TOKENS)
                 return await run_headless(agent, prompt, start, console, interrupts, as_json=as_json, watch=watch)

@@ -1,7 +1,7 @@
 """What a user is told of permission modes and the sandbox, and the mode a session begins in."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from bradawl.core.permissions import Mode, Sandbox
@@ -32,16 +32,25 @@ def sandbox_text(sandbox: Sandbox) -> str:
     return f"{sandbox.name}, which can't hold: {', '.join(sandbox.lacks)}" if sandbox.lacks else sandbox.name
 
 
-def sandbox_warning(sandbox: Sandbox, settings: "Settings", *, user_is_there: bool) -> str:
-    """What must be said at the start about the sandbox; empty where it holds, or where nobody wants one."""
-    if settings.sandbox == "off" or sandbox.holds_anything:
+def sandbox_warning(find: Callable[[], Sandbox], settings: "Settings", *, user_is_there: bool) -> str:
+    """What must be said at the start about the sandbox; empty where it holds, or where nobody wants one.
+
+    `find` may wait, and is not asked in the second case.
+    """
+    if settings.sandbox == "off" or (sandbox := find()).holds_anything:
         return ""
-    instead = "you are asked about" if user_is_there else "refused is"
+    instead = "you are asked about" if user_is_there else "bradawl refuses"
     if sandbox.name:
         lacks = ", ".join(sandbox.lacks)
         return f"SANDBOX {sandbox.name} can't hold {lacks}: {instead} every command that can't be judged by itself."
     text = f"NO SANDBOX: nothing holds what commands do, so {instead} every command that may change something."
-    return f"{text} {INSTALL}" if sys.platform == "linux" else text
+    if sys.platform != "linux":
+        return text
+    from shutil import which
+
+    # Where it is installed, something else is in the way, such as a workspace that holds the home folder.
+    is_installed = which("bwrap", path=settings.environment.get("PATH")) is not None
+    return f"{text} {'`bradawl doctor` says why there is none.' if is_installed else INSTALL}"
 
 
 def begin_in_mode(session: "Session", settings: "Settings", *, is_asked_for: bool) -> None:

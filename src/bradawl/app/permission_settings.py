@@ -66,7 +66,7 @@ def permission_settings(sources: Sources, cwd: str, home: Homes, managed: "Manag
     wish: SandboxWish = "off" if is_yolo else "auto"
     if sandbox:
         wish = sandbox_in(sandbox.value, sandbox.place)
-    rules, folders, kept = tuple(_rules(sources, cwd)), _folders(sources, cwd, home), _kept(sources)
+    rules, folders, kept = tuple(_rules(sources, cwd, home.user)), _folders(sources, cwd, home), _kept(sources)
     if managed is None:
         return PermissionSettings(mode, wish, folders, rules, kept)
     held = managed.mode_for(mode, mode_by, sources.warnings)
@@ -103,12 +103,25 @@ def _mode(sources: Sources) -> tuple[Mode | None, Found | None]:
     return mode, said
 
 
-def _rules(sources: Sources, cwd: str) -> Iterator[RuleText]:
+def _rules(sources: Sources, cwd: str, home: str) -> Iterator[RuleText]:
+    """What of a project's rules can't be read is told: nobody else hears of it before a call is refused for it."""
     for name, verdict in _LISTS:
         for found in sources.all(name):
-            split = texts_in if name == "network_commands" else rules_in
-            for text in split(found.value, found.place):
-                yield RuleText(verdict, text, found.place, found.folder or cwd, found.kind == "project")
+            is_projects = found.kind == "project"
+            if name == "network_commands":
+                texts = texts_in(found.value, found.place)
+            else:
+                texts = rules_in(found.value, found.place, is_forgiving=is_projects)
+            rules = [RuleText(verdict, text, found.place, found.folder or cwd, is_projects) for text in texts]
+            if is_projects:
+                sources.warnings.extend(filter(None, (_trouble_with(rule, home) for rule in rules)))
+            yield from rules
+
+
+def _trouble_with(rule: RuleText, home: str) -> str:
+    from bradawl.safety.rules import parse_project_rule
+
+    return parse_project_rule(rule.text, rule.verdict, rule.source, rule.folder, home, rule.folder)[1]
 
 
 def _kept(sources: Sources) -> tuple[str, ...]:

@@ -125,6 +125,7 @@ class Judge:
             workspace=around.roots,
             git_is_safe=self._git_is_safe,
             entries=tree.entries,
+            sandbox=lambda: around.policy("auto").sandbox,
         )
         return self._call(bash, BashParams(command), tree, around.mode or "default")
 
@@ -303,7 +304,7 @@ def run_check(
     environ: Mapping[str, str],
     console: Console,
     cwd: str,
-    sandbox: Callable[[], Sandbox] = Sandbox,
+    sandbox: Callable[[Settings], Sandbox],
 ) -> int:
     """Judge a command, or the cases on stdin; prints JSON and gives back the exit code. Raises `SettingsError`.
 
@@ -333,7 +334,7 @@ def surroundings_of_cases(options: Mapping[str, object], cwd: str) -> Surroundin
 
 
 def _surroundings_here(
-    options: Mapping[str, object], environ: Mapping[str, str], cwd: str, sandbox: Callable[[], Sandbox]
+    options: Mapping[str, object], environ: Mapping[str, str], cwd: str, sandbox: Callable[[Settings], Sandbox]
 ) -> Surroundings:
     """With the settings, the rules and the remembered permissions that hold for a folder."""
     from bradawl.app.policies import Policies
@@ -346,9 +347,12 @@ def _surroundings_here(
         home=read.home.data,
         user_home=home,
         rules=read.permissions.rules,
+        sandbox=read.permissions.sandbox,
+        environment=dict(environ),
     )
     roots = (read.given.cwd, *read.permissions.add_dirs)
-    policies = Policies(settings, roots, (read.home.config, read.home.data), _NO_BLOBS, sandbox)
+    held = sandbox(settings)
+    policies = Policies(settings, roots, (read.home.config, read.home.data), _NO_BLOBS, lambda: held)
 
     def policy(mode: Mode) -> Policy:
         return msgspec.structs.replace(policies(), mode=mode)

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from bradawl.app.remembered import Remembered
 from bradawl.app.settings import RuleText, Settings
 from bradawl.core.permissions import Mode, Policy, Sandbox
 from bradawl.core.rules import Rule
+
+if TYPE_CHECKING:
+    from bradawl.app.remembered import Remembered
 
 _READABLE = ("/usr",)
 """What everybody may read and holds nobody's secrets: programs, libraries and their headers."""
@@ -27,8 +30,6 @@ class Policies:
 
         `sandbox` may wait, the first time.
         """
-        self.remembered = Remembered(settings.home, roots[0], settings.user_home, roots[1:])
-        """What the user has allowed for good in this project."""
         self._settings = settings
         self._roots = roots
         self._own = own
@@ -40,11 +41,18 @@ class Policies:
         sandbox = self._sandbox()
         return Policy(
             mode=self._settings.permission_mode or default_mode(sandbox),
-            rules=(*self.fixed, *self.remembered.rules()),
+            rules=(*self.fixed, *self._remembered.rules()),
             roots=self._roots,
             readable=(*_READABLE, *filter(None, (self._blobs,))),
             sandbox=sandbox,
         )
+
+    @cached_property
+    def _remembered(self) -> "Remembered":
+        """What the user has allowed for good in this project."""
+        from bradawl.app.remembered import Remembered
+
+        return Remembered(self._settings.home, self._roots[0], self._settings.user_home, self._roots[1:])
 
     @property
     def has_rules(self) -> bool:

@@ -207,11 +207,10 @@ def _ignored(path: Path, one: "Finding") -> str:
     if not one.key:
         return f"{path} is ignored: {one.reason}."
     key = one.key if len(one.key) <= _LONGEST_KEY else f"{one.key[:_LONGEST_KEY]}..."
-    if one.is_for_trust or one.verdict == "error":
-        return f"{path}: `{key}` is ignored: {one.reason}."
-    from bradawl.safety.project_config import NARROWING
+    from bradawl.safety.project_config import NARROWING, WHY_UNKNOWN
 
-    return f"{path}: `{key}` is ignored: {one.reason}; untrusted it may set {', '.join(NARROWING)}."
+    known = f"; untrusted it may set {', '.join(NARROWING)}" if one.reason == WHY_UNKNOWN else ""
+    return f"{path}: `{key}` is ignored: {one.reason}{known}."
 
 
 def place_in(path: Path) -> Callable[[str], str]:

@@ -139,6 +139,8 @@ def run_trust(options: Mapping[str, object], environ: Mapping[str, str], console
     store = TrustStore(home.data, home.user)
     if options.get("list"):
         lines = [f"{path}{' and all below' if one.below else ''}" for path, one in store.trusted()]
+        if not lines:
+            console.say("No project is trusted.")
     else:
         start = str(options.get("cwd") or cwd)
         lines = _about_folder(options, store, _project(options.get("folder"), start), Path(home.config, "config.toml"))

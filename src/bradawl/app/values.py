@@ -101,20 +101,22 @@ def names_in(value: object, place: str) -> tuple[str, ...]:
     return names
 
 
-def rules_in(value: object, place: str) -> tuple[str, ...]:
+def rules_in(value: object, place: str, *, is_forgiving: bool = False) -> tuple[str, ...]:
     """Permission rules: a list, or texts with several rules between commas or blanks. Raises `SettingsError`.
 
-    What stands in parentheses belongs to its rule: `Edit, Bash(git log *)` are two.
+    What stands in parentheses belongs to its rule: `Edit, Bash(git log *)` are two. `is_forgiving`: what can't be told
+    apart is a rule, too, which nobody can read.
     """
     if isinstance(value, str):
-        return _split_rules(value, place)
+        return _split_rules(value, place, is_forgiving=is_forgiving)
     if not isinstance(value, list | tuple):
         raise SettingsError(f"{place} must be a list of rules, not {value!r}.")
     texts = cast("list[object]", value)
-    return tuple(rule for text in texts for rule in _split_rules(text_in(text, place, may_be_empty=True), place))
+    words = (text_in(text, place, may_be_empty=True) for text in texts)
+    return tuple(rule for text in words for rule in _split_rules(text, place, is_forgiving=is_forgiving))
 
 
-def _split_rules(text: str, place: str) -> tuple[str, ...]:
+def _split_rules(text: str, place: str, *, is_forgiving: bool) -> tuple[str, ...]:
     rules: list[str] = []
     start, depth, quote = 0, 0, ""
     for index, character in enumerate(text):
@@ -129,6 +131,11 @@ def _split_rules(text: str, place: str) -> tuple[str, ...]:
             start = index + 1
         if depth < 0:
             break
+    if (depth or quote) and is_forgiving:
+        # One that is not closed refuses its tool, one parenthesis too many must not read as something else, and with a
+        # second rule in it nobody knows which tools are meant.
+        rest = (text[start:].rstrip(")") if depth < 0 else text[start:]) or ")"
+        return (*filter(None, rules), f"({rest}" if rest.count("(") > 1 else rest)
     if depth or quote:
         what = f"the quotation mark {quote}" if quote else "a parenthesis"
         raise SettingsError(f"{place}: {what} is never closed, or never opened, in {text!r}.")

@@ -4,7 +4,6 @@ import re
 import stat
 import unicodedata
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from posixpath import basename, dirname, join
 from typing import Final, Literal
@@ -73,8 +72,11 @@ class VirtualTree:
 
     def resolve(self, path: str, cwd: str) -> str:
         """Where a path leads. Raises `ToolError` for what can't be a path, or stands for an open file."""
-        with suppress(OSError):  # links that may not be read, as another user's in /proc
+        try:
             self._real.resolve(path, cwd)
+        except ToolError as error:
+            if not isinstance(error.__cause__, OSError):  # links that may not be read, as another user's in /proc
+                raise
         if path == "~" or path.startswith("~/"):
             path = self._home + path[1:]
         return self._followed(path, join(cwd, path).split("/")[::-1])

@@ -204,7 +204,7 @@ def _by_mode(policy: Policy, request: Request) -> str | None:
     """Why the mode wants the user asked; None if it allows the call."""
     effects, mode = request.effects, policy.mode
     if effects.lifts and not _is_listed(policy, effects):
-        return f"it wants to run without {'the sandbox' if 'sandbox' in effects.lifts else 'the limits on network'}"
+        return "it asks to run without the sandbox" if "sandbox" in effects.lifts else "it asks for the network"
     if outside := _outside(effects.writes, policy.roots):
         return f"it writes outside the workspace: {', '.join(outside[:3])}"
     if mode == "auto" and _is_contained(policy, effects):

@@ -4,7 +4,7 @@ Names are compared without regard to case, as some file systems compare them. No
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from bradawl.core.effects import is_within
@@ -120,6 +120,13 @@ def is_secret_name(name: str) -> bool:
 def may_hold_secrets(name: str) -> bool:
     """Whether reading a file of this name is asked about; more than `is_secret_name`, as programs need some of them."""
     return re.fullmatch(_caseless(f"{_ENV}|{_KEYS}|{_ALSO_SECRET}"), name, re.DOTALL) is not None
+
+
+def is_left_out_of_searches(home: str = "", own: tuple[str, ...] = ()) -> Callable[[str], bool]:
+    """Tells of an absolute path whether it is asked about before it is read, so that no search shows what is in it."""
+    names = (*_CREDENTIALS.split(), *_OWN)
+    places = re.compile(_caseless(f"{_SECRETS}|{_ENVIRONS}|{_below_home(home, names)}|{_below(own)}"), re.DOTALL)
+    return lambda path: places.fullmatch(path) is not None
 
 
 # Some systems do not see these characters, and one takes other spellings of the same name.

@@ -47,7 +47,8 @@ _WHY_NEVER: Final = (
 )
 _WHY_PROGRAM: Final = "it names programs, and bradawl starts none on the word of a project"
 _WHY_WIDER: Final = "it would allow more; it counts once you trust the folder (`bradawl trust`)"
-_WHY_UNKNOWN: Final = "it is not a setting that a project's file may have"
+WHY_UNKNOWN: Final = "it is not a setting that a project's file may have"
+"""The reason for what means nothing here; a list of what does helps then."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -182,7 +183,7 @@ def _setting(key: str, value: object) -> Finding:
         return Finding(key, "ask", _WHY_PROGRAM, name, value, is_for_trust=True, is_program=True)
     if _inner_never(value):
         return Finding(key, "deny", _WHY_NEVER, name)
-    return Finding(key, "deny", _WHY_UNKNOWN, name)
+    return Finding(key, "deny", WHY_UNKNOWN, name)
 
 
 def _names_a_program(value: object) -> bool:

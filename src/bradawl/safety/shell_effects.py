@@ -184,12 +184,12 @@ class _Walk:
     def _judge(self, command: SimpleCommand, places: frozenset[Place], *, is_alone: bool) -> None:
         check(is_alone or (bool(command.words) and command.name not in _ON_THE_SHELL))
         check(not (command.words and any(is_execution_relevant(name) for name, _ in command.assignments)))
-        relinked: dict[str, bool] = {}
+        relinked: list[tuple[str, bool]] = []
         for _, cwd in sorted(places):
             scene = Scene(self._world, self.touched, cwd, is_alone=is_alone)
             self._judge_at(scene, command)
-            relinked |= scene.relinked
-        for entry, is_link in relinked.items():
+            relinked += scene.relinked.items()
+        for entry, is_link in relinked:
             self.touched.relinked[entry] = self.touched.relinked.get(entry, False) or is_link
 
     def _judge_at(self, scene: Scene, command: SimpleCommand) -> None:

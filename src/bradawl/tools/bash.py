@@ -39,7 +39,7 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
     sandbox: Annotated[
         Literal["", "network", "off"],
-        msgspec.Meta(description="Only where the sandbox made it fail: asks the user."),
+        msgspec.Meta(description="If the sandbox made it fail: asks the user."),
     ] = ""
 
 

@@ -21,9 +21,9 @@ _SLOWER = "[ripgrep is not installed: this search was slower]"
 
 
 class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Find lines by regular expression, but not in what git or .bradawlignore ignores. Shows path:line: text."""
+    """Find lines by regular expression, not in keys and what git or .bradawlignore ignores. Shows path:line: text."""
 
-    pattern: Annotated[str, msgspec.Meta(description="Looked for in one line at a time.")]
+    pattern: Annotated[str, msgspec.Meta(description="Looked for line by line.")]
     path: str = "."
     include: Annotated[str, msgspec.Meta(description="Only files so named: *.{ts,tsx}")] = ""
     type: Annotated[str, msgspec.Meta(description="Only such files: py, js, rust ...")] = ""
@@ -40,16 +40,24 @@ class Grep:
     params: type[GrepParams] = GrepParams
 
     def __init__(
-        self, rg: str | None, timeout_s: float = 30.0, ignore_file: Callable[[str], str | None] = lambda _: None
+        self,
+        rg: str | None,
+        timeout_s: float = 30.0,
+        ignore_file: Callable[[str], str | None] = lambda _: None,
+        home: str = "",
+        own: tuple[str, ...] = (),
     ) -> None:
         """`rg` is the path of ripgrep; without it files are searched by a slower program of our own.
 
         A search that takes longer than `timeout_s` is ended: patterns can be made that run for ever. `ignore_file`
-        finds the `.bradawlignore` that holds for a folder.
+        finds the `.bradawlignore` that holds for a folder. Files that hold keys are left out, which lie anywhere, in
+        `home`, the user's, and in the folders of bradawl's `own`; unless the search is for one of them alone.
         """
         self._rg = rg
         self._timeout_s = timeout_s
         self._ignore_file = ignore_file
+        self._home = home
+        self._own = own
 
     def effects(self, params: GrepParams, context: CallContext) -> Effects:
         """Reads below `path`. Raises `ToolError` for arguments that make no sense, as a pattern of two lines."""
@@ -61,12 +69,22 @@ class Grep:
         (root,) = self.effects(params, context).reads
         with named_as_given(root, params.path, context):
             query = _query(params, root, await _is_file(root, context), self._timeout_s)
+        query = self._without_keys(query)
         found = await self._ripgrep(self._rg, query, context) if self._rg else None
         if found is None:
             found = await self._scan(query, context)
         where = context.relative(root) if root != context.cwd else f"the working directory {root}"
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes))
         return ToolOutput((Text(presentable(shown(found, query, on_one_line(where), context))),), limit=None)
+
+    def _without_keys(self, query: Query) -> Query:
+        """Who was allowed to search a folder of keys gets to see them."""
+        from bradawl.safety.guarded import is_left_out_of_searches
+
+        leaves_out = is_left_out_of_searches(self._home, self._own)
+        if leaves_out(f"{query.root.rstrip('/')}/name"):
+            return query
+        return msgspec.structs.replace(query, leaves_out=leaves_out)
 
     async def _ripgrep(self, rg: str, query: Query, context: CallContext) -> Found | None:
         from bradawl.tools.searching import ripgrep

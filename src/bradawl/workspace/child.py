@@ -8,14 +8,17 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bradawl.core.workspace import CommandResult
 from bradawl.workspace.descendants import family, group_lives, ids_since, living, signal_all, signal_group
-from bradawl.workspace.keeper import Keeper
 from bradawl.workspace.pipes import Streams
 from bradawl.workspace.prelude import Report, parse_report
+
+if TYPE_CHECKING:
+    from bradawl.workspace.keeper import Keeper
 
 _KILL_WAIT_S = 0.2
 _DRAIN_GRACE_S = 0.1
@@ -37,7 +40,7 @@ class Hold(msgspec.Struct, frozen=True):
     """What holds a program, for who waits for its end."""
 
     sandbox: str = ""
-    keeper: Keeper | None = None
+    keeper: "Keeper | None" = None
     tells_signals_as_codes: bool = False
     on_end: Callable[[], tuple[str, ...]] | None = None
     outside: Callable[[str], str] | None = None

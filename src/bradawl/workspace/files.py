@@ -54,7 +54,10 @@ class LocalFiles:
             if not self._home:
                 raise ToolError(f"{path}: there is no home folder here; give an absolute path")
             path = self._home + path[1:]
-        real = self._place(str(Path(cwd, path)))
+        try:
+            real = self._place(str(Path(cwd, path)))
+        except OSError as error:  # a link that may not be followed, as those of other programs in /proc
+            raise ToolError(f"{path}: it can't be told where that leads: {error.strerror}; use another path") from error
         if not real.isprintable() and real != real.encode("utf-8", "replace").decode("utf-8"):
             raise ToolError(f"{real!r}: the name is not valid UTF-8; use bash for such files")
         return real

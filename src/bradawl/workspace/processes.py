@@ -6,19 +6,21 @@ import subprocess
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.safety.sandbox.confinement import Confinement, Launch, Program
 from bradawl.workspace.child import Child, Hold
-from bradawl.workspace.keeper import Keeper
 from bradawl.workspace.pipes import Progress, Streams
 from bradawl.workspace.prelude import HELD_BACK, MARK, REPORT_FD
 from bradawl.workspace.private import PrivateFolder
 from bradawl.workspace.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from bradawl.safety.sandbox.confinement import Confinement, Launch, Program
 
 _TERM_GRACE_S = 1.6  # with the little that follows a call ends two seconds after its time is over
 _FLOOD_BYTES = 10_000_000_000
@@ -47,7 +49,7 @@ class LocalProcesses:
         bash: str | None = None,
         term_grace_s: float = _TERM_GRACE_S,
         flood_bytes: int = _FLOOD_BYTES,
-        confinement: Callable[[], Confinement | None] | None = None,
+        confinement: "Callable[[], Confinement | None] | None" = None,
     ) -> None:
         """`environment` is what programs see, save for the variables that would make them wait for a person.
 
@@ -149,7 +151,7 @@ class LocalProcesses:
         return child
 
     def _held(
-        self, confinement: Confinement, program: Program, grant: Grant, sinks: tuple[int, ...], mark: str
+        self, confinement: "Confinement", program: "Program", grant: Grant, sinks: tuple[int, ...], mark: str
     ) -> "tuple[subprocess.Popen[bytes], Hold]":
         """Start a program in the sandbox. Raises `OSError`, `ValueError`, `ToolError`; nothing is left then."""
         if not Path(confinement.outside(program.cwd)).is_dir():
@@ -168,6 +170,8 @@ class LocalProcesses:
         finally:
             for descriptor in launch.close_after_start:
                 os.close(descriptor)
+        from bradawl.workspace.keeper import Keeper  # only a sandbox has one
+
         keeper = Keeper(launch.told, mark, self._guard) if launch.told >= 0 else None
         name, codes = confinement.sandbox.name, launch.tells_signals_as_codes
         return process, Hold(name, keeper, codes, launch.on_end, confinement.outside)
@@ -180,7 +184,9 @@ class LocalProcesses:
         for leader in child.leaders:
             self._watchdog.release(leader)
 
-    def _program(self, command: Command, sinks: tuple[int, ...], mark: str) -> Program:
+    def _program(self, command: Command, sinks: tuple[int, ...], mark: str) -> "Program":
+        from bradawl.safety.sandbox.confinement import Program  # many runs start nothing
+
         environment = self._environment_of(command)
         environment[MARK] = f"{self._environment.get(MARK, '')} {mark}".lstrip()
         own = {MARK}
@@ -208,11 +214,13 @@ def _nothing_holds() -> None:
     """Programs run as the user does."""
 
 
-def _bare(program: Program) -> Launch:
+def _bare(program: "Program") -> "Launch":
+    from bradawl.safety.sandbox.confinement import Launch
+
     return Launch(program.argv, program.cwd, program.environment, program.inherited)
 
 
-def _popen(launch: Launch, sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]":
+def _popen(launch: "Launch", sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         launch.argv,
         cwd=launch.cwd,

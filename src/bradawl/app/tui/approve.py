@@ -65,6 +65,7 @@ def granted_text(question: Question) -> str:
     effects, grant = question.request.effects, question.grant
     lines = [f"  {verb} {_in_line(name)}" for verb, names in _touched(effects) for name in names]
     if question.request.tool == "bash" or effects.seal:
+        lines += [f"  in the folder {_in_line(question.place)}"] * bool(question.place)
         lines += _held(effects, grant)
     elif effects.unknown or effects.external:
         lines.append("  no sandbox holds what this tool does")

@@ -54,7 +54,7 @@ async def run_repl(
     with Interrupts(on_interrupt=talk.interrupted) as interrupts:
         try:
             session_id = choose_session(agent)
-            warning = sandbox_warning(agent.policy().sandbox, settings, user_is_there=True)
+            warning = sandbox_warning(lambda: agent.policy().sandbox, settings, user_is_there=True)
             talk.warnings = tuple(filter(None, (warning, *memory.troubles)))
             await talk.converse(agent, session_id, prompt)
         except asyncio.CancelledError:

@@ -11,7 +11,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
-from bradawl.safety.guarded import credentials, watched_names
+from bradawl.safety.guarded import credentials
 from bradawl.safety.sandbox.caches import cache_variables
 from bradawl.safety.sandbox.confinement import Launch, Layout, Program
 from bradawl.safety.sandbox.covers import Cover, Plan, data_folders
@@ -19,7 +19,8 @@ from bradawl.safety.sandbox.environment import held_environment
 from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.leftovers import Ghost, Leftovers
 from bradawl.safety.sandbox.places import TEMPORARY, Names, emptied, existing, is_replaced, shown
-from bradawl.safety.sandbox.protected import Place
+from bradawl.safety.sandbox.protected import adds_nothing_that_runs
+from bradawl.safety.sandbox.repositories import Repositories
 from bradawl.safety.sandbox.seccomp import filter_for
 from bradawl.safety.sandbox.survey import Survey
 
@@ -48,13 +49,17 @@ class Bubblewrap:
         self._lacks = lacks
         self._surveys = {root: Survey(root) for root in layout.roots}
         self._leftovers = Leftovers(layout.state)
-        self._watched = ProtectedFiles(self._watched_places, f"{layout.state}/put-back") if layout.state else None
-        self._repositories: tuple[str, ...] = ()
+        self._watched = self._watch() if layout.state else None
         self._shown: tuple[str, ...] = ()
         self._shown_for: str | None = None
         self._is_ready = self._has_scratch = False
         real = (*layout.roots, *layout.readable, layout.cache, layout.home)
         self._names = Names(layout.scratch, [path for path in real if path and is_within(path, TEMPORARY)])
+
+    def _watch(self) -> ProtectedFiles:
+        found = Repositories(self._layout.roots, lambda: [each.finds() for each in self._surveys.values()])
+        kept = f"{self._layout.state}/put-back"
+        return ProtectedFiles(found.places, kept, found.appeared, adds_nothing_that_runs)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -83,6 +88,9 @@ class Bubblewrap:
         plan = _Writable()
         for path in grant.writable:
             self._plan(path, grant, plan)
+        for root in self._layout.roots:
+            if root not in plan.roots:
+                plan.add(Plan(root).of_what_is_only_read(self._surveys[root].finds()), grant.uncovered)
         if plan.roots:
             self._add_data_folders(plan, grant)
         on_end = self._prepare(plan, grant)
@@ -130,21 +138,21 @@ class Bubblewrap:
 
     def _prepare(self, plan: "_Writable", grant: Grant) -> Callable[[], tuple[str, ...]]:
         """Make what has to stand where something is missing; gives back what is to be done at the end."""
-        held = self._leftovers.hold(ghost for path, ghost in plan.ghosts.items() if path in plan.covers)
         watched = self._watched if plan.roots else None
         if watched:
-            watched.begin()
+            watched.begin()  # before anything stands in for what is missing
+        try:
+            held = self._leftovers.hold(ghost for path, ghost in plan.ghosts.items() if path in plan.covers)
+        except ToolError:
+            if watched:
+                watched.end()
+            raise
 
         def end() -> tuple[str, ...]:
             self._leftovers.release(held)
             return watched.end(grant.uncovered) if watched else ()
 
         return end
-
-    def _watched_places(self) -> Iterator[Place]:
-        for folder in (*self._layout.roots, *self._repositories):
-            for name in watched_names():
-                yield folder, name
 
     # ------------------------------------------------------------------ what is made once
 
@@ -199,7 +207,6 @@ class Bubblewrap:
         if os.path.realpath(root) != root:
             raise ToolError(f"the workspace {root} has been replaced by a link; end this session and start anew")
         finds = self._surveys[root].finds()
-        self._repositories = finds.repositories
         whole = Plan(root).of_workspace(finds)
         if path == root:
             plan.roots.append(root)
@@ -235,7 +242,9 @@ class Bubblewrap:
         shape, layout = self._shape, self._layout
         arguments = ["--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--new-session"]
         arguments += ["--disable-userns"] * shape.disables_namespaces + ["--share-net"] * grant.network
-        arguments += ["--ro-bind", "/", "/", "--dev", "/dev"] + ["--proc", "/proc"] * shape.own_proc
+        arguments += ["--ro-bind", "/", "/", "--dev", "/dev"]
+        # To who starts us as root the kernel's settings would be open, and one of them names a program it starts.
+        arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * shape.own_proc
         for folder in emptied():
             arguments += ["--tmpfs", folder]
         arguments += ["--bind", layout.scratch, TEMPORARY]

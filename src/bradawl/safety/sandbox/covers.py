@@ -53,16 +53,24 @@ class Plan:
                 self._of_repository(folder)
             else:
                 self._add(f"{folder}/.git", "read")
-        for secret in finds.secrets:
-            inside = (folder for folder in (*finds.repositories, self._root) if is_within(secret, folder))
-            if not is_tracked(secret, max(inside, key=len, default=self._root)):
-                self._add(secret, "secret")
+        self._hide(finds)
         if len(self.covers) > _MOST:
             raise ToolError(
                 f"{self._root} holds more protected files and files with keys than a sandbox can cover ({_MOST}); "
                 "work in a folder of it"
             )
         return self
+
+    def of_what_is_only_read(self, finds: Finds) -> tuple[Cover, ...]:
+        """The covers of files with keys alone, where nothing is writable."""
+        self._hide(finds)
+        return tuple(cover for cover in self.covers.values() if cover.kind == "secret")[:_MOST]
+
+    def _hide(self, finds: Finds) -> None:
+        for secret in finds.secrets:
+            inside = (folder for folder in (*finds.repositories, self._root) if is_within(secret, folder))
+            if not is_tracked(secret, max(inside, key=len, default=self._root)):
+                self._add(secret, "secret")
 
     def of_data_folder(self) -> "Plan":
         """Cover what is protected in a folder of git's data that lies elsewhere."""
@@ -106,7 +114,7 @@ class Plan:
             case "link":
                 self._freeze(folder)
                 target = os.path.realpath(path)
-                if is_within(target, self._root) and _kind(target):
+                if is_within(target, self._root) and _kind(target) in ("file", "folder"):  # not a link to itself
                     self._pin_down_to(str(Path(target).parent))
                     self._add(target, "read")
             case "folder" if rest:

@@ -30,13 +30,24 @@ class ProtectedFiles:
     can't be told.
     """
 
-    def __init__(self, places: Callable[[], Iterable[Place]], kept: str) -> None:
+    def __init__(
+        self,
+        places: Callable[[], Iterable[Place]],
+        kept: str,
+        appeared: Callable[[], Iterable[Place]] | None = None,
+        is_fine: Callable[[str, Entry, Entry], bool] | None = None,
+    ) -> None:
         """`places` names what is protected: a folder, and a name in it where `*` stands for one name or several. It is
-        asked when the first of some programs begins.
+        asked when the first of some programs begins; `appeared` when one has ended, for what was not there before, such
+        as a repository that was made. Without it `places` is asked again. `is_fine` is told a path, what it was
+        and what it is, where programs are held from changing what was there and it is others who may have done so: what
+        it says yes to stays, and so does all of it after a crash.
 
         `kept` is the folder for what was changed; made when first needed.
         """
         self._places = places
+        self._appeared = appeared or places
+        self._is_fine = is_fine
         self._kept = kept
         self._looked_at: tuple[Place, ...] = ()
         self._before: Found = {}
@@ -61,16 +72,21 @@ class ProtectedFiles:
         `allowed` names files and folders that the program might change. What can't be put back is said so.
         """
         self._running -= 1
-        now = look_again(self._looked_at, self._before)
-        changed = _changed(self._before, now)
+        before = self._before
+        now = look_again(dict.fromkeys((*self._looked_at, *self._appeared())), before)
+        changed = _changed(before, now)
         given = {path for path in changed if any(is_within(path, folder) for folder in allowed)}
+        given |= {path for path in changed if self._may_stay(path, before.get(path), now.get(path))}
         for path in given:
-            _take_over(self._before, now, path)
-        restored = self._restore(self._before, now, [path for path in changed if path not in given])
+            _take_over(before, now, path)
+        restored = self._restore(before, now, [path for path in changed if path not in given])
         if self._running == 0:
             self._drop_record()
         recovered, self._recovered = self._recovered or (), ()
         return (*recovered, *restored)
+
+    def _may_stay(self, path: str, before: Entry | None, now: Entry | None) -> bool:
+        return bool(self._is_fine and before and now and self._is_fine(path, before, now))
 
     def close(self) -> None:
         """Forget what was; safe to call twice."""
@@ -110,7 +126,8 @@ class ProtectedFiles:
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 places, before = _abandoned(str(record))
                 now = look_again(places, before)
-                restored += self._restore(before, now, _changed(before, now))
+                changed = [path for path in _changed(before, now) if self._is_fine is None or path not in before]
+                restored += self._restore(before, now, changed)
                 record.unlink()
         return tuple(restored)
 

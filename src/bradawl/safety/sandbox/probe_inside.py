@@ -129,6 +129,7 @@ TRIES = {
         makes(f"{outside}/new")
         or opens(f"{outside}/file", os.O_WRONLY)
         or succeeds(libc.rename, f"{outside}/file", f"{ws}/f")
+        or opens("/proc/sys/kernel/core_pattern", os.O_WRONLY)
     ),
     "chmod_outside": lambda: (
         libc.chmod(f"{outside}/file".encode(), 0o600) == 0 or done(lambda: os.utime(f"{outside}/file"))

@@ -74,6 +74,8 @@ class _Search:
             self._take_all(path)
         elif parts[0] == "*":
             for inner in self._inside(path):
+                if (status := _status(inner)) is None or stat.S_ISREG(status.st_mode):
+                    continue  # nothing is obeyed in there
                 self._step(inner, parts[1:])
                 if nested < _NESTED and self._is_parent(inner):
                     self.follow(inner, parts, nested + 1)
@@ -182,20 +184,43 @@ def _content(path: str, limit: int) -> bytes | None:
 # ------------------------------------------------------------------ what a new repository may have
 
 _HARMLESS = (
-    rb"\s*(?:[#;].*|\[(?:core|user|init|extensions|(?:remote|branch) \"[\w./-]+\")\]"
+    rb"\s*(?:[#;].*|\[(?:core|user|init|extensions|commit|tag|pull|push|fetch|color|gc|submodule"
+    rb"|(?:remote|branch|submodule) \"[\w./-]+\")\]"
     rb"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|objectformat"
-    rb"|name|email|defaultbranch|remote|merge|fetch|url)\s*=\s*(?!.*::)[^\\-].*)?\s*"
+    rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
+    rb"|autosetupremote|ui|auto|prune|active|tagopt)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
 )
+_WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
 
 
 def is_new_repository(path: str, entry: Entry, before: Found) -> bool:
     """Whether a file is what `git init` and the like leave where no repository was: nothing that runs anything."""
     head, git, inner = path.rpartition("/.git/")
-    if not git or any(is_within(known, f"{head}/.git") for known in before):
+    data = f"{head}/.git"
+    if module := re.fullmatch(r"(modules/.+?)/((?:config|hooks)(?:/.*)?)", inner):
+        data, inner = f"{data}/{module[1]}", module[2]
+    if not git or any(is_within(known, data) for known in before):
         return False
     if inner == "hooks":
         return entry.kind == "folder"
     if inner.startswith("hooks/"):
         return entry.kind == "file" and inner.endswith(".sample")
+    if entry.content == b"" and entry.kind == "file":
+        return True  # a sandbox may have put it there for a program that still runs
     lines = (entry.content or b"[unknown]").splitlines()
-    return inner == "config" and entry.kind == "file" and all(re.fullmatch(_HARMLESS, line) for line in lines)
+    is_config = inner == "config" and entry.kind == "file"
+    return is_config and all(re.fullmatch(_HARMLESS, line) or (module and _stays(line, path, head)) for line in lines)
+
+
+def adds_nothing_that_runs(path: str, before: Entry, now: Entry) -> bool:
+    """Whether what was added to git's configuration is of the kind that git itself writes there day by day."""
+    if not path.endswith("/config") or {before.kind, now.kind} != {"file"} or now.content is None:
+        return False
+    known = set((before.content or b"").splitlines())
+    return all(line in known or re.fullmatch(_HARMLESS, line) for line in now.content.splitlines())
+
+
+def _stays(line: bytes, config: str, folder: str) -> bool:
+    """Whether a line of a submodule's configuration names a working tree inside a folder."""
+    named = re.fullmatch(_WORKING_TREE, line)
+    return bool(named) and is_within(os.path.realpath(Path(config).parent / os.fsdecode(named[1])), folder)

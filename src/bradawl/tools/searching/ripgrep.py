@@ -154,8 +154,7 @@ async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found | Non
     if is_whole and searched is None:
         return None
     counted: list[tuple[bytes, bytes]] = _COUNTED.findall(result.stdout)
-    if query.include:
-        counted = [(name, count) for name, count in counted if query.includes(rg.absolute(os.fsdecode(name)))]
+    counted = [(name, count) for name, count in counted if query.includes(rg.absolute(os.fsdecode(name)))]
     first = heapq.nsmallest(query.limit, counted, key=lambda each: each[0].replace(b"/", b"\0"))
     return Found(
         lines=[],

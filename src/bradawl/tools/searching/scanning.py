@@ -27,10 +27,9 @@ async def search(query: Query, names: tuple[str, ...], context: CallContext) -> 
     """The search; `names` are patterns one of which a file's name must match, if there are any. Raises `ToolError`."""
     entries, is_cut = await context.files.list(query.root, _WALK_LIMIT)
     notes = (f"[only the first {_WALK_LIMIT:,} files were searched; give a deeper path]",) if is_cut else ()
-    if query.include:
-        entries = [entry for entry in entries if query.includes(entry.path)]
+    entries = tuple(entry for entry in entries if query.includes(entry.path))
     if names and not query.is_file:
-        entries = [entry for entry in entries if is_named(names, entry.path)]
+        entries = tuple(entry for entry in entries if is_named(names, entry.path))
     small = sorted((entry.path for entry in entries if entry.size <= _LARGEST_FILE), key=by_component)
     if len(small) < len(entries):
         notes = (f"[{len(entries) - len(small)} files larger than 50 MB were not searched]", *notes)

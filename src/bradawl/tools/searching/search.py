@@ -1,6 +1,6 @@
 """What a search is asked for and what it gives, whoever does the searching; and how that is shown."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -16,6 +16,10 @@ MOST_LINES = 500
 MOST_CONTEXT = 20
 _MOST_CHARACTERS = 50_000
 _MOST_OF_PATTERN = 500
+
+
+def _leaves_nothing_out(_: str) -> bool:
+    return False
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -34,6 +38,8 @@ class Query(msgspec.Struct, frozen=True):
     include: str
     file_type: str
     timeout_s: float
+    leaves_out: Callable[[str], bool] = _leaves_nothing_out
+    """Files whose lines are not shown, by their paths."""
 
     @property
     def most_lines(self) -> int:
@@ -42,7 +48,9 @@ class Query(msgspec.Struct, frozen=True):
 
     def includes(self, path: str) -> bool:
         """Whether a file's name, or for a pattern with a slash its path, is one that was asked for."""
-        return not self.include or path == self.root or is_included(self.include, self.root, path)
+        if path == self.root:
+            return True
+        return not self.leaves_out(path) and (not self.include or is_included(self.include, self.root, path))
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -34,10 +34,18 @@ _READ_ONLY: Final = (
 _PATH: Final = r"(?<![\w.])(/[^\s'\"`\u2018\u2019:,()\[\]]+)"
 _DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
 _DENIED: Final = rf"{_PATH}['\"`\u2019]?: {_DENIED_TEXT}|{_DENIED_TEXT}(?:,|:)[^\n/]{{0,60}}['\"\u2018]?{_PATH}"
+# An engine's socket is out of reach with the network, too.
+_ENGINES: Final = r"(?:[Dd]ocker|containerd|podman)(?:\.sock| daemon)"
+# Without a network there are sockets for TCP only; what is refused is named beside the refusal, or by a traceback.
+_SOCKETS: Final = (
+    r"_socket\.socket\.__init__\([^\n]*\n(?:[ ^~]*\n)?PermissionError: \[Errno 1\]"
+    r"|(?i:\b(?:bind|listen|socket)\b[^\n]{0,60}(?:\bEPERM\b|operation not permitted))"
+)
 _RIGHTS: Final = (
-    r"no new privileges|docker daemon|podman\.sock|\bbwrap: |unshare failed|[Uu]nshare: Operation not permitted"
+    r"no new privileges|\bbwrap: |unshare failed|[Uu]nshare: Operation not permitted"
     r"|mount: [^\n]*(?:permission denied|must be superuser)|ptrace[^\n]{0,60}Operation not permitted"
     r"|[Ff]ailed to connect to (?:system |session |user )*(?:scope )?bus|[Cc]ould not open a connection to your auth"
+    r"|changing (?:ownership|group) of [^\n]*: Invalid argument"
 )
 _ONLY_READ: Final = "bubblewrap"
 """Where what may not be written is read-only: a refusal for want of rights is an ordinary one."""
@@ -45,7 +53,11 @@ _UNGUARDED: Final = ("/proc", "/sys", "/dev")
 """Where a refusal says nothing about the sandbox."""
 
 _NETWORK = "commands have no network here, which is probably why it failed"
-_LOOPBACK = "each command has a loopback network of its own here, so servers of other commands can't be reached"
+_LOOPBACK = (
+    "each command has a loopback network of its own here, so servers of other commands can't be reached. Start the "
+    "server in the command that needs it (server & client)"
+)
+_NO_SOCKETS = "commands without network can open no Unix and no UDP sockets here"
 _FILES = "commands can write only in the workspace, /tmp and their caches here, not to protected files"
 _HIDDEN = "commands can't use {path} here"
 _POWERS = "commands here get no further rights, and no sockets of other programs"
@@ -72,14 +84,22 @@ def _put_back(restored: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _how(lift: str, *, user_is_there: bool) -> str:
-    if not user_is_there:
-        return "Nobody is here to lift that: do without, and say in the end what is left undone"
-    return f'If the task needs it, send the call again with sandbox: "{lift}"; the user is then asked'
+    match lift, user_is_there:
+        case "both", False:
+            return "Nobody is here to lift that"
+        case _, False:
+            return "Nobody is here to lift that: do without, and say in the end what is left undone"
+        case "both", True:
+            return 'If that can\'t be, send both calls with sandbox: "network"; the user is then asked'
+        case _:
+            return f'If the task needs it, send the call again with sandbox: "{lift}"; the user is then asked'
 
 
 def _why(result: CommandResult, grant: Grant) -> tuple[str, str]:
     """What was held back, and what of the sandbox would have to go for it; empty for what shows no sign of it."""
     text = _end_of(result)
+    if re.search(_ENGINES, text):
+        return _POWERS, "off"
     if not grant.network and re.search(_NO_NETWORK, text):
         return _NETWORK, "network"
     if re.search(_READ_ONLY, text):
@@ -88,9 +108,13 @@ def _why(result: CommandResult, grant: Grant) -> tuple[str, str]:
         return _POWERS, "off"
     if result.sandbox != _ONLY_READ and (path := _refused_outside(text, grant)):
         return _HIDDEN.format(path=path), "off"
-    if not grant.network and re.search(_OWN_LOOPBACK, text):
-        return _LOOPBACK, "network"
-    return "", ""
+    return ("", "") if grant.network else _without_network(text)
+
+
+def _without_network(text: str) -> tuple[str, str]:
+    if re.search(_SOCKETS, text):
+        return _NO_SOCKETS, "network"
+    return (_LOOPBACK, "both") if re.search(_OWN_LOOPBACK, text) else ("", "")
 
 
 def _refused_outside(text: str, grant: Grant) -> str:

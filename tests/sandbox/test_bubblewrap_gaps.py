@@ -1,0 +1,149 @@
+"""What no cover lies over is held by bubblewrap all the same, or put in order when the program has ended."""
+
+import subprocess
+import time
+
+import pytest
+from bubblewrap_house import bubblewrap_house
+from bwrap import HAS_BWRAP
+from landlock_house import USERS
+
+from bradawl.core.permissions import Grant
+
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
+
+_RUNS = "[core]\\n\\tfsmonitor = /bad\\n"
+_WAIT = "touch up; until [ -e on ]; do sleep 0.01; done; "
+
+
+@pytest.fixture(params=USERS)
+def made(request):
+    with bubblewrap_house(request.param) as built:
+        yield built
+
+
+def _when_it_runs(made, act):
+    """Does something from outside while a program waits for it."""
+
+    def meanwhile() -> None:
+        deadline = time.monotonic() + 10
+        while not (made.root / "up").exists() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        act()
+        (made.root / "on").touch()
+
+    return meanwhile
+
+
+def _git(made, *words: str) -> None:
+    subprocess.run(["git", "-c", f"safe.directory={made.root}", *words], cwd=made.root, check=True)
+    made._give_away()
+
+
+def test_no_setting_of_the_kernel_can_be_changed(made):
+    every = "import os\nfor top, _, names in os.walk('/proc/sys'):\n for name in names:\n"
+    opened = "  try: os.close(os.open(f'{top}/{name}', os.O_WRONLY)); print(top, name)\n  except OSError: pass"
+    ended = made.run(("python3", "-c", every + opened))
+    assert (ended.code, ended.out) == (0, ""), ended.err
+
+
+@pytest.mark.parametrize(
+    ("line", "gone"),
+    [
+        (f"git init -q new; printf '{_RUNS}' >> new/.git/config", "new/.git/config"),
+        ("git init -q new; echo bad > new/.git/hooks/pre-commit", "new/.git/hooks/pre-commit"),
+        ("git init -q new; echo '* x' > new/.git/info/attributes", "new/.git/info/attributes"),
+        ("git init -q x; git -C x config core.fsmonitor bad; mv x/.git x/d; echo 'gitdir: d' > x/.git", "x/.git"),
+        ("git init -q x; git -C x config core.fsmonitor bad; mv x/.git x/d; ln -s d x/.git", "x/.git"),
+        ("git init -q x; mkdir -p x/.git/modules/m; printf '[alias]\\nx=!bad' > x/.git/modules/m/config", "x/.git"),
+    ],
+)
+def test_a_new_repository_that_would_start_something_is_disarmed(made, line, gone):
+    ended = made.sh(line)
+    assert (ended.code, ended.err) == (0, "")
+    assert any(path.startswith(str(made.root / gone)) for path in ended.restored)
+    assert not (made.root / gone / "modules/m/config" if gone == "x/.git" else made.root / gone).is_file()
+
+
+def test_a_workspace_without_a_repository_gets_none_that_starts_something(made):
+    subprocess.run(["rm", "-r", made.root / ".git"], check=True)
+    made.hold_anew(made.root)
+    ended = made.sh(f"git init -q; printf '{_RUNS}' >> .git/config; echo bad > .git/hooks/pre-commit")
+    assert set(ended.restored) == {str(made.root / ".git/config"), str(made.root / ".git/hooks/pre-commit")}
+
+
+def test_an_ordinary_new_repository_is_left_as_it_is(made):
+    line = (
+        "git init -q -b main one; cd one; git config user.name A; git config user.email a@b; "
+        "git config commit.gpgsign false; git config core.autocrlf input; git commit -q --allow-empty -m x; cd ..; "
+        "git clone -q one two; git -C two remote add up https://example.com/x.git; "
+        "git init -q three; cd three; git -c protocol.file.allow=always submodule add -q ../one one; "
+        "git -C ../one worktree add -q ../four; git -C ../two status --short; git -C one log --oneline"
+    )
+    ended = made.sh(line)
+    assert (ended.code, ended.restored) == (0, ()), ended.err
+    assert " x\n" in ended.out
+    again = made.sh("cd one; git -c protocol.file.allow=always clone -q --bare . ../bare; git worktree add -q ../five")
+    assert (again.code, again.restored) == (0, ()), again.err
+
+
+def test_a_submodule_that_was_there_stays_as_it_is_and_a_new_one_is_looked_at(made):
+    for name, text in (("old/config", '[filter "lfs"]\n\tclean = git-lfs clean\n'), ("old/hooks/pre-push", "mine")):
+        made.write(made.root / ".git/modules" / name, text)
+    made.write(made.root / ".git/modules/old/HEAD", "ref: refs/heads/main\n")
+    made._give_away()
+    bad = f"printf '{_RUNS}' > .git/modules/new/config; echo bad > .git/modules/new/hooks/pre-commit"
+    ended = made.sh(f"mkdir -p .git/modules/new/hooks; cp .git/modules/old/HEAD .git/modules/new; {bad}")
+    assert (ended.code, ended.err) == (0, "")
+    new = made.root / ".git/modules/new"
+    assert set(ended.restored) == {f"{new}/config", f"{new}/hooks/pre-commit"}
+    assert (made.root / ".git/modules/old/hooks/pre-push").read_text() == "mine"
+
+
+def test_a_program_that_ran_before_a_repository_was_made_can_not_arm_it(made):
+    subprocess.run(["rm", "-r", made.root / ".git"], check=True)
+    made.hold_anew(made.root)
+    ended = made.run(
+        ("bash", "-c", _WAIT + "echo bad > .git/hooks/pre-commit"),
+        meanwhile=_when_it_runs(made, lambda: made.sh("git init -q .")),
+    )
+    assert ended.restored == (str(made.root / ".git/hooks/pre-commit"),)
+    assert (made.root / ".git/config").is_file()
+
+
+def test_what_is_written_where_git_has_replaced_the_covered_file_is_undone(made):
+    _git(made, "init", "-q")
+    before = (made.root / ".git/config").read_text()
+    ended = made.run(
+        ("bash", "-c", f"{_WAIT} printf '{_RUNS}' >> .git/config"),
+        meanwhile=_when_it_runs(made, lambda: _git(made, "config", "user.name", "B")),
+    )
+    assert ended.restored == (str(made.root / ".git/config"),)
+    assert (made.root / ".git/config").read_text() == before
+
+
+def test_what_the_user_lets_git_write_meanwhile_stays(made):
+    _git(made, "init", "-q")
+    ended = made.run(
+        ("bash", "-c", _WAIT),
+        meanwhile=_when_it_runs(made, lambda: _git(made, "remote", "add", "up", "https://example.com/x.git")),
+    )
+    assert ended.restored == ()
+    assert "example.com" in (made.root / ".git/config").read_text()
+
+
+@pytest.mark.parametrize("name", [".idea", ".mcp.json", ".git/config"])
+def test_a_protected_name_that_links_to_itself_keeps_no_program_from_running(made, name):
+    (made.root / name).unlink(missing_ok=True)
+    (made.root / name).symlink_to(name.rpartition("/")[2])
+    made._give_away()
+    ended = made.sh(f"echo OK; rm -f {name}")
+    assert ended.out == "OK\n"
+    assert (made.root / name).is_symlink()
+
+
+def test_files_with_keys_are_hidden_from_who_may_only_read_too(made):
+    made.write(made.root / "sub/.env", "PRIVATE")
+    made._give_away()
+    assert "PRIVATE" not in made.sh("grep -r . .", grant=Grant()).out
+    assert made.sh("cat sub/.env", grant=Grant(uncovered=(str(made.root / "sub/.env"),))).out == "PRIVATE"
