@@ -173,3 +173,8 @@ def test_of_a_row_of_them_only_a_selector_stays_and_only_the_first(soft: str, ke
     for count in (2, 3, 4, 50):
         text = f"\U0001f468{soft * count}\U0001f468"
         assert clean(text) == streamed(text) == f"\U0001f468{kept}\U0001f468"
+
+
+def test_joiners_and_selectors_of_every_kind_in_one_text_are_each_judged():
+    for text in ("a\u200c\u200d\ufe0e\ufe0fb", "\ufe0fa\ufe0eb\u200dc\u200c"):
+        assert clean(text) == streamed(text) == "".join(filter(str.isalpha, text))
