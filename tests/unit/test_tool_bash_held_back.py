@@ -37,7 +37,7 @@ NO_NETWORK = [
     "dial tcp: lookup proxy.golang.org on 10.0.0.2:53: dial udp 10.0.0.2:53: connect: network is unreachable",
     "Get https://proxy.golang.org: dial tcp 1.2.3.4:443: connect: permission denied",
     "ping: socket: Operation not permitted",
-    "Temporary failure resolving 'deb.debian.org'",
+    "Temporary failure resolving 'packages.example'",
     "java.net.UnknownHostException: repo.maven.apache.org",
 ]
 
