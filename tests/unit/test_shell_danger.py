@@ -183,6 +183,35 @@ LOSS = [
     "cat <<E\n$(rm -rf /)\nE",
     "ls \\\n; rm -rf /",
 ]
+# What may not have run, or ran in a process of its own, leaves the value that was there.
+LOSS += lines(r"""
+    false && d=build; rm -rf ${d:-/}
+    d=/; false && d=build; rm -rf $d
+    d=/; true || d=build && rm -rf $d
+    if false; then d=build; fi; rm -rf ${d:-/}
+    if d=/; false; then d=build; else rm -rf $d; fi
+    case x in a) d=build;; *) rm -rf ${d:-/};; esac
+    while false; do d=build; done; rm -rf ${d:-/}
+    d=/; for i in 1 2; do rm -rf $d; d=build; done
+    d=build; for i in 1 2; do rm -rf ${d#build}/; d=; done; d=/; { d=build; } | true; rm -rf $d
+    d=/; (d=build); rm -rf $d
+    d=/; d=build | true; rm -rf $d
+    d=/; d=build & rm -rf $d
+    d=/; true && d=build & rm -rf $d
+    d=/; bash -c 'd=build'; rm -rf $d
+    d=/; eval "d=${x:-build}"; rm -rf $d
+    d=/; printf -v x build; f() { d=build; }; rm -rf $d
+    for c in echo rm; do $c -rf /; done
+    true && c=rm; $c -rf /
+    c=r; c+=m; $c -rf /
+    : ${d:=/}; rm -rf $d
+    d=x; rm -rf ${d:+/}
+    d=; rm -rf ${d:-/}
+    cd /; cd /ws | true; rm -rf *
+    f() { f | rm -rf /; }; f
+""")
+LOSS += ["ls / |\n xargs rm -rf", "ls / |\n\n # all\n xargs rm -rf", "d=/; true &&\n d=build; rm -rf $d"]
+LOSS += ["cat <<E |\nrm -rf /\nE\n sh", "false &&\n d=build\n rm -rf ${d:-/}"]
 LOSS += [f"echo {IN_BASE64} | base64 -d | sh", f'bash -c "$(echo {IN_BASE64} | base64 --decode)"', "ls\nrm -rf /"]
 LOSS += ["# c \\\nrm -rf /", "python3 - <<E\nimport shutil\nshutil.rmtree('/home/u')\nE", "rm -rf / )", "fi; rm -rf /"]
 DEVICES = lines(r"""

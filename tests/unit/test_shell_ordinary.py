@@ -152,6 +152,16 @@ ORDINARY = [
     diff <(ls a) <(ls b)
     echo $((1 + 2))
     echo ${x:-y} ${y%/*}
+    d=build; [ -d dist ] && d=dist; rm -rf $d/
+    for d in build dist; do rm -rf "$d"; done; rm -rf "$d/x"
+    tmp=$(mktemp -d) && rm -rf "$tmp"; test -n "$D" && rm -rf "$D/build"
+    rm -rf "${BUILD:-build}" "${OUT:+$OUT/}build"
+    for d in */; do (cd $d && rm -rf node_modules); done
+    cd / && ls; cd /ws; rm -rf build
+    (cd / && ls) && rm -rf build
+    cd / | true; rm -rf build
+    if [ -n "$1" ]; then t=$1; else t=build; fi; rm -rf $t
+    t=build; t+=/x; rm -rf $t
 """),
     "cat > deploy.sh <<'E'\nrm -rf /\necho x >> ~/.bashrc\nE",
     "git commit -F - <<E\nrm -rf / is gone\nE",

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 import msgspec
 
+from bradawl.safety.shell_drafts import Draft, TooMuch
 from bradawl.safety.shell_expansion import UNTOLD
+from bradawl.safety.shell_flow import Flow, in_doubt
 from bradawl.safety.shell_ground import SECRET, Ground
 from bradawl.safety.shell_hazards import JUDGES, Scene, hazard
 from bradawl.safety.shell_leaks import NETWORK, Heard, code_hazard, leak, scripts_in, tells_secret
-from bradawl.safety.shell_loose import Draft, LooseReader, TooMuch
+from bradawl.safety.shell_loose import LooseReader
 from bradawl.safety.shell_outputs import found_by, output_of
 from bradawl.safety.shell_wrappers import SHELLS, Argv, Started, name_of, started_by
 
@@ -62,10 +64,10 @@ class _Walk:
         self.leaves = False
         self._ground = ground
         self._cwd: str | None = cwd
-        self._variables: dict[str, tuple[str, ...]] = {"HOME": (ground.home or UNTOLD,)}
+        self._flow = Flow(HOME=ground.home or UNTOLD)
         self._found: dict[Argv, str | None] = {}
-        self._outer: list[tuple[str | None, dict[str, tuple[str, ...]]]] = []
-        self._reader = LooseReader(self)
+        self._outer: list[str | None] = []
+        self._reader = LooseReader(self, self._flow)
         self._written: dict[str, str] = {}
         self._depth = 0
 
@@ -82,15 +84,17 @@ class _Walk:
     def subshell(self, *, begins: bool) -> None:
         """Where it stands is forgotten at the end of a subshell."""
         if begins:
-            self._outer.append((self._cwd, dict(self._variables)))
+            self._outer.append(self._cwd)
+            self._flow.begin()
         else:
-            self._cwd, self._variables = self._outer.pop()
+            self._cwd = self._outer.pop()
+            self._flow.end_apart()
 
     def value(self, name: str) -> tuple[str, ...]:
         """What a variable may hold."""
         if name == "PWD":
             return (self._cwd or UNTOLD,)
-        return self._variables.get(name, (UNTOLD,))
+        return self._flow.value(name)
 
     def printed(self, commands: Sequence[Draft]) -> str:
         """What a substitution gives: text if it is plain, else a mark."""
@@ -105,7 +109,13 @@ class _Walk:
         heard: list[Heard] = []
         for draft in commands:
             draft.text = text if draft.text is None else draft.text
+            # What follows a loop's head in the pipeline is told after this, and knows of the loop's variable.
+            is_apart = (in_background or len(commands) > 1) and draft.words[:1] not in (["for"], ["select"])
+            if is_apart:
+                self.subshell(begins=True)
             heard += self._command(draft)
+            if is_apart:
+                self.subshell(begins=False)
             words = tuple(draft.words)
             draft.output = f"{self._cwd or UNTOLD}\n" if words == ("pwd",) else output_of(words, draft.text)
             text = found_by(words) if draft.output is None else draft.output
@@ -133,8 +143,8 @@ class _Walk:
                 self._stop_if(self._ground.guard(target, self._cwd, adds=operator == ">>"))
         if not draft.words:
             self._assign(draft)
-        else:
-            heard += self._program(tuple(draft.words), draft, 0)
+        for words in draft.ways():
+            heard += self._program(words, draft, 0)
         return heard or [Heard("", (), tuple(draft.redirects), self._cwd)]
 
     def _plain(self, draft: Draft) -> list[Heard]:
@@ -143,7 +153,7 @@ class _Walk:
 
     def _assign(self, draft: Draft) -> None:
         for name, values in draft.assignments:
-            self._variables[name] = values
+            self._flow.assign(name, values)
             self._stop_if(self._about_variable(name, values))
 
     def _about_variable(self, name: str, values: tuple[str, ...]) -> str:
@@ -168,16 +178,27 @@ class _Walk:
         heard = [Heard(name, words, tuple(draft.redirects), self._cwd)]
         for argv in started.argvs:
             heard += self._program(argv, draft, depth + 1)
-        self._scripts(started)
-        self._scripts(Started(scripts=tuple(self._written.pop(word, "") for word in _run_from(name, words))))
+        self._scripts(started, is_here=name == "eval")
+        if name in _READ_HERE:
+            self._flow.doubt()
+        self._scripts(
+            Started(scripts=tuple(self._written.pop(word, "") for word in _run_from(name, words))), is_here=False
+        )
         return heard
 
-    def _scripts(self, started: Started) -> None:
+    def _scripts(self, started: Started, *, is_here: bool) -> None:
+        """Read what is run by this very shell, or by one that knows only some of its variables."""
         if not (started.scripts or started.codes) or self._depth > _DEEPEST:
             return
         self._depth += 1
         for script in started.scripts:
+            if is_here:
+                self._reader.read(script)
+                continue
+            self.subshell(begins=True)
+            self._flow.doubt()
             self._reader.read(script)
+            self.subshell(begins=False)
         for code in started.codes:
             self._stop_if(code_hazard(self._ground, code[:_LONGEST_CODE], self._cwd))
             for script in scripts_in(code[:_LONGEST_CODE]):
@@ -190,16 +211,16 @@ class _Walk:
                 self._reader.tick(_COST_OF_A_PATH)
                 self._change_folder(words)
             case "for" | "select" if len(words) > 2:
-                self._variables[words[1]] = words[3:] or (UNTOLD,)
+                self._flow.assign(words[1], in_doubt(words[3:]))  # which of them, nobody can tell
             case "export" | "declare" | "typeset" | "local" | "readonly":
                 for word in words[1:]:
                     variable, equals, value = word.partition("=")
                     if equals:
-                        self._variables[variable] = (value,)
+                        self._flow.assign(variable, (value,))
                         self._stop_if(self._about_variable(variable, (value,)))
             case _:
-                for variable in words[1:]:  # `read` and its like
-                    self._variables.pop(variable, None)
+                for word in words[1:]:  # `read` and its like
+                    self._flow.forget(word)
 
     def _change_folder(self, words: Argv) -> None:
         targets = [word for word in words[1:] if word[:1] != "-" or word == "-"]
@@ -234,7 +255,9 @@ def _bomb(names: list[str], bodies: Sequence[str], *, in_background: bool) -> st
 
 _ON_THE_SHELL = frozenset(
     {"cd", "pushd", "popd", "for", "select", "export", "declare", "typeset", "local", "readonly", "read", "unset"}
+    | {"printf", "mapfile", "readarray", "getopts", "let", "wait"}
 )
+_READ_HERE = frozenset({"eval", ".", "source", "trap"})
 _MAY_LEAK = NETWORK | {"exec"}
 
 # ------------------------------------------------------------------ texts nobody reads to the end

@@ -4,82 +4,20 @@ Never says that a text is harmless. Where bash would see something else, more co
 """
 
 import re
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable
+from functools import partial
+from math import prod
 
+from bradawl.safety.shell_drafts import Draft, Listener, TooMuch
 from bradawl.safety.shell_expansion import MOST_WORDS, UNTOLD, Piece, ansi, together, words_of
+from bradawl.safety.shell_flow import ANYTHING, Flow, in_doubt
+from bradawl.safety.shell_parts import BODY, JOINS, RESERVED, Parts
 
 _MOST_TOKENS = 1_200
 _DEEPEST = 40
 _COST_OF_A_PATTERN = 50  # tokens
 _COST_OF_A_COMMAND = 4
-_RESERVED = frozenset(
-    {
-        "if",
-        "then",
-        "else",
-        "elif",
-        "fi",
-        "do",
-        "done",
-        "while",
-        "until",
-        "!",
-        "{",
-        "}",
-        "time",
-        "coproc",
-        "esac",
-        "in",
-        "case",
-    }
-)
-
-
-class TooMuch(Exception):
-    """The text is longer or deeper than anybody looks; what was found until then has been told."""
-
-
-class Draft:
-    """One simple command while it is read."""
-
-    def __init__(self) -> None:
-        self.words: list[str] = []
-        self.assignments: list[tuple[str, tuple[str, ...]]] = []
-        self.redirects: list[tuple[str, str]] = []
-        """Operator and target, of those that name a file."""
-        self.text: str | None = None
-        """What it reads on its standard input, if the line says so itself."""
-        self.inside: list[Draft] = []
-        """Of a subshell: the commands in it."""
-        self.output: str | None = None
-        """What it prints, where the listener can tell."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing has been read of it."""
-        return not (self.words or self.assignments or self.redirects or self.inside)
-
-
-class Listener(Protocol):
-    """Hears of commands in the order in which they would run, as far as that can be told."""
-
-    def pipeline(self, commands: Sequence[Draft], bodies: Sequence[str], *, in_background: bool) -> None:
-        """Commands joined by `|`, and the names of the functions in whose bodies they stand."""
-        ...
-
-    def subshell(self, *, begins: bool) -> None:
-        """What follows changes nothing outside, until it ends."""
-        ...
-
-    def value(self, name: str) -> tuple[str, ...]:
-        """What a variable may hold; for one that isn't known one element, `UNTOLD`."""
-        ...
-
-    def printed(self, commands: Sequence[Draft]) -> str:
-        """What stands for the output of commands in a word."""
-        ...
-
+_WAIT = JOINS | {"|", "|&"}
 
 _TOKEN = re.compile(
     r"(?P<blank>(?:[ \t\r]|\\\n)+)"
@@ -111,8 +49,9 @@ _DEFAULT = re.compile(r"([A-Za-z_]\w*)?(:?[-=+?])?")
 class LooseReader:
     """Reads texts for one listener; together they may be so long and so deep."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, flow: Flow) -> None:
         self._listener = listener
+        self.flow = flow
         self.bodies: list[str] = []
         """Names of the functions and groups in whose bodies the reader is; empty for a group."""
         self._left = _MOST_TOKENS
@@ -205,14 +144,24 @@ class _Text:
 
     def _expansion(self, listener: Listener) -> tuple[str, ...]:
         match = _DEFAULT.match(self.text, self.place)
-        name, operator = (match[1], match[2]) if match else (None, None)
+        name, operator = (match[1], match[2] or "") if match else (None, "")
         if match:
             self.place = match.end()
         rest = self.reader.default(self)
-        value = listener.value(name) if name else (UNTOLD,)
-        if operator in ("-", ":-", "=", ":=") and value == (UNTOLD,):
-            return rest
-        return value if rest == ("",) or operator in ("-", ":-", "=", ":=", "?", ":?") else (UNTOLD,)
+        value = listener.value(name) if name else ANYTHING
+        match operator.lstrip(":"):
+            case "-" | "=":
+                if UNTOLD in value or (operator.startswith(":") and "" in value):
+                    value = in_doubt((*filter(None, value), *rest))
+                if operator.endswith("="):
+                    self.reader.flow.assign(name or "", value)
+                return value
+            case "?":
+                return value
+            case "+":
+                return in_doubt(rest)
+            case _:
+                return value if rest == ("",) else ANYTHING
 
     def _ticked(self) -> str:
         end = self.place
@@ -239,7 +188,8 @@ class _Commands:
         self._closer = closer
         self._all: list[Draft] = []
         self._pipeline: list[Draft] = []
-        self._held: list[tuple[list[Draft], bool, tuple[str, ...]]] = []
+        self._held: list[Callable[[], object]] = []
+        self._parts = Parts(reader.flow, self._say)
         self._here: list[tuple[Draft, str, bool, bool]] = []
         self._draft = Draft()
         self._pieces: list[Piece] = []
@@ -247,6 +197,8 @@ class _Commands:
         self._bodies = reader.bodies
         self._floor = len(reader.bodies)
         self._named = ""
+        self._is_waiting = False
+        """For what follows `&&`, `||` or `|`."""
         self._cases = 0
 
     def read(self) -> list[Draft]:
@@ -265,6 +217,7 @@ class _Commands:
                 break
         self._end_pipeline(in_background=False)
         self._tell()
+        self._parts.end_all()
         del self._bodies[self._floor :]
         return self._all
 
@@ -325,37 +278,58 @@ class _Commands:
     # -------------------------------------------------------------- joints
 
     def _join(self, text: str) -> None:
-        self._end_word()
-        if text in ("|", "|&"):
-            self._end_command()
+        was_here = self._end_command()
+        is_waiting, self._is_waiting = self._is_waiting and not was_here, text in _WAIT
+        if text != "\n":
+            self._end_list(text)
             return
-        self._end_pipeline(in_background=text == "&")
-        if text == "\n":
-            for draft, mark, is_quoted, has_tabs in self._here:
-                draft.text = self._here_document(mark, is_quoted=is_quoted, has_tabs=has_tabs)
-            self._here = []
-            self._tell()
-        elif not self._here:
-            self._tell()
+        self._is_waiting = is_waiting
+        if not is_waiting:
+            self._end_list(text)
+        for draft, mark, is_quoted, has_tabs in self._here:
+            draft.text = self._here_document(mark, is_quoted=is_quoted, has_tabs=has_tabs)
+        self._here = []
+        self._tell()
 
-    def _end_command(self) -> None:
+    def _end_command(self) -> bool:
+        """Whether there was one."""
         self._end_word()
-        if not self._draft.is_empty:
+        if was_here := not self._draft.is_empty:
             self._reader.tick(_COST_OF_A_COMMAND)
             self._pipeline.append(self._draft)
             self._all.append(self._draft)
         self._draft = Draft()
+        return was_here
 
     def _end_pipeline(self, *, in_background: bool) -> None:
         self._end_command()
         if self._pipeline:
-            self._held.append((self._pipeline, in_background, tuple(self._bodies)))
+            bodies = tuple(self._bodies)
+            self._say(partial(self._listener.pipeline, self._pipeline, bodies, in_background=in_background))
         self._pipeline = []
+
+    def _end_list(self, joint: str) -> None:
+        if joint in ("|", "|&"):
+            return
+        self._end_pipeline(in_background=joint == "&")
+        self._parts.join(joint)
+
+    def _say(self, event: Callable[[], object]) -> None:
+        """Tell it as soon as all that belongs to the commands before has been read."""
+        self._held.append(event)
+        if not self._here:
+            self._tell()
 
     def _tell(self) -> None:
         held, self._held = self._held, []
-        for commands, in_background, bodies in held:
-            self._listener.pipeline(commands, bodies, in_background=in_background)
+        for event in held:
+            event()
+
+    def _begin_group(self) -> None:
+        """The body of a function, if one has just been named."""
+        self._bodies.append(self._named)
+        self._parts.begin(BODY if self._named else "{")
+        self._named = ""
 
     def _open(self) -> None:
         """A subshell, the parentheses of a function, or an array."""
@@ -373,9 +347,9 @@ class _Commands:
         self._end_word()
         if self._operator or (self._draft.words and self._draft.words[0] not in ("for", "select")):
             self._end_command()
-        self._bodies.append(self._named)
-        self._named = ""
+        self._begin_group()
         self._draft.inside += self._reader.subshell(source)
+        self._parts.end_compound()
         del self._bodies[-1:]
 
     def _array(self) -> tuple[str, ...]:
@@ -429,32 +403,37 @@ class _Commands:
             self._target([self._at_home(word, pieces) for word in words[:1]], is_quoted=is_quoted)
             return
         draft = self._draft
-        if draft.is_empty and not is_quoted and words[0] in _RESERVED:
+        if draft.is_empty and not is_quoted and words[0] in RESERVED:
             self._reserved(words[0])
         elif not draft.words and (match := re.match(r"([A-Za-z_]\w*)\+?=", words[0])):
-            values = tuple(word[match.end() :] if word.startswith(match[0]) else word for word in words)
-            draft.assignments.append((match[1], tuple(self._home(value) for value in values)))
+            values = tuple(self._home(word[match.end() :] if word.startswith(match[0]) else word) for word in words)
+            if match[0].endswith("+="):
+                values = tuple(together([self._listener.value(match[1]), values]))
+            draft.assignments.append((match[1], values))
         elif draft.words[:1] == ["function"] and words == ["{"] and len(draft.words) == 2 and not draft.assignments:
             self._named = draft.words[1]
             draft.words.clear()
-            self._bodies.append(self._named)
-            self._named = ""
+            self._begin_group()
         elif draft.words[:1] == ["case"]:
             draft.words = [] if words == ["in"] else draft.words
+        elif draft.words:
+            draft.words += [self._at_home(word, pieces) for word in sorted(words, key=_is_told)]
+        elif len(words) == prod(len(alternatives) for alternatives, _ in pieces):
+            draft.words, draft.names = [self._at_home(words[0], pieces)], words[1:]
         else:
-            draft.words += [self._at_home(word, pieces) for word in words]
+            draft.words = [self._at_home(word, pieces) for word in words]
 
     def _reserved(self, word: str) -> None:
         if word == "{":
-            self._bodies.append(self._named)
-            self._named = ""
-        elif word == "}" and len(self._bodies) > self._floor:
+            self._begin_group()
+        else:
+            self._parts.reserved(word)
+        if word == "}" and len(self._bodies) > self._floor:
             self._bodies.pop()
-        elif word == "case":
-            self._cases += 1
+        elif word in ("for", "select", "case"):
             self._draft.words.append(word)
-        elif word == "esac":
-            self._cases = max(0, self._cases - 1)
+        if word in ("case", "esac"):
+            self._cases = max(0, self._cases + (1 if word == "case" else -1))
 
     def _at_home(self, word: str, pieces: list[Piece]) -> str:
         return word if pieces[0][1] else self._home(word)
@@ -466,3 +445,8 @@ class _Commands:
         name, slash, rest = word[1:].partition("/")
         variable = {"": "HOME", "+": "PWD", "-": "OLDPWD"}.get(name)
         return (self._listener.value(variable)[0] if variable else UNTOLD) + slash + rest
+
+
+def _is_told(word: str) -> bool:
+    """What can't be told comes first, so that nobody takes one of several values for the only one."""
+    return UNTOLD not in word

@@ -1,0 +1,55 @@
+"""What somebody hears who has a text read to him as bash might read it."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class TooMuch(Exception):
+    """The text is longer or deeper than anybody looks; what was found until then has been told."""
+
+
+class Draft:
+    """One simple command while it is read."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.names: list[str] = []
+        """What its first word may be instead."""
+        self.assignments: list[tuple[str, tuple[str, ...]]] = []
+        self.redirects: list[tuple[str, str]] = []
+        """Operator and target, of those that name a file."""
+        self.text: str | None = None
+        """What it reads on its standard input, if the line says so itself."""
+        self.inside: list[Draft] = []
+        """Of a subshell: the commands in it."""
+        self.output: str | None = None
+        """What it prints, where the listener can tell."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been read of it."""
+        return not (self.words or self.assignments or self.redirects or self.inside)
+
+    def ways(self) -> list[tuple[str, ...]]:
+        """Its words, once for each program that it may start."""
+        return [tuple(self.words), *((name, *self.words[1:]) for name in self.names)] if self.words else []
+
+
+class Listener(Protocol):
+    """Hears of commands in the order in which they would run, as far as that can be told."""
+
+    def pipeline(self, commands: Sequence[Draft], bodies: Sequence[str], *, in_background: bool) -> None:
+        """Commands joined by `|`, and the names of the functions in whose bodies they stand."""
+        ...
+
+    def subshell(self, *, begins: bool) -> None:
+        """What follows changes nothing outside, until it ends."""
+        ...
+
+    def value(self, name: str) -> tuple[str, ...]:
+        """What a variable may hold; for one that isn't known one element, `UNTOLD`."""
+        ...
+
+    def printed(self, commands: Sequence[Draft]) -> str:
+        """What stands for the output of commands in a word."""
+        ...
