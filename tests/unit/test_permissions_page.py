@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bradawl.app.remembered import Remembered
+from bradawl.safety.rule_paths import Bases
 from bradawl.safety.rules import ALIASES, network_rule, parse_rule
 
 PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
@@ -17,7 +18,7 @@ EXAMPLES = {
 
 
 def parsed(text, verdict="allow"):
-    return parse_rule(text, verdict, "page", "/ws", "/home/you", "/ws", str)
+    return parse_rule(text, verdict, "page", Bases("/ws", "/home/you", "/ws"), str)
 
 
 def test_the_lists_of_the_page_are_rules():

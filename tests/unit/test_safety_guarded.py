@@ -12,9 +12,9 @@ from bradawl.safety.guarded import (
     built_in_rules,
     credentials,
     is_guarded,
+    is_left_out_of_searches,
     is_secret_name,
     is_system,
-    may_hold_secrets,
     protected_names,
     watched_names,
 )
@@ -111,7 +111,7 @@ def test_without_a_known_home_the_homes_of_all_are_guarded():
 )
 def test_names_that_hold_secrets_are_known(name):
     assert is_secret_name(name)
-    assert may_hold_secrets(name)
+    assert is_left_out_of_searches()(f"/ws/{name}")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_names_that_hold_secrets_are_known(name):
 )
 def test_names_that_only_look_like_it_are_not(name):
     assert not is_secret_name(name)
-    assert not may_hold_secrets(name)
+    assert not is_left_out_of_searches()(f"/ws/{name}")
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=12)

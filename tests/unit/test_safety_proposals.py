@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.permissions import Allow, Policy, Request, decide
 from bradawl.safety.proposals import proposals
+from bradawl.safety.rule_paths import Bases
 from bradawl.safety.rules import parse_rule
 
 
@@ -23,7 +24,7 @@ def for_command(text):
 
 
 def allows(texts, effects, tool="bash"):
-    found = [rule for text in texts for rule in parse_rule(text, "allow", "x", "/ws", "/home/u", "/ws", str)]
+    found = [rule for text in texts for rule in parse_rule(text, "allow", "x", Bases("/ws", "/home/u", "/ws"), str)]
     return isinstance(decide(Policy(rules=tuple(found), roots=("/ws",)), Request(tool, "d", effects)), Allow)
 
 

@@ -141,7 +141,7 @@ def test_a_path_that_can_not_be_understood_is_an_error(spec, said, verdict):
 
 def test_a_folder_that_is_not_known_is_an_error():
     with pytest.raises(SettingsError, match="home folder is not known"):
-        parse_rule("Read(~/x)", "deny", "flag", "/ws", "", "/ws", str)
+        parse_rule("Read(~/x)", "deny", "flag", Bases("/ws", "", "/ws"), str)
 
 
 SEGMENTS = st.lists(

@@ -10,7 +10,8 @@ from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Allow, Ask, Deny, Policy, Request, decide
 from bradawl.core.rules import Rule, met
-from bradawl.safety.rules import hidden_tools, network_rule, parse_project_rule, parse_rule, rules_without_tool
+from bradawl.safety.rule_paths import Bases
+from bradawl.safety.rules import hidden_tools, network_rule, parse_project_rule, parse_rule
 
 OWN = (
     *("agent", "ask_user", "bash", "bash_kill", "bash_output", "edit_file", "exit_plan", "glob", "grep", "multi_edit"),
@@ -25,7 +26,7 @@ def rules(text, verdict="allow", links=None):
                 return target + path[len(name) :]
         return path
 
-    return parse_rule(text, verdict, "config.toml", "/ws/.bradawl", "/home/u", "/ws", resolve)
+    return parse_rule(text, verdict, "config.toml", Bases("/ws/.bradawl", "/home/u", "/ws"), resolve)
 
 
 def speaks(text, verdict="allow", tool="other", links=None, **effects):
@@ -273,22 +274,16 @@ def test_what_is_no_rule_is_an_error_that_says_why(text, said, verdict):
         rules(text, verdict)
 
 
-def test_rules_for_tools_that_are_not_there_are_told():
-    found = (*rules("deploy", "deny"), *rules("Bash", "deny"), *rules("mcp__x", "deny"), *rules("Skill", "deny"))
-    assert rules_without_tool(found, OWN) == ("deploy",)
-    assert rules_without_tool(found, (*OWN, "deploy")) == ()
-
-
 # ------------------------------------------------------------------ what others wrote
 
 
 def from_project(text, verdict="deny"):
-    return parse_project_rule(text, verdict, "/ws/.bradawl/config.toml", "/ws", "/home/u", "/ws", str)
+    return parse_project_rule(text, verdict, "/ws/.bradawl/config.toml", Bases("/ws", "/home/u", "/ws"), str)
 
 
 def test_a_good_rule_of_a_project_is_like_any_other():
     assert from_project("Read(./.env)") == (
-        parse_rule("Read(./.env)", "deny", "/ws/.bradawl/config.toml", "/ws", "/home/u", "/ws", str),
+        parse_rule("Read(./.env)", "deny", "/ws/.bradawl/config.toml", Bases("/ws", "/home/u", "/ws"), str),
         "",
     )
 

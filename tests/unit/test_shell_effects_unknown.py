@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shell_house import HOME, Judge, cases, judge_in, plant
 
 from bradawl.core.effects import UNKNOWN, Effects
-from bradawl.safety.shell_effects import shell_effects, simple_commands
+from bradawl.safety.shell_effects import confirmed_line, shell_effects
 from bradawl.safety.shell_search import Programs
 from bradawl.safety.shell_syntax import confirm
 from bradawl.safety.shell_words import NotUnderstood, Token, read_line
@@ -187,9 +187,13 @@ def test_a_line_that_the_grammar_reads_otherwise_is_not_understood():
 
 
 def test_words_of_commands_are_told_also_where_their_effects_are_not():
-    assert simple_commands("python -m pytest -q 'a b' && ./x") == (("python", "-m", "pytest", "-q", "a b"), ("./x",))
-    assert simple_commands("echo $x") is simple_commands("") is simple_commands("ls ~") is None
-    assert simple_commands("ls ~/x", home="/h") == (("ls", "/h/x"),)
+    line = confirmed_line("python -m pytest -q 'a b' && ./x", "")
+    assert line is not None
+    assert line.argvs == (("python", "-m", "pytest", "-q", "a b"), ("./x",))
+    assert confirmed_line("echo $x", "") is confirmed_line("", "") is confirmed_line("ls ~", "") is None
+    line = confirmed_line("ls ~/x", "/h")
+    assert line is not None
+    assert line.argvs == (("ls", "/h/x"),)
 
 
 def test_many_threads_may_judge_at_once(judge: Judge):

@@ -81,7 +81,7 @@ def build_agent(
     sandbox = choose_sandbox(settings, place, environment)
     processes = LocalProcesses(environment, confinement=None if sandbox is None else sandbox.confinement)
     git = GitConfig(read_whole, environment, settings.user_home)
-    found = _nothing_holds if sandbox is None else lambda: sandbox.sandbox
+    found = Sandbox if sandbox is None else lambda: sandbox.sandbox
     scratch = (sandbox.layout.scratch,) if sandbox else ()
     policies = Policies(settings, (*place.roots, *scratch), place.own, place.blobs, found)
     headless = settings.headless or approver is None
@@ -89,7 +89,9 @@ def build_agent(
     return Agent(
         model=build_model(settings, clock, ids, tell),
         small_model=build_model(small, clock, ids, tell) if small else None,
-        tools=_offered(_tools(settings, headless, tell, git, found), policies) if tools is None else _distinct(tools),
+        tools=_offered(_tools(settings, place, headless, tell, git, found), policies)
+        if tools is None
+        else _distinct(tools),
         store=store,
         files=LocalFiles(home=settings.user_home, real=_as_commands_see(sandbox)),
         processes=processes,
@@ -166,10 +168,6 @@ def look_for_sandbox(settings: Settings) -> Sandbox:
         choice.close()
 
 
-def _nothing_holds() -> Sandbox:
-    return Sandbox()
-
-
 def _close(processes: LocalProcesses, sandbox: "SandboxChoice | None") -> None:
     processes.close()
     if sandbox is not None:
@@ -224,13 +222,14 @@ def _offered(tools: tuple[Tool[Any], ...], policies: Policies) -> tuple[Tool[Any
 
 def _tools(
     settings: Settings,
+    place: Place,
     headless: bool,
     tell: Callable[[str], None] | None,
     git: GitConfig,
     sandbox: Callable[[], Sandbox],
 ) -> tuple[Tool[Any], ...]:
     """Ours, and those the user wrote or installed; what is wrong with one is told, and the rest goes on."""
-    own = build_tools(settings, headless=headless, git=git, sandbox=sandbox)
+    own = build_tools(settings, place, headless=headless, git=git, sandbox=sandbox)
     if not settings.user_tools:
         return own
     from bradawl.extensions.user_tools import site_folders, user_tools
@@ -271,6 +270,7 @@ def _way_to(settings: Settings, url: str, addresses: "PublicAddresses | None") -
 
 def build_tools(
     settings: Settings | None = None,
+    place: Place | None = None,
     *,
     headless: bool = True,
     git: GitConfig | None = None,
@@ -278,12 +278,13 @@ def build_tools(
 ) -> tuple[Tool[Any], ...]:
     """The tools a model is offered, in the order it sees them. A tool of your own is one more line here.
 
-    `headless`: nobody is there whom a tool could ask. Without settings there is none that reaches the network.
+    `headless`: nobody is there whom a tool could ask. Without settings there is none that reaches the network, and
+    without a place none knows the folders of a workspace.
     `git` knows what git's configuration would start, `sandbox` what holds commands; without them nothing does.
     """
     rg = find_ripgrep()
     return (
-        _bash(settings, git, sandbox, user_is_there=not headless) if settings else Bash(),
+        _bash(settings, place, git, sandbox, user_is_there=not headless) if settings else Bash(),
         BashOutput(),
         BashKill(),
         ReadFile(),
@@ -291,7 +292,7 @@ def build_tools(
         EditFile(),
         MultiEdit(),
         Glob(rg, _own_ignore_file),
-        _grep(rg, settings),
+        _grep(rg, settings, place),
         AgentTool(),
         TodoWrite(),
         *((WebFetch(partial(_way_to, settings), allow_private=settings.allow_private_fetch),) if settings else ()),
@@ -312,10 +313,9 @@ def _exit_plan(settings: Settings | None, *, headless: bool) -> "tuple[ExitPlan,
     return () if mode == "plan" else (ExitPlan((mode,)),)
 
 
-def _grep(rg: str | None, settings: Settings | None) -> Grep:
-    if settings is None:
-        return Grep(rg, ignore_file=_own_ignore_file)
-    return Grep(rg, ignore_file=_own_ignore_file, home=settings.user_home, own=place_of(settings).own)
+def _grep(rg: str | None, settings: Settings | None, place: Place | None) -> Grep:
+    home, own = settings.user_home if settings else "", place.own if place else ()
+    return Grep(rg, ignore_file=_own_ignore_file, home=home, own=own)
 
 
 def _own_ignore_file(root: str) -> str | None:
@@ -325,13 +325,18 @@ def _own_ignore_file(root: str) -> str | None:
 
 
 def _bash(
-    settings: Settings, git: GitConfig | None, sandbox: Callable[[], Sandbox] | None, *, user_is_there: bool
+    settings: Settings,
+    place: Place | None,
+    git: GitConfig | None,
+    sandbox: Callable[[], Sandbox] | None,
+    *,
+    user_is_there: bool,
 ) -> Bash:
     environment = settings.environment
     return Bash(
         home=environment.get("HOME", ""),
         search_path=environment.get("PATH", ""),
-        workspace=place_of(settings).roots,
+        workspace=place.roots if place else (),
         git_is_safe=git.is_safe if git else lambda _: False,
         sandbox=sandbox or Sandbox,
         user_is_there=user_is_there,

@@ -85,7 +85,7 @@ class ModelWait:
 async def run_headless(
     agent: "Agent",
     prompt: str,
-    start: "str | Start | None",
+    start: Start,
     console: Console,
     interrupts: Interrupts,
     *,
@@ -94,14 +94,12 @@ async def run_headless(
 ) -> int:
     """Run one prompt, print its answer, and give back the exit code. Raises `SessionError`.
 
-    The answer is printed at the end, because a reply that is still arriving may be withdrawn. A `start` that is a text
-    is the id of the session to continue.
+    The answer is printed at the end, because a reply that is still arriving may be withdrawn.
     """
-    begin = start if isinstance(start, Start) else Start(start)
     progress = Progress(console.stderr, colour=console.colour)
     meter, wait = Meter(), ModelWait(progress, console.model_patience_s)
 
-    warnings = [begin.warning]
+    warnings = [start.warning]
 
     def emit(item: Envelope | Live) -> None:
         meter.emit(item)
@@ -110,9 +108,9 @@ async def run_headless(
         if warnings and (isinstance(item, Live) or isinstance(item.event, AssistantReplied)):
             _tell(progress, tuple(filter(None, (warnings.pop()(),))))
 
-    async with agent.open(begin.session_id) as session:
-        if begin.prepare is not None:
-            begin.prepare(session)
+    async with agent.open(start.session_id) as session:
+        if start.prepare is not None:
+            start.prepare(session)
         told = session.notices
         _tell(progress, told)
         interrupts.target = session.cancel

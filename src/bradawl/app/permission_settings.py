@@ -119,9 +119,10 @@ def _rules(sources: Sources, cwd: str, home: str) -> Iterator[RuleText]:
 
 
 def _trouble_with(rule: RuleText, home: str) -> str:
+    from bradawl.safety.rule_paths import Bases
     from bradawl.safety.rules import parse_project_rule
 
-    return parse_project_rule(rule.text, rule.verdict, rule.source, rule.folder, home, rule.folder)[1]
+    return parse_project_rule(rule.text, rule.verdict, rule.source, Bases(rule.folder, home, rule.folder))[1]
 
 
 def _kept(sources: Sources) -> tuple[str, ...]:

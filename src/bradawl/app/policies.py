@@ -76,9 +76,11 @@ def default_mode(sandbox: Sandbox) -> Mode:
 
 
 def _read(text: RuleText, settings: Settings) -> tuple[Rule, ...]:
+    from bradawl.safety.rule_paths import Bases
     from bradawl.safety.rules import parse_project_rule, parse_rule
 
     if text.is_projects:
         top = settings.project or settings.cwd  # a project means its own folders, wherever one starts
-        return parse_project_rule(text.text, text.verdict, text.source, text.folder, settings.user_home, top)[0]
-    return parse_rule(text.text, text.verdict, text.source, text.folder, settings.user_home, settings.cwd)
+        bases = Bases(text.folder, settings.user_home, top)
+        return parse_project_rule(text.text, text.verdict, text.source, bases)[0]
+    return parse_rule(text.text, text.verdict, text.source, Bases(text.folder, settings.user_home, settings.cwd))

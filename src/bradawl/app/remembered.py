@@ -101,9 +101,10 @@ class Remembered:
         return _Content(tuple(rules), texts, tuple(troubles))
 
     def _parsed(self, text: str) -> tuple[Rule, ...]:
+        from bradawl.safety.rule_paths import Bases
         from bradawl.safety.rules import parse_rule
 
-        return parse_rule(text, "allow", self.path, self._project, self._home, self._project)
+        return parse_rule(text, "allow", self.path, Bases(self._project, self._home, self._project))
 
     # -------------------------------------------------------------- offering and adding
 

@@ -18,8 +18,6 @@ ORDER: Final[tuple[Verdict, ...]] = ("allow", "sanitize", "ask", "deny", "error"
 FILE_LIMIT_BYTES: Final = 1_000_000
 _DEEPEST: Final = 64
 _MOST_VALUES: Final = 20_000
-STRONGEST_FIRST: Final = (".bradawl/config.local.toml", ".bradawl/config.toml", ".bradawl/settings.json")
-"""Where a project's settings stand, from its root; `pyproject.toml` comes after them."""
 TABLE_NAMES: Final = ("bradawl", "agent")
 """The table below `[tool]`; lists of attacks know the second name."""
 

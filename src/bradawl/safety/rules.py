@@ -105,19 +105,17 @@ def parse_rule(
     text: str,
     verdict: Verdict,
     source: str,
-    folder: str,
-    home: str,
-    cwd: str,
+    bases: Bases,
     resolve: Resolve = realpath,
 ) -> tuple[Rule, ...]:
     """What one text says; all of its rules count. Raises `SettingsError` with what is wrong and an example.
 
-    `/name` starts at `folder`, `~/name` at `home`, any other path at `cwd`. `source` is named in messages.
+    `source` is named in messages.
     """
     try:
         if verdict == "network":
-            return (_network(text, source, home),)
-        return _read(_take_apart(text, verdict, source, Bases(folder, home, cwd), resolve))
+            return (_network(text, source, bases.home),)
+        return _read(_take_apart(text, verdict, source, bases, resolve))
     except ValueError as error:
         raise SettingsError(f"{source}: the rule {text[:200]!r} can't be used: {error}.") from error
 
@@ -126,9 +124,7 @@ def parse_project_rule(
     text: str,
     verdict: Verdict,
     source: str,
-    folder: str,
-    home: str,
-    cwd: str,
+    bases: Bases,
     resolve: Resolve = realpath,
 ) -> tuple[tuple[Rule, ...], str]:
     """The same for a rule of somebody who can't be asked to mend it, and a warning, empty if there is none.
@@ -136,12 +132,12 @@ def parse_project_rule(
     What narrows and can't be read refuses the whole tool, or every tool when even that can't be told.
     """
     try:
-        return parse_rule(text, verdict, source, folder, home, cwd, resolve), ""
+        return parse_rule(text, verdict, source, bases, resolve), ""
     except SettingsError as error:
         if verdict in ("allow", "network"):
             return (), f"{error} It is ignored."
         name = text.partition("(")[0].strip()
-        bare = _Written("deny", name, None, text[:200], source, Bases(folder, home, cwd), resolve)
+        bare = _Written("deny", name, None, text[:200], source, bases, resolve)
         try:
             rules, what = _read(bare), name
         except ValueError:
@@ -155,21 +151,13 @@ def network_rule(text: str, source: str, home: str) -> Rule:
 
     Raises `SettingsError`.
     """
-    return parse_rule(text, "network", source, "", home, "")[0]
+    return parse_rule(text, "network", source, Bases("", home, ""))[0]
 
 
 def hidden_tools(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
     """The tools that are refused whatever they are called with; the model need not see them."""
     bare = [rule for rule in rules if rule.verdict == "deny" and rule.on == "tool"]
     return tuple(name for name in names if any(speaks_of(rule, name) for rule in bare))
-
-
-def rules_without_tool(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
-    """Rules that name a tool there is none of, as they were written; servers may still bring those they offer."""
-    known = (*names, *(tool for meaning in ALIASES.values() for tool in meaning.tools))
-    named = (rule for rule in rules if rule.on == "tool" and not rule.text.lower().startswith("mcp__"))
-    lost = (rule.text for rule in named if not any(speaks_of(rule, name) for name in known))
-    return tuple(dict.fromkeys(lost))
 
 
 def _take_apart(

@@ -24,17 +24,11 @@ Place = tuple[str, str]
 """A working directory as bash calls it, and where it is."""
 
 
-def simple_commands(command: str, *, home: str = "") -> tuple[tuple[str, ...], ...] | None:
-    """argv of every command in a line, patterns unexpanded; None if the line isn't plain words joined plainly.
-
-    Says nothing about what they do. Without `home`, a line with an unquoted `~` gives None.
-    """
-    line = confirmed_line(command, home)
-    return None if line is None else line.argvs
-
-
 def confirmed_line(command: str, home: str) -> Line | None:
-    """A line as both readers see it; None if one of them doesn't understand it."""
+    """A line as both readers see it, patterns unexpanded; None if one of them doesn't understand it.
+
+    Says nothing about what its commands do. Without `home`, a line with an unquoted `~` gives None.
+    """
     try:
         line = read_line(command, home)
         confirm(line)

@@ -114,10 +114,6 @@ class Scene:
         if entry != place:
             self.relink(entry, is_link=True)
 
-    def change_session(self, *parts: str) -> None:
-        """Parts of the session's state, as in `Effects.session`."""
-        self._touched.session |= dict.fromkeys(parts)
-
     def relink(self, entry: str, *, is_link: bool) -> None:
         """From the next command on links at or below `entry` are not known. Not in a pipeline, where next is now."""
         if not self._is_alone:
