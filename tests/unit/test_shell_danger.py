@@ -231,6 +231,12 @@ DEVICES = lines(r"""
     echo c > /proc/sysrq-trigger
     echo 1 | sudo tee /proc/sys/kernel/x
     fdisk /dev/sda
+    rm -f /dev/null
+    unlink /dev/zero
+    mv x /dev/null
+    mv /dev/null x
+    ln -sf x /dev/null
+    install -m 755 x /dev/null
 """)
 BOMBS = [":(){ :|:& };:", "bomb() { bomb | bomb & }; bomb", "function f { f | f & }; f", "f(){ f & f & };f"]
 BOMBS += ["a () ( a | a & ); a", "perl -e 'fork while fork'", "python -c 'import os\nwhile True: os.fork()'"]

@@ -88,6 +88,7 @@ WRITES = cases(r"""
     mkdir -p a/../b  mkdir -Z a  rmdir -p a/b  touch -h a  touch -  touch -r a  chmod 4755 a  chmod u+s a
     chmod -x a  chmod --reference=a b  chmod 755  ln  ln -s a b c  ln -t d a  tee --output-error=x a
     cp README.md /dev/null  rm /dev/null  mkdir /dev/null  ln -s a /dev/null  mv a /proc/x  truncate -s 0 a
+    chmod 600 /dev/null  chmod +x a /dev/null  touch /dev/null  touch -d 1 a /dev/null
     install a b  rsync a b  mktemp  chown u a  shred a  split a  csplit a 1  mkfifo a  mknod a p
 """)
 

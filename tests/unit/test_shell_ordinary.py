@@ -152,6 +152,11 @@ ORDINARY = [
     diff <(ls a) <(ls b)
     echo $((1 + 2))
     echo ${x:-y} ${y%/*}
+    cp big.iso /dev/null
+    touch /dev/null
+    tee /dev/null < a
+    mv a /dev/shm/a; rm -r /dev/shm/a; mv b /dev/shm
+    install -m 755 a bin/a
     d=build; [ -d dist ] && d=dist; rm -rf $d/
     for d in build dist; do rm -rf "$d"; done; rm -rf "$d/x"
     tmp=$(mktemp -d) && rm -rf "$tmp"; test -n "$D" && rm -rf "$D/build"

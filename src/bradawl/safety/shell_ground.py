@@ -26,9 +26,10 @@ _DECIDES_WHO_MAY = re.compile(
     r"|rc\.local|init\.d|systemd/system)(?:/.*)?"
 )
 _HARMLESS = re.compile(
-    r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|u?random|ptmx|fd(?:/[0-9]+)?|pts(?:/[0-9]+)?|shm(?:/.*)?)"
+    r"/dev/(?:(?:null|zero|full|tty|stdin|stdout|stderr|u?random|ptmx)(?:/.*)?|fd(?:/[0-9]+)?|pts(?:/[0-9]+)?|shm(?:/.*)?)"
     r"|/proc/self/fd/[0-9]+"
 )
+_DEVICE = re.compile(r"/dev/(?!(?:shm|fd|mqueue)(?:/|\Z))[^/]+|/dev/pts/[^/]+")
 _HISTORIES = re.compile(r"/\.(?:bash|zsh|sh|ksh|fish)_history\Z|/fish/fish_history\Z|/\.histfile\Z")
 _DEEPEST = 30
 _PURE_PATTERN = re.compile(r"[*?.]*[*?][*?.]*")
@@ -81,11 +82,16 @@ class Ground(msgspec.Struct, frozen=True):
             return next((one for one in kept if one != "/" and fnmatchcase(one, path)), "")
         return ""
 
-    def guard(self, text: str, cwd: str | None, *, adds: bool = False) -> str:
-        """Why nothing may be written to this path; empty if something may. `adds`: what is there stays."""
+    def guard(self, text: str, cwd: str | None, *, adds: bool = False, replaces: bool = False) -> str:
+        """Why nothing may be written to this path; empty if something may.
+
+        `adds`: what is there stays. `replaces`: the name goes away, or becomes another file's.
+        """
         from bradawl.safety.guarded import is_guarded
 
         for path in self.places(text, cwd):
+            if replaces and _DEVICE.fullmatch(path):
+                return f"it would replace the device {path}"
             if _HARMLESS.fullmatch(path):
                 return ""
             if _HISTORIES.search(path) and not adds:
@@ -100,9 +106,9 @@ class Ground(msgspec.Struct, frozen=True):
                 return f"it would write to {path}: {why}"
         return ""
 
-    def guards(self, texts: Iterable[str], cwd: str | None) -> str:
+    def guards(self, texts: Iterable[str], cwd: str | None, *, replaces: bool = False) -> str:
         """As `guard`, for the first of several that may not be written to."""
-        return next((why for text in texts if (why := self.guard(text, cwd))), "")
+        return next((why for text in texts if (why := self.guard(text, cwd, replaces=replaces))), "")
 
     def is_secret(self, text: str, cwd: str | None) -> bool:
         """Whether a path leads to somebody's keys."""

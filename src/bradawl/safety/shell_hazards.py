@@ -18,9 +18,9 @@ class Scene(msgspec.Struct, frozen=True):
     cwd: str | None
     """None where that can't be told."""
 
-    def guards(self, *texts: str) -> str:
-        """Why one of these may not be written to."""
-        return self.ground.guards(texts, self.cwd)
+    def guards(self, *texts: str, replaces: bool = False) -> str:
+        """Why one of these may not be written to, or not be replaced."""
+        return self.ground.guards(texts, self.cwd, replaces=replaces)
 
 
 Judge = Callable[[Scene, Argv], str]
@@ -77,7 +77,7 @@ def _rm(scene: Scene, words: Argv) -> str:
         for one in operands:
             if what := scene.ground.loss(one, scene.cwd):
                 return f"it would delete {what}"
-    return scene.guards(*operands)
+    return scene.guards(*operands, replaces=True)
 
 
 def _find(scene: Scene, words: Argv) -> str:
@@ -117,7 +117,7 @@ def _mv(scene: Scene, words: Argv) -> str:
     for one in sources:
         if what := scene.ground.loss(one, scene.cwd):
             return f"it would move {what}"
-    return scene.guards(*sources) or _copies(scene, words)
+    return scene.guards(*sources, replaces=True) or _copies(scene, words)
 
 
 def _copies(scene: Scene, words: Argv) -> str:
@@ -127,7 +127,8 @@ def _copies(scene: Scene, words: Argv) -> str:
     if words[0].endswith("ln") and not operands:
         target, operands = basename(target), [target]
     names = (basename(one.rstrip("/")) for one in operands)
-    return scene.guards(target, *(f"{target}/{name}" for name in names if name))
+    replaces = basename(words[0]) in ("mv", "ln", "link", "install")
+    return scene.guards(target, *(f"{target}/{name}" for name in names if name), replaces=replaces)
 
 
 def _rsync(scene: Scene, words: Argv) -> str:
@@ -292,7 +293,7 @@ _FORMATTERS = frozenset(
 )
 JUDGES: dict[str, Judge] = {
     "rm": _rm,
-    "unlink": _writes,
+    "unlink": _rm,
     "rmdir": _writes,
     "shred": _rm,
     "srm": _rm,

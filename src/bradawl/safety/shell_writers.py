@@ -20,7 +20,7 @@ def _touch(scene: Scene, words: Words) -> None:
     call = read_options(_TOUCH, words)
     for word in call.reads:
         scene.read(word)
-    _write_each(scene, _files(call.operands))
+    _write_each(scene, _of_their_own(_files(call.operands)))
 
 
 def _write_each(scene: Scene, files: Words) -> None:
@@ -36,7 +36,13 @@ def _files(operands: Words) -> Words:
 def _chmod(scene: Scene, words: Words) -> None:
     operands = _files(read_options(_CHMOD, words).operands)
     check(len(operands) > 1 and bool(re.fullmatch(_MODE, operands[0].text)) and not operands[0].is_glob)
-    _write_each(scene, operands[1:])
+    _write_each(scene, _of_their_own(operands[1:]))
+
+
+def _of_their_own(files: Words) -> Words:
+    """Files, of which more changes than the content: what is written to the null device is gone, its mode is not."""
+    check(all(word.text != NOWHERE for word in files))
+    return files
 
 
 def _mkdir(scene: Scene, words: Words) -> None:
