@@ -4,17 +4,16 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 from bwrap import BWRAP
-from landlock_house import NOBODY, Ended, House
+from landlock_house import House
 
-from bradawl.core.permissions import Grant
 from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.safety.sandbox.confinement import Program
+from bradawl.safety.sandbox.confinement import Launch
 
 
 class BubblewrapHouse(House):
@@ -34,51 +33,10 @@ class BubblewrapHouse(House):
             self.confinement.close()
         self.confinement = Bubblewrap(self.layout, Shape(BWRAP))
 
-    def run(
-        self,
-        argv: tuple[str, ...],
-        *,
-        grant: Grant | None = None,
-        env: Mapping[str, str] | None = None,
-        meanwhile: Callable[[], None] | None = None,
-    ) -> Ended:
-        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home), **(env or {})}
-        program = Program(argv, str(self.root), environment, exported=tuple(env or ()))
-        launch = self.confinement.launch(program, Grant(writable=self.layout.roots) if grant is None else grant)
-        self._give_away()
-        try:
-            started = subprocess.Popen(
-                launch.argv,
-                cwd=launch.cwd,
-                env=dict(launch.environment),
-                pass_fds=launch.inherited,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                **({"user": NOBODY, "group": NOBODY, "extra_groups": ()} if self.user == "nobody" else {}),
-            )
-        finally:
-            for descriptor in launch.close_after_start:
-                os.close(descriptor)
-        with started:
-            if meanwhile:
-                meanwhile()
-            started.wait(30)
-            self._end(launch.told)
-            out, err = started.communicate(timeout=5)
-        return Ended(started.returncode, out.decode(), err.decode(), launch.on_end())
-
-    def _give_away(self) -> None:
-        """What the agent has made it makes as the user that runs the programs; here that is another one."""
-        if self.user == "nobody":
-            for path in (self.place, *self.place.rglob("*")):
-                os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
-
-    @staticmethod
-    def _end(told: int) -> None:
-        said = os.read(told, 4_096)
-        os.close(told)
+    def _end_all(self, started: subprocess.Popen[bytes], launch: Launch) -> None:
+        started.wait(30)
+        said = os.read(launch.told, 4_096)
+        os.close(launch.told)
         try:
             os.kill(msgspec.json.decode(said, type=dict[str, int])["child-pid"], signal.SIGKILL)
         except (msgspec.DecodeError, ProcessLookupError):

@@ -6,11 +6,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from bradawl.core.permissions import Grant
-from bradawl.safety.sandbox.confinement import Layout, Program
+from bradawl.safety.sandbox.confinement import Launch, Layout, Program
 from bradawl.safety.sandbox.landlock import LandlockConfinement
 
 NOBODY = 65534
@@ -51,8 +52,17 @@ class House:
         )
         python = SYSTEM_PYTHON if user == "nobody" else ""
         self.confinement = LandlockConfinement(self.layout, interpreter=python)
-        if user == "nobody":
-            for path in (place, *place.rglob("*")):
+        self.give_away()
+
+    @property
+    def as_user(self) -> dict[str, Any]:
+        """What starts a program as the one user."""
+        return {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if self.user == "nobody" else {}
+
+    def give_away(self) -> None:
+        """What the agent makes it makes as the user that runs the programs; here that is another one."""
+        if self.user == "nobody":
+            for path in (self.place, *self.place.rglob("*")):
                 os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
     @staticmethod
@@ -64,6 +74,20 @@ class House:
         """Run a line of bash to its end."""
         return self.run(("/bin/bash", "-c", line), grant=grant, env=env)
 
+    def bare(self, line: str, env: Mapping[str, str] | None = None) -> str:
+        """What a line of bash prints that nothing holds."""
+        self.give_away()
+        ended = subprocess.run(
+            ["/bin/bash", "-c", line],
+            cwd=self.root,
+            env=self._variables(env),
+            capture_output=True,
+            text=True,
+            check=False,
+            **self.as_user,
+        )
+        return ended.stdout
+
     def run(
         self,
         argv: tuple[str, ...],
@@ -72,9 +96,9 @@ class House:
         env: Mapping[str, str] | None = None,
         meanwhile: Callable[[], None] | None = None,
     ) -> Ended:
-        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home), **(env or {})}
-        program = Program(argv, str(self.root), environment, exported=tuple(env or ()))
-        launch = self.confinement.launch(program, grant or Grant(writable=self.layout.roots))
+        program = Program(argv, str(self.root), self._variables(env), exported=tuple(env or ()))
+        launch = self.confinement.launch(program, Grant(writable=self.layout.roots) if grant is None else grant)
+        self.give_away()
         try:
             started = subprocess.Popen(
                 launch.argv,
@@ -85,7 +109,7 @@ class House:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                **({"user": NOBODY, "group": NOBODY, "extra_groups": ()} if self.user == "nobody" else {}),
+                **self.as_user,
             )
         finally:
             for descriptor in launch.close_after_start:
@@ -93,8 +117,15 @@ class House:
         with started:
             if meanwhile:
                 meanwhile()
+            self._end_all(started, launch)
             out, err = started.communicate(timeout=30)
         return Ended(started.returncode, os.fsdecode(out), os.fsdecode(err), launch.on_end() if launch.on_end else ())
+
+    def _variables(self, env: Mapping[str, str] | None) -> dict[str, str]:
+        return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home), **(env or {})}
+
+    def _end_all(self, started: subprocess.Popen[bytes], launch: Launch) -> None:
+        """What the program has left behind would hold its output open."""
 
     def close(self) -> None:
         self.confinement.close()

@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 
 import pytest
-from bubblewrap_house import BubblewrapHouse, bubblewrap_house
+from bubblewrap_house import bubblewrap_house
 from bwrap import HAS_BWRAP
-from landlock_house import NOBODY, USERS
+from landlock_house import USERS
 from test_landlock import ATTEMPTS, NEVER_OPEN, Outside
 
 from bradawl.core.errors import ToolError
@@ -90,16 +90,6 @@ def outside(made):
     built.close()
 
 
-def _bare(made: BubblewrapHouse, line: str, env: dict[str, str] | None = None) -> str:
-    as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if made.user == "nobody" else {}
-    variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(made.home), **(env or {})}
-    made._give_away()
-    ended = subprocess.run(
-        ["/bin/bash", "-c", line], cwd=made.root, env=variables, capture_output=True, text=True, check=False, **as_user
-    )
-    return ended.stdout
-
-
 @pytest.mark.parametrize(("line", "attempt"), CASES)
 def test_a_program_does_not_get_through(made, outside, line, attempt):
     ended = made.sh(attempt, env=outside.env)
@@ -108,7 +98,7 @@ def test_a_program_does_not_get_through(made, outside, line, attempt):
     assert (made.outside / "file").read_text() == "outside"
     never = NEVER_OPEN[made.user]
     if line not in never and not any(part in attempt for part in never):
-        assert "OPEN" in _bare(made, attempt, outside.env), "the attempt fails by itself: it shows nothing"
+        assert "OPEN" in made.bare(attempt, outside.env), "the attempt fails by itself: it shows nothing"
 
 
 def test_a_datagram_reaches_nobody_outside(made, outside):
@@ -141,7 +131,7 @@ def protected(made):
         *(".git/hooks/sample", ".git/info/exclude", ".vscode/tasks.json", "README"),
     ):
         made.write(made.root / name, "[core]\n" if name.endswith("config") else "good\n")
-    made._give_away()
+    made.give_away()
     return made
 
 
@@ -174,7 +164,7 @@ def test_what_is_protected_stays_as_it_is(protected, line, attempt):
     after = _guarded(protected.root)
     assert {name: after.get(name) for name in before} == before
     assert _names(protected.root) - names <= {"README2"}, "nothing that stood in for something is left"
-    _bare(protected, attempt)
+    protected.bare(attempt)
     changed = _guarded(protected.root)
     is_shown = changed != before or not protected.root.exists() or _names(protected.root) != names
     assert is_shown or "os.rename" in attempt or "ln -f" in attempt, "the attempt fails by itself: it shows nothing"
@@ -201,7 +191,7 @@ def test_a_git_folder_that_is_a_link_can_not_be_replaced(made, inside):
     assert (made.root / ".git").readlink() == data
     assert (data / "config").read_text() == "[core]\n"
     assert (made.root / "src/a.py").read_text() == "new\n", "the rest of the workspace is worked on as ever"
-    _bare(made, "rm .git; mkdir .git")
+    made.bare("rm .git; mkdir .git")
     assert not (made.root / ".git").is_symlink()
 
 
@@ -385,7 +375,7 @@ def test_with_the_network_only_sockets_for_it_come_back(made, outside):
 def test_git_works_in_a_second_working_tree_and_obeys_nothing_new(made):
     main = made.place / "main"
     line = "git init -q -b main {0} && cd {0} && git config user.name A && git config user.email a@b && "
-    _bare(made, line.format(main) + "git commit -q --allow-empty -m one && git worktree add -q -b side ../tree")
+    made.bare(line.format(main) + "git commit -q --allow-empty -m one && git worktree add -q -b side ../tree")
     made.hold_anew(made.place / "tree")
     made.root = made.place / "tree"
     ended = made.sh("echo x > a && git add a && git commit -qm two && git log --oneline | wc -l && git stash list")

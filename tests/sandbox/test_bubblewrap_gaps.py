@@ -37,7 +37,7 @@ def _when_it_runs(made, act):
 
 def _git(made, *words: str) -> None:
     subprocess.run(["git", "-c", f"safe.directory={made.root}", *words], cwd=made.root, check=True)
-    made._give_away()
+    made.give_away()
 
 
 def test_no_setting_of_the_kernel_can_be_changed(made):
@@ -91,7 +91,7 @@ def test_a_submodule_that_was_there_stays_as_it_is_and_a_new_one_is_looked_at(ma
     for name, text in (("old/config", '[filter "lfs"]\n\tclean = git-lfs clean\n'), ("old/hooks/pre-push", "mine")):
         made.write(made.root / ".git/modules" / name, text)
     made.write(made.root / ".git/modules/old/HEAD", "ref: refs/heads/main\n")
-    made._give_away()
+    made.give_away()
     bad = f"printf '{_RUNS}' > .git/modules/new/config; echo bad > .git/modules/new/hooks/pre-commit"
     ended = made.sh(f"mkdir -p .git/modules/new/hooks; cp .git/modules/old/HEAD .git/modules/new; {bad}")
     assert (ended.code, ended.err) == (0, "")
@@ -136,7 +136,7 @@ def test_what_the_user_lets_git_write_meanwhile_stays(made):
 def test_a_protected_name_that_links_to_itself_keeps_no_program_from_running(made, name):
     (made.root / name).unlink(missing_ok=True)
     (made.root / name).symlink_to(name.rpartition("/")[2])
-    made._give_away()
+    made.give_away()
     ended = made.sh(f"echo OK; rm -f {name}")
     assert ended.out == "OK\n"
     assert (made.root / name).is_symlink()
@@ -144,6 +144,6 @@ def test_a_protected_name_that_links_to_itself_keeps_no_program_from_running(mad
 
 def test_files_with_keys_are_hidden_from_who_may_only_read_too(made):
     made.write(made.root / "sub/.env", "PRIVATE")
-    made._give_away()
+    made.give_away()
     assert "PRIVATE" not in made.sh("grep -r . .", grant=Grant()).out
     assert made.sh("cat sub/.env", grant=Grant(uncovered=(str(made.root / "sub/.env"),))).out == "PRIVATE"

@@ -127,8 +127,7 @@ class Outside:
         for listening in (self.unix, self.abstract):
             listening.listen()
         self.terminal = os.openpty()
-        as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if made.user == "nobody" else {}
-        self.agent = subprocess.Popen(["/bin/sleep", "60"], env={"KEY": "secret"}, cwd="/", **as_user)
+        self.agent = subprocess.Popen(["/bin/sleep", "60"], env={"KEY": "secret"}, cwd="/", **made.as_user)
         self.env = {
             "OUT": str(made.outside),
             "AGENT": str(self.agent.pid),
@@ -160,15 +159,6 @@ def outside(made):
     built.close()
 
 
-def _bare(made: House, line: str, env: dict[str, str]) -> str:
-    as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if made.user == "nobody" else {}
-    variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(made.home), **env}
-    ended = subprocess.run(
-        ["/bin/bash", "-c", line], cwd=made.root, env=variables, capture_output=True, text=True, check=False, **as_user
-    )
-    return ended.stdout
-
-
 @pytest.mark.parametrize(("line", "attempt"), CASES)
 def test_a_program_does_not_get_through(made, outside, line, attempt):
     ended = made.sh(attempt, env=outside.env)
@@ -176,7 +166,7 @@ def test_a_program_does_not_get_through(made, outside, line, attempt):
     assert (made.outside / "file").read_text() == "outside"
     never = NEVER_OPEN[made.user]
     if line not in never and not any(part in attempt for part in never):
-        assert "OPEN" in _bare(made, attempt, outside.env), "the attempt fails by itself: it shows nothing"
+        assert "OPEN" in made.bare(attempt, outside.env), "the attempt fails by itself: it shows nothing"
 
 
 def test_every_line_is_shown_to_be_held_or_shown_to_be_open():
