@@ -392,6 +392,49 @@ def test_git_works_in_a_second_working_tree_and_obeys_nothing_new(made):
     assert (made.root / ".git").read_text().startswith("gitdir: ")
 
 
+def test_git_works_in_a_folder_of_a_repository_and_obeys_nothing_new():
+    with bubblewrap_house() as made:
+        main = made.place / "main"
+        made.root = main / "packages/one"
+        made.root.mkdir(parents=True)
+        made.bare(f"git init -q -b main {main} && git config user.name A && git config user.email a@b")
+        (main / ".git/info/attributes").unlink(missing_ok=True)
+        made.hold_anew(made.root)
+        ended = made.sh(
+            "echo x > a && git add -A && git commit -qm one && git switch -qc side && git log --oneline | wc -l"
+        )
+        assert (ended.code, ended.out.strip()) == (0, "1"), ended
+        config = (main / ".git/config").read_text()
+        ended = made.sh(
+            f"echo bad >> {main}/.git/config; echo bad > {main}/.git/hooks/pre-commit; mv {main}/.git {main}/old;"
+            f"echo '* x' > {main}/.git/info/attributes; git config core.fsmonitor bad; echo bad > {main}/file"
+        )
+        assert (main / ".git/config").read_text() == config, ended
+        assert not (main / ".git/hooks/pre-commit").exists()
+        assert not (main / ".git/info/attributes").exists()
+        assert sorted(path.name for path in main.iterdir()) == [".git", "packages"]
+        # Somebody outside replaces the file, so that the cover falls off for a program that runs.
+        ended = made.run(
+            ("/bin/bash", "-c", f"until [ -e go ]; do sleep 0.01; done; git -C {main} config core.fsmonitor bad"),
+            meanwhile=lambda: made.bare(f"git -C {main} config user.name B; touch go"),
+        )
+        assert (main / ".git/config").read_text() == config, ended
+        assert made.sh("git commit -q --allow-empty -m no", grant=Grant()).code != 0
+
+
+def test_what_holds_the_home_folder_or_is_no_repository_stays_as_it_is():
+    with bubblewrap_house() as made:
+        made.bare(f"git init -q {made.home}; git init -q {made.place}/other")
+        for top in (made.home, made.place / "other"):
+            made.root = top / "work"
+            made.root.mkdir()
+            if top != made.home:
+                (top / ".git/HEAD").unlink()
+            made.hold_anew(made.root)
+            made.sh(f"echo bad > {top}/.git/new")
+            assert not (top / ".git/new").exists()
+
+
 @pytest.mark.parametrize("named", ["outside", "home/.ssh", "home", "outside/.git/worktrees/x"])
 def test_a_git_file_makes_no_folder_writable_that_does_not_know_of_it(made, named):
     fake = made.place / named

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from landlock_house import NOBODY, SYSTEM_PYTHON, USERS, House, house
 
@@ -416,6 +417,22 @@ def test_a_python_inside_the_workspace_starts_nothing(tmp_path):
     (tmp_path / "python").write_text("")
     assert str(tmp_path) in landlock.unfit(layout, str(tmp_path / "python"))
     assert landlock.unfit(layout) == ""
+
+
+def test_git_works_in_a_folder_of_a_repository():
+    with house() as made:
+        main = made.place / "main"
+        made.bare(
+            f"git init -q {main}; mkdir {main}/one; git -C {main} config user.name a; git -C {main} config user.email b"
+        )
+        made.root = main / "one"
+        made.layout = msgspec.structs.replace(made.layout, roots=(str(made.root),))
+        made.confinement.close()
+        made.confinement = landlock.LandlockConfinement(made.layout)
+        ended = made.sh("touch a && git add a && git commit -q -m y && git log --oneline | wc -l; echo bad > ../file")
+        assert (ended.code, ended.out.strip()) == (1, "1"), ended
+        assert not (main / "file").exists()
+        assert made.sh("git config core.fsmonitor 'touch bad'").restored == (str(main / ".git/config"),)
 
 
 def test_git_works_in_a_second_working_tree_whose_data_lies_outside(made):

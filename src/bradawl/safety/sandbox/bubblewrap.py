@@ -57,8 +57,9 @@ class Bubblewrap:
         self._names = Names(layout.scratch, [path for path in real if path and is_within(path, TEMPORARY)])
 
     def _watch(self) -> ProtectedFiles:
-        found = Repositories(self._layout.roots, lambda: [each.finds() for each in self._surveys.values()])
-        kept = f"{self._layout.state}/put-back"
+        layout = self._layout
+        found = Repositories(layout.roots, layout.home, lambda: [each.finds() for each in self._surveys.values()])
+        kept = f"{layout.state}/put-back"
         return ProtectedFiles(found.places, kept, found.appeared, adds_nothing_that_runs)
 
     @property
@@ -231,7 +232,7 @@ class Bubblewrap:
         plan.add([each for each in covers.values() if os.path.lexists(each.path)], (*grant.uncovered, path))
 
     def _add_data_folders(self, plan: "_Writable", grant: Grant) -> None:
-        for folder in data_folders(plan.roots, plan.repositories):
+        for folder in data_folders(plan.roots, plan.repositories, self._layout.home):
             data = Plan(folder).of_data_folder()
             plan.ghosts |= data.ghosts
             plan.add(data.covers.values(), grant.uncovered)

@@ -11,7 +11,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.guarded import protected_names
-from bradawl.safety.sandbox.gitdirs import data_folder, is_tracked
+from bradawl.safety.sandbox.gitdirs import data_above, data_folder, is_tracked
 from bradawl.safety.sandbox.leftovers import Ghost
 from bradawl.safety.sandbox.survey import Finds
 
@@ -180,11 +180,13 @@ class Plan:
             self.covers[path] = Cover(path, kind)
 
 
-def data_folders(roots: Iterable[str], repositories: Iterable[str]) -> tuple[str, ...]:
-    """Folders with git's data outside the roots that git has to write to for these repositories."""
+def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -> tuple[str, ...]:
+    """Folders with git's data outside the roots that git has to write to for these repositories, or around a root."""
     writable = tuple(roots)
-    found = (data_folder(f"{folder}/.git") for folder in repositories if _kind(f"{folder}/.git") == "file")
-    return tuple(dict.fromkeys(each for each in found if each and not any(is_within(each, root) for root in writable)))
+    named = (data_folder(f"{folder}/.git") for folder in repositories if _kind(f"{folder}/.git") == "file")
+    above = (data_above(root, home) for root in writable if not _kind(f"{root}/.git"))
+    found = dict.fromkeys((*named, *above))
+    return tuple(each for each in found if each and not any(is_within(each, root) for root in writable))
 
 
 def _kind(path: str) -> Literal["", "file", "folder", "link"]:

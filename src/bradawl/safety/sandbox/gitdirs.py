@@ -1,4 +1,4 @@
-"""Where the data of a repository lies whose `.git` is a file: a second working tree, or a submodule.
+"""Where the data of a repository lies that is not in the workspace: of a second working tree, a submodule, a folder.
 
 The file belongs to the project and may name any folder, so that a folder only counts if it names the working tree in
 turn: that is written there by git, and not by who wrote the project.
@@ -6,8 +6,11 @@ turn: that is written there by git, and not by who wrote the project.
 
 import os
 import re
+import stat
 from functools import lru_cache
 from pathlib import Path
+
+from bradawl.core.effects import is_within
 
 _LARGEST = 65_536
 _LARGEST_INDEX = 50_000_000
@@ -31,6 +34,25 @@ def data_folder(dot_git: str) -> str:
     tree = _working_tree(f"{folder}/config")
     is_ours = tree and os.path.realpath(Path(folder, tree)) == str(Path(dot_git).parent)
     return folder if is_ours and _is_repository(folder) else ""
+
+
+def data_above(root: str, home: str) -> str:
+    """The data of the repository in which a folder lies that is none itself; empty where there is none to write to.
+
+    It has to be of this user's making, and not one that holds the home folder, as some keep their settings in.
+    """
+    for above in Path(root).parents:
+        dot_git = str(above / ".git")
+        try:
+            found = os.lstat(dot_git)
+        except OSError:
+            continue
+        if found.st_uid != os.geteuid() or above == above.parent or (home and is_within(home, str(above))):
+            return ""
+        if stat.S_ISDIR(found.st_mode):
+            return dot_git if _is_repository(dot_git) else ""
+        return data_folder(dot_git)
+    return ""
 
 
 def is_tracked(path: str, repository: str) -> bool:

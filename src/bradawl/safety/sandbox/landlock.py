@@ -184,8 +184,9 @@ class LandlockConfinement:
             yield from ((data, name.removeprefix(_GIT)) for name in of_git)
 
     def _data_folders(self) -> tuple[str, ...]:
-        """Where git keeps the data of a root that is a second working tree: it has to be writable, too."""
-        return data_folders(self._layout.roots, self._layout.roots)
+        """Where git keeps the data of a root that is a second working tree, or lies in a repository: it has to be
+        writable, too."""
+        return data_folders(self._layout.roots, self._layout.roots, self._layout.home)
 
     def _variables(self, program: Program, grant: Grant) -> dict[str, str]:
         layout = self._layout

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from bradawl.safety.guarded import protected_names, watched_names
+from bradawl.safety.sandbox.covers import data_folders
 from bradawl.safety.sandbox.gitdirs import data_folder
 from bradawl.safety.sandbox.protected import Place
 from bradawl.safety.sandbox.survey import Finds
@@ -22,9 +23,10 @@ class Repositories:
     that somebody outside replaces, as git does with its configuration: that is looked at, too.
     """
 
-    def __init__(self, roots: tuple[str, ...], finds: Callable[[], Iterable[Finds]]) -> None:
+    def __init__(self, roots: tuple[str, ...], home: str, finds: Callable[[], Iterable[Finds]]) -> None:
         """`finds` looks through each of the roots."""
         self._roots = roots
+        self._home = home
         self._finds = finds
         self._covered: frozenset[str] = frozenset()
 
@@ -34,6 +36,8 @@ class Repositories:
         for folder in dict.fromkeys((*self._roots, *sorted(self._covered))):
             names = _NOT_HELD if folder in self._covered else _OF_GIT
             yield from ((folder, name) for name in (*names, *watched_names()))
+        for data in data_folders(self._roots, self._covered, self._home):
+            yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
 
     def appeared(self) -> Iterator[Place]:
         """What has come up since; working trees and submodules have their settings with a repository's."""
