@@ -189,3 +189,22 @@ def test_a_sandbox_is_asked_for_only_where_it_matters(ws: Path):
 
     assert effects_of("ls", ws, is_confined=asked).is_read_only
     assert effects_of("make; git push", ws, is_confined=asked).unknown
+
+
+def test_a_search_shows_what_nothing_hides(ws: Path):
+    keys = {"secrets": lambda folder: [f"{folder}/.env", f"{folder}/conf/prod.env"]}
+    for line in ("grep -r x .", "grep -rn x", "grep -r x src *", "rg -uu x", "rg --hidden x .", "cat a | grep -r x ."):
+        assert str(ws / ".env") in effects_of(line, ws, **keys).reads, line
+        assert isinstance(decided(line, ws, **keys), Ask), line
+        assert isinstance(decided(line, ws), Allow), line
+    for line in ("grep x README.md", "ls -R", "find . -name x", "rg --files", "cat README.md"):
+        assert isinstance(decided(line, ws, **keys), Allow), line
+    assert effects_of("rg x", ws, **keys).reads == (str(ws), str(ws / "conf/prod.env"))
+    assert str(ws / "src/.env") in effects_of("diff -r --no-dereference src docs", ws, **keys).reads
+
+
+def test_a_pattern_that_takes_in_a_file_with_keys_names_it(ws: Path):
+    (ws / "server.key").touch()
+    for line in ("cat *", "cat *.key", "head server.*", "grep x *"):
+        assert isinstance(decided(line, ws), Ask), line
+    assert isinstance(decided("cat *.md src/*", ws), Allow)

@@ -217,6 +217,27 @@ def test_the_effects_are_those_of_the_line(place, tmp_path):
     assert unknown.unknown and unknown.commands == (("./anything",),)
 
 
+@pytest.mark.parametrize(
+    ("sandbox", "lifted", "shows"),
+    [
+        (Sandbox(), "", True),
+        (Sandbox("bubblewrap"), "", False),
+        (Sandbox("bubblewrap"), "off", True),
+        (Sandbox("bubblewrap"), "network", False),
+        (Sandbox("landlock", ("credentials",)), "", True),
+        (Sandbox("landlock", ("tcp",)), "", False),
+    ],
+)
+def test_a_search_through_a_folder_reads_the_keys_that_no_sandbox_hides(place, tmp_path, sandbox, lifted, shows):
+    for name in (".env", "deep/er/.env.local", "plain.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("KEY=1")
+    bash = Bash(sandbox=lambda: sandbox)
+    reads = bash.effects(bash.params("grep -r KEY .", sandbox=lifted), place.context()).reads
+    assert {f"{tmp_path}/.env", f"{tmp_path}/deep/er/.env.local"}.issubset(reads) == shows
+    assert f"{tmp_path}/plain.txt" not in reads
+
+
 def test_what_goes_on_in_the_background_is_never_only_a_read(place):
     for line in ("cat a.txt", "./anything"):
         effects = BASH.effects(BASH.params(line, run_in_background=True), place.context())

@@ -117,6 +117,11 @@ def is_secret_name(name: str) -> bool:
     return re.fullmatch(_caseless(f"{_ENV}|{_KEYS}"), name, re.DOTALL) is not None
 
 
+def may_hold_secrets(name: str) -> bool:
+    """Whether reading a file of this name is asked about; more than `is_secret_name`, as programs need some of them."""
+    return re.fullmatch(_caseless(f"{_ENV}|{_KEYS}|{_ALSO_SECRET}"), name, re.DOTALL) is not None
+
+
 def is_left_out_of_searches(home: str = "", own: tuple[str, ...] = ()) -> Callable[[str], bool]:
     """Tells of an absolute path whether it is asked about before it is read, so that no search shows what is in it."""
     names = (*_CREDENTIALS.split(), *_OWN)

@@ -1,6 +1,6 @@
 """All that can be said of a line of bash before it runs: what it would do, and what speaks against it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -35,6 +35,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Whether git in this folder starts no program that its configuration names."""
     is_confined: Callable[[], bool] = bool
     """Whether what only reads runs where it can't write, and reaches no network."""
+    secrets: Callable[[str], Iterable[str]] = lambda _: ()
+    """Files with keys below a folder that nothing hides from programs."""
 
 
 def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Surroundings) -> Effects:
@@ -71,7 +73,7 @@ def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: Surr
     programs = Programs(around.search_path, around.roots) if around.search_path and around.roots else None
 
     def judged(*, git_is_safe: bool) -> Effects:
-        world = World(around.resolve, around.entries, around.home, git_is_safe)
+        world = World(around.resolve, around.entries, around.home, git_is_safe, secrets=around.secrets)
         return effects_in(world, text, cwd, env, programs)
 
     if "git" not in text:

@@ -86,22 +86,28 @@ def anything(scene: Scene, words: Words) -> None:
 def _grep(scene: Scene, words: Words) -> None:
     call = read_options(_GREP, words)
     has_pattern = not {"e", "f", "regexp", "file"}.isdisjoint(call.flags)
-    _search(scene, call, has_pattern=has_pattern, here=not {"r", "recursive"}.isdisjoint(call.flags))
+    is_deep = not {"r", "recursive"}.isdisjoint(call.flags)
+    files = _searched(scene, call, has_pattern=has_pattern, here=is_deep)
+    if is_deep:
+        scene.show_all_below(files, hidden=True)
 
 
 def _rg(scene: Scene, words: Words) -> None:
     call = read_options(_RG, words)
     has_pattern = not {"e", "f", "regexp", "file", "files", "type-list"}.isdisjoint(call.flags)
-    _search(scene, call, has_pattern=has_pattern, here=True)
+    files = _searched(scene, call, has_pattern=has_pattern, here=True)
+    if {"files", "type-list"}.isdisjoint(call.flags):
+        scene.show_all_below(files, hidden=not {"hidden", ".", "u", "unrestricted"}.isdisjoint(call.flags))
 
 
-def _search(scene: Scene, call: Call, *, has_pattern: bool, here: bool) -> None:
+def _searched(scene: Scene, call: Call, *, has_pattern: bool, here: bool) -> Words:
     files = call.operands
     if not has_pattern:
         check(bool(files))
         check_literal(files[:1])
         files = files[1:]
     read_all(scene, call, files, here=here)
+    return files
 
 
 def _diff(scene: Scene, words: Words) -> None:
@@ -111,6 +117,7 @@ def _diff(scene: Scene, words: Words) -> None:
     if not {"r", "recursive"}.isdisjoint(call.flags):
         check("no-dereference" in call.flags)
         read_all(scene, call, call.operands, here=False)
+        scene.show_all_below(call.operands, hidden=True)
         return
     for word in call.operands:
         scene.read_with_links(word)

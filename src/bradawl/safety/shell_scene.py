@@ -1,7 +1,7 @@
 """Where a shell command stands: turns its operands into the places it touches."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from posixpath import normpath
 
@@ -31,6 +31,8 @@ class World(msgspec.Struct, frozen=True):
     """The configuration of the repository starts no program, and git runs with `GIT_OPTIONAL_LOCKS=0`."""
     start: str = ""
     """The working directory in which the line begins, resolved."""
+    secrets: Callable[[str], Iterable[str]] = lambda _: ()
+    """Files with keys below a folder that nothing hides from programs."""
 
 
 class Touched:
@@ -87,6 +89,16 @@ class Scene:
         """The working directory."""
         self.place(self.cwd)
         self._touched.reads[self.cwd] = None
+
+    def show_all_below(self, words: Iterable[Word], *, hidden: bool) -> None:
+        """The content of all files below these, or below the working directory; `hidden`: also of dotfiles."""
+        tops = [
+            self._expand(word.text)[0] if word.is_glob else self.place(word.text) for word in words if word.text != "-"
+        ]
+        for top in tops or [self.cwd]:
+            for path in self.world.secrets(top):
+                if hidden or "/." not in path[len(top) :]:
+                    self._touched.reads[path] = None
 
     def write(self, word: Word) -> None:
         """A file that is written through links, or a folder with all below it."""
@@ -224,7 +236,7 @@ class Scene:
         return top, links
 
     def _matches(self, folders: list[str], part: str, links: list[str], *, is_last: bool, may_begin: bool) -> list[str]:
-        from bradawl.safety.guarded import is_secret_name  # only patterns need it
+        from bradawl.safety.guarded import may_hold_secrets  # only patterns need it
 
         # A superset of what bash takes, whatever the locale counts as a character.
         matches = re.compile(re.sub(r"(?:\\\*|\\\?)+", ".*", re.escape(part)), re.DOTALL).fullmatch
@@ -241,7 +253,7 @@ class Scene:
                     links.append(self.place(f"{folder.rstrip('/')}/{name}"))
                 elif not is_last:
                     found.append(f"{folder.rstrip('/')}/{name}")
-                elif part[0] == "." or (name[0] != "." and is_secret_name(name)):
+                elif part[0] == "." or (name[0] != "." and may_hold_secrets(name)):
                     links.append(f"{folder.rstrip('/')}/{name}")
         return found
 

@@ -3,6 +3,7 @@
 import codecs
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -142,8 +143,17 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             entries=self.entries or entries,
             git_is_safe=self.git_is_safe,
             is_confined=lambda: not params.sandbox and self.sandbox().holds_anything,
+            secrets=partial(self._secrets_below, is_lifted=params.sandbox == "off"),
         )
         return line_effects(params.command, cwd, context.env, around)
+
+    def _secrets_below(self, folder: str, *, is_lifted: bool) -> tuple[str, ...]:
+        sandbox = self.sandbox()
+        if self.entries is not None or (sandbox.name and not is_lifted and "credentials" not in sandbox.lacks):
+            return ()
+        from bradawl.safety.sandbox.covers import secrets_below  # only where nothing else holds them back
+
+        return secrets_below(folder)
 
     def _lifts(self, sandbox: Literal["", "network", "off"]) -> tuple[str, ...]:
         """Where nothing holds commands there is nothing to lift."""

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal
 
@@ -13,7 +13,7 @@ from bradawl.core.errors import ToolError
 from bradawl.safety.guarded import protected_names
 from bradawl.safety.sandbox.gitdirs import data_above, data_folder, is_tracked
 from bradawl.safety.sandbox.leftovers import Ghost
-from bradawl.safety.sandbox.survey import Finds
+from bradawl.safety.sandbox.survey import Finds, Survey
 
 _MORE_OF_GIT: Final = (".git/worktrees/*/commondir", ".git/worktrees/*/gitdir")
 _FOLDERS_OF_GIT: Final = ("hooks", "info")
@@ -67,10 +67,8 @@ class Plan:
         return tuple(cover for cover in self.covers.values() if cover.kind == "secret")[:_MOST]
 
     def _hide(self, finds: Finds) -> None:
-        for secret in finds.secrets:
-            inside = (folder for folder in (*finds.repositories, self._root) if is_within(secret, folder))
-            if not is_tracked(secret, max(inside, key=len, default=self._root)):
-                self._add(secret, "secret")
+        for secret in _to_hide(self._root, finds):
+            self._add(secret, "secret")
 
     def of_data_folder(self) -> "Plan":
         """Cover what is protected in a folder of git's data that lies elsewhere."""
@@ -187,6 +185,18 @@ def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -
     above = (data_above(root, home) for root in writable if not _kind(f"{root}/.git"))
     found = dict.fromkeys((*named, *above))
     return tuple(each for each in found if each and not any(is_within(each, root) for root in writable))
+
+
+def secrets_below(folder: str) -> tuple[str, ...]:
+    """Files with keys below a folder that a sandbox would show without content; looked for now."""
+    return tuple(_to_hide(folder, Survey(folder).finds()))
+
+
+def _to_hide(root: str, finds: Finds) -> Iterator[str]:
+    for secret in finds.secrets:
+        inside = (folder for folder in (*finds.repositories, root) if is_within(secret, folder))
+        if not is_tracked(secret, max(inside, key=len, default=root)):
+            yield secret
 
 
 def _kind(path: str) -> Literal["", "file", "folder", "link"]:
