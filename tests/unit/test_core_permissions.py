@@ -248,6 +248,19 @@ def test_an_allowed_command_may_write_outside_the_workspace_only_where_that_is_a
     assert judged(Policy(roots=WS, rules=(echo,)), msgspec.structs.replace(effects, writes=("/ws/a",))) == "allow"
 
 
+def test_an_allowed_command_puts_its_output_only_where_writing_is_allowed_too():
+    echo, there = allow("run", words=("echo", "*")), allow("write", "/ws/out/.*")
+    effects = Effects(
+        commands=(("echo", "x"),), understood=True, writes=("/ws/out/f",), redirects=("/ws/out/f",), seal="s"
+    )
+    assert judged(Policy(roots=WS, rules=(echo,)), effects) == "ask"
+    assert judged(Policy(roots=WS, rules=(there,)), effects) == "ask"
+    assert judged(Policy(roots=WS, rules=(echo, there)), effects) == "allow"
+    assert judged(Policy("accept-edits", roots=WS, rules=(echo,)), effects) == "allow"
+    beside = msgspec.structs.replace(effects, writes=("/x/f",), redirects=("/x/f",))
+    assert judged(Policy("accept-edits", roots=WS, rules=(echo, there)), beside) == "ask"
+
+
 def test_an_allowed_command_names_its_rule_and_gets_what_a_yes_would_have_given():
     policy = Policy(roots=WS, rules=(allow("run", words=("npm", "test")),), sandbox=HELD)
     decision = decide(policy, request(command(("npm", "test"))))

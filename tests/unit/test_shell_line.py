@@ -203,6 +203,18 @@ def test_a_search_shows_what_nothing_hides(ws: Path):
     assert str(ws / "src/.env") in effects_of("diff -r --no-dereference src docs", ws, **keys).reads
 
 
+def test_what_a_line_writes_by_itself_is_told_apart_from_what_its_commands_write(ws: Path):
+    assert effects_of("mkdir new", ws).redirects == ()
+    assert effects_of("ls > /dev/null 2>&1", ws).redirects == ()
+    effects = effects_of("ls > out && touch a 2>> src/err", ws)
+    assert effects.redirects == (str(ws / "out"), str(ws / "src/err"))
+    assert set(effects.writes) == {str(ws / "out"), str(ws / "src/err"), str(ws / "a")}
+    rule = Rule("allow", "run", words=("ls", "*"))
+    assert isinstance(decided("ls > out", ws, rules=(rule,)), Ask)
+    assert isinstance(decided("ls | cat > out", ws, "accept-edits", rules=(rule,)), Ask)
+    assert isinstance(decided("ls > out", ws, "accept-edits", rules=(rule,)), Allow)
+
+
 def test_a_pattern_that_takes_in_a_file_with_keys_names_it(ws: Path):
     (ws / "server.key").touch()
     for line in ("cat *", "cat *.key", "head server.*", "grep x *"):

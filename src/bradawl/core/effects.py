@@ -25,6 +25,8 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     unknown: bool = False
     understood: bool = False
     """The commands touch nothing but what is declared here; only who knows each of their options may say so."""
+    redirects: tuple[str, ...] = ()
+    """Of the writes those that a line does itself, by `>`: no word of a command says so."""
     inner: tuple[tuple[str, ...], ...] = ()
     """argv of programs that the commands would start in turn, as far as can be seen; only ever held against a call."""
     danger: str = ""

@@ -178,9 +178,9 @@ def _allowing(policy: Policy, request: Request) -> Rule | None:
     if rule := all_met(_allows(policy, "tool"), (request.tool,)):
         return rule
     if effects.seal:
-        outside = _outside(effects.writes, policy.roots)
-        if outside and all_met(_allows(policy, "write"), outside) is None:
-            return None  # a redirect is no word of the command the rule speaks of
+        beside = _beside_its_words(policy, effects)
+        if beside and all_met(_allows(policy, "write"), beside) is None:
+            return None
         return all_met(_allows(policy, "run"), _programs(effects))
     if not _stays_inside(msgspec.structs.replace(effects, writes=(), hosts=())):
         return None
@@ -193,6 +193,14 @@ def _allowing(policy: Policy, request: Request) -> Rule | None:
         if found and (rule := all_met(_allows(policy, on), found)) is None:
             return None
     return rule
+
+
+def _beside_its_words(policy: Policy, effects: Effects) -> tuple[str, ...]:
+    """What a line writes to that a rule about the words of its commands can't have meant."""
+    outside = _outside(effects.writes, policy.roots)
+    if policy.mode in ("accept-edits", "auto"):
+        return outside
+    return tuple(dict.fromkeys((*outside, *effects.redirects)))
 
 
 def _programs(effects: Effects) -> tuple[tuple[str, ...], ...]:

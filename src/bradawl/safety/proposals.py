@@ -96,7 +96,7 @@ def proposals(request: Request, *, cwd: str, home: str, roots: tuple[str, ...] =
     `cwd` is what their relative paths will start from; what is read within `roots` needs no rule.
     """
     effects = request.effects
-    if effects.danger or effects.lifts or any(part.startswith("env:") for part in effects.session):
+    if effects.danger or effects.lifts or effects.redirects or any(part.startswith("env:") for part in effects.session):
         return ()
     if request.tool == "bash" or effects.commands or effects.seal:
         found = _for_commands(effects, (cwd, *roots))

@@ -80,6 +80,7 @@ def effects_in(
         commands=line.argvs,
         understood=True,
         session=tuple(touched.session),
+        redirects=tuple(touched.redirects),
     )
 
 
@@ -189,7 +190,7 @@ class _Walk:
     def _judge_at(self, scene: Scene, command: SimpleCommand) -> None:
         for redirect in command.redirects:
             if redirect.writes:
-                scene.write(redirect.target)
+                scene.redirect(redirect.target)
             elif redirect.target.text == "-":
                 raise NotUnderstood
             else:

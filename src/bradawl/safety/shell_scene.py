@@ -41,6 +41,8 @@ class Touched:
     def __init__(self) -> None:
         self.reads: dict[str, None] = {}
         self.writes: dict[str, None] = {}
+        self.redirects: dict[str, None] = {}
+        """Of the writes those that the line does itself."""
         self.session: dict[str, None] = {}
         self.relinked: dict[str, bool] = {}
         """Places that earlier commands of the line filled, so that links in them aren't known; True if the place
@@ -106,6 +108,12 @@ class Scene:
             self._write_matches(word.text)
         elif (place := self.place(word.text)) != NOWHERE:
             self._touched.writes[place] = None
+
+    def redirect(self, word: Word) -> None:
+        """A file that bash opens for writing."""
+        self.write(word)
+        if (place := self.place(word.text)) != NOWHERE:
+            self._touched.redirects[place] = None
 
     def write_path(self, place: str) -> None:
         """A place that is resolved already."""
