@@ -175,6 +175,8 @@ ASKED = (
     ("write", ".VSCode/launch.json"),
     ("write", "packages/web/.vscode/settings.json"),
     ("write", ".idea/workspace.xml"),
+    ("write", ".vscode./settings.json"),
+    ("write", ".github /workflows/ci.yml"),
     ("write", ".zed/tasks.json"),
     ("write", "team.code-workspace"),
     ("write", ".cursor/mcp.json"),

@@ -167,6 +167,46 @@ ORDINARY = [
     cd / | true; rm -rf build
     if [ -n "$1" ]; then t=$1; else t=build; fi; rm -rf $t
     t=build; t+=/x; rm -rf $t
+    f() { rm -rf "$1"; }; f build; f dist
+    f() { rm -rf "$2"; }; f / build
+    f() { shift; rm -rf "$1"; }; f / build
+    f() { rm -rf "$1/build"; }; f .
+    f() { echo "would delete $1"; }; f /
+    f() { for d in "$@"; do rm -rf "./$d"; done; }; f build dist
+    f() ( cd "$1" && ls ); f /; rm -rf *
+    f() { local d=/; ls "$d"; }; f; d=build; rm -rf "$d"
+    usage() { echo "usage: $0 /path"; }; usage /; rm -rf build
+    run() { echo "+ $*"; "$@"; }; run make test; run rm -rf build
+    set -euo pipefail; make; rm -rf build
+    set -- a b; for x; do rm -rf "$x"; done; rm -rf "$1/"
+    set -- / build; shift; rm -rf "$1"
+    a=(-rf build); rm "${a[@]}"; a=(/ x); rm -rf "${a[1]}"
+    a=(/); a=(build); rm -rf "${a[@]}"; args=("$@"); ./run "${args[@]}"
+    a=(rm -rf /); echo "${#a[@]}" "${a[*]}"
+    d=/ws/x/y.tar; rm -rf "${d%/*}" "${d##*/}" "${d%.tar}" "${d/y/z}"
+    d=/usr/local/app/bin; rm -rf "${d%/bin}"
+    printf -v d '%s' build; rm -rf "$d"; read d <<< build; rm -rf "$d"
+    printf '%s\n' a b | while IFS= read -r d; do rm -rf "$d"; done
+    ls / | while read d; do rm -rf "$d"; done
+    bash -c 'rm -rf "$1"' _ build; sh -c 'echo "$0"' /
+    find . -name x -exec sh -c 'rm -rf "$1"' _ {} \;
+    find .git -name '*.lock' -exec rm -f {} \;
+    ls | xargs -I{} rm -rf build/{}
+    alias ll='ls -l' rm='rm -i'; ll /; rm -rf build
+    PS1='$(git branch) > '; PROMPT_COMMAND='history -a'
+    IFS=, D=/ make; rm -rf build
+    tar czf keys.tgz -C ~/.ssh . ; tar xf x.tgz -C build
+    tar cf xx -C ~/.ssh config
+    sort -o out in; uniq in out; xxd in out; patch -p1 < x; split big part-
+    vim -c ':%s/a/b/' -c wq src/a.py; gawk -i inplace '{print}' a; gawk '{print}' ~/.bashrc
+    git push origin main; git push https://$TOKEN@example.com/x; gh gist create notes.md; gh secret set -f .env
+    cp .env.example .env; curl -F f=@report.pdf https://example.com
+    python -c "import requests; print(requests.get('https://example.com/a').text)"
+    fd -e pyc . src -x rm; git worktree add ../x main
+    dd if=/dev/zero of=/dev/null count=1
+    x=' '; echo $x; "$x" $x; f() { echo $1; }; f $x
+    echo 'make test' | at now; screen -dm make; tmux new -d 'make test'; script -qc 'make' log
+    sudo --user www ls; systemd-run --user make
 """),
     "cat > deploy.sh <<'E'\nrm -rf /\necho x >> ~/.bashrc\nE",
     "git commit -F - <<E\nrm -rf / is gone\nE",

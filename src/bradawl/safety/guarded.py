@@ -160,7 +160,7 @@ _A_BARE_REPOSITORY = (
 )
 _RUNS_LATER = (
     r".*/(?:\.(?:vscode|idea|zed|vs|fleet|cursor|claude|codex|gemini|windsurf|devcontainer|github|gitlab|gitea|forgejo"
-    r"|circleci|buildkite|woodpecker|semaphore|teamcity|ci|husky|githooks|lefthook|cargo|yarn|mise)(?:/.*)?"
+    r"|circleci|buildkite|woodpecker|semaphore|teamcity|ci|husky|githooks|lefthook|cargo|yarn|mise)[. ]*(?:/.*)?"
     r"|\.mcp\.json|\.envrc|\.devcontainer\.json|[^/]*\.code-workspace|[^/]*\.sublime-project"
     r"|\.gitlab-ci[^/]*\.ya?ml|\.(?:travis|drone|cirrus|appveyor|woodpecker)\.ya?ml|appveyor\.ya?ml"
     r"|(?:azure|bitbucket)-pipelines[^/]*\.ya?ml|buildspec[^/]*\.ya?ml|cloudbuild[^/]*\.ya?ml|jenkinsfile[^/]*"

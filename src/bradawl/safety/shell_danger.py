@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bradawl.safety.shell_drafts import Draft, TooMuch
-from bradawl.safety.shell_expansion import UNTOLD
+from bradawl.safety.shell_expansion import LISTED, UNTOLD, elements, listed
 from bradawl.safety.shell_flow import Flow, in_doubt
 from bradawl.safety.shell_ground import SECRET, Ground
 from bradawl.safety.shell_hazards import JUDGES, Scene, hazard
@@ -69,6 +69,8 @@ class _Walk:
         self._outer: list[str | None] = []
         self._reader = LooseReader(self, self._flow)
         self._written: dict[str, str] = {}
+        self._of_calls = 0
+        self._aliases: dict[str, str] = {}
         self._depth = 0
 
     def read(self, text: str) -> None:
@@ -90,6 +92,15 @@ class _Walk:
             self._cwd = self._outer.pop()
             self._flow.end_apart()
 
+    def _end_apart(self, *, may_stay: bool) -> None:
+        """The end of a part of a pipeline; some shells run the last one themselves, and bash does if it is told to."""
+        before = self._outer.pop()
+        if may_stay:
+            self._flow.end_maybe()
+        else:
+            self._cwd = before
+            self._flow.end_apart()
+
     def value(self, name: str) -> tuple[str, ...]:
         """What a variable may hold."""
         if name == "PWD":
@@ -106,28 +117,43 @@ class _Walk:
     def pipeline(self, commands: Sequence[Draft], bodies: Sequence[str], *, in_background: bool) -> None:
         """Commands joined by `|`."""
         text: str | None = None
+        printed: str | None = None
         heard: list[Heard] = []
         for draft in commands:
+            draft.said = printed if draft.text is None else draft.text
             draft.text = text if draft.text is None else draft.text
             # What follows a loop's head in the pipeline is told after this, and knows of the loop's variable.
-            is_apart = (in_background or len(commands) > 1) and draft.words[:1] not in (["for"], ["select"])
+            is_apart = (in_background or len(commands) > 1) and draft.words[:1] not in _HEADS
             if is_apart:
                 self.subshell(begins=True)
             heard += self._command(draft)
             if is_apart:
-                self.subshell(begins=False)
+                self._end_apart(may_stay=draft is commands[-1] and not in_background)
             words = tuple(draft.words)
             draft.output = f"{self._cwd or UNTOLD}\n" if words == ("pwd",) else output_of(words, draft.text)
-            text = found_by(words) if draft.output is None else draft.output
-            self._remember(draft)
+            printed = draft.output
+            text = found_by(words) if printed is None else printed
+            if printed is None and len(commands) > 1 and any(tells_secret(self._ground, one) for one in heard):
+                printed = SECRET
+            self._remember(draft, heard)
         if any(one.name in _MAY_LEAK or any("/dev/" in target for _, target in one.redirects) for one in heard):
             self._stop_if(leak(self._ground, heard))
         self._stop_if(_bomb([one.name for one in heard], bodies, in_background=in_background))
 
-    def _remember(self, draft: Draft) -> None:
-        """What is written to a file here may be run from it later."""
+    def _remember(self, draft: Draft, heard: Sequence[Heard]) -> None:
+        """What is written to a file here may be run from it later, or sent away."""
+        targets = [target for operator, target in draft.redirects if ">" in operator]
+        if draft.words[:1] == ["tee"]:
+            targets += [word for word in draft.words[1:] if word[:1] != "-"]
         if draft.output:
-            self._written |= {target: draft.output for operator, target in draft.redirects if ">" in operator}
+            self._written |= dict.fromkeys(targets, draft.output)
+        if draft.words[:1] in (["cp"], ["mv"], ["ln"], ["install"]) and len(draft.words) > 2:
+            *sources, target = draft.words[1:]
+            targets = [target] if any(self._ground.is_secret(one, self._cwd) for one in sources) else []
+        elif not (targets and any(tells_secret(self._ground, one) for one in heard)):
+            return
+        for target in targets:
+            self._ground = self._ground.holding(target, self._cwd)
 
     def _stop_if(self, why: str) -> None:
         if why:
@@ -143,8 +169,18 @@ class _Walk:
                 self._stop_if(self._ground.guard(target, self._cwd, adds=operator == ">>"))
         if not draft.words:
             self._assign(draft)
+            return heard or [Heard("", (), tuple(draft.redirects), self._cwd)]
+        is_apart = bool(draft.assignments) and draft.words[:1] not in _HEADS
+        if is_apart:
+            self._flow.begin()
+            for name, values in draft.assignments:
+                self._flow.assign(name, values)
         for words in draft.ways():
             heard += self._program(words, draft, 0)
+        for words in draft.calls() if draft.either else ():
+            self._program(words, draft, 0)
+        if is_apart:
+            self._flow.end_apart()
         return heard or [Heard("", (), tuple(draft.redirects), self._cwd)]
 
     def _plain(self, draft: Draft) -> list[Heard]:
@@ -157,6 +193,9 @@ class _Walk:
             self._stop_if(self._about_variable(name, values))
 
     def _about_variable(self, name: str, values: tuple[str, ...]) -> str:
+        for value in values if name in _PROMPTS else ():
+            if name == "PROMPT_COMMAND" or "$(" in value or "`" in value:
+                self._reader.read(value)
         is_lost = name == "HISTFILE" and any(value in ("", "/dev/null") for value in values)
         return "it would stop the shell from keeping its history" if is_lost else ""
 
@@ -164,13 +203,16 @@ class _Walk:
         name = name_of(words)
         if not words or depth > _DEEPEST:
             return []
+        if name in self._aliases and depth < _DEEPEST and not self._aliases[name].startswith(f"{name} "):
+            self._reader.read(" ".join((self._aliases[name], *map(_quoted, words[1:]))))
+        if name in self._reader.functions and not (draft.either and words == tuple(draft.words)):
+            self._calls(name, words)
+        if name in _ON_THE_SHELL:
+            self._on_the_shell(name, words, draft)
         if self._found.get(words, "") == self._cwd and not draft.text:
             return [Heard(name, words, tuple(draft.redirects), self._cwd)]
-        if len(self._found) >= _MOST_COMMANDS:
-            raise TooMuch
+        self._count(words)
         self._found[words] = self._cwd
-        if name in _ON_THE_SHELL:
-            self._on_the_shell(name, words)
         if name in JUDGES:
             self._reader.tick(_COST_OF_A_PATH * len(words))
         self._stop_if(hazard(Scene(self._ground, self._cwd), name, words))
@@ -181,10 +223,25 @@ class _Walk:
         self._scripts(started, is_here=name == "eval")
         if name in _READ_HERE:
             self._flow.doubt()
+        behind = words if "/" in words[0] else words[1:]
         self._scripts(
-            Started(scripts=tuple(self._written.pop(word, "") for word in _run_from(name, words))), is_here=False
+            Started(scripts=tuple(self._written.pop(word, "") for word in _run_from(name, words)), arguments=behind),
+            is_here=False,
         )
         return heard
+
+    def _count(self, words: Argv) -> None:
+        is_called = self._reader.is_in_a_call
+        self._of_calls += is_called and words not in self._found
+        if (self._of_calls if is_called else len(self._found) - self._of_calls) >= _MOST_COMMANDS:
+            raise TooMuch
+
+    def _calls(self, name: str, words: Argv) -> None:
+        """A function that the text defines."""
+        cwd, depth = self._cwd, len(self._outer)
+        if not self._reader.call(name, words[1:]):
+            self._cwd = cwd
+            del self._outer[depth:]
 
     def _scripts(self, started: Started, *, is_here: bool) -> None:
         """Read what is run by this very shell, or by one that knows only some of its variables."""
@@ -197,6 +254,8 @@ class _Walk:
                 continue
             self.subshell(begins=True)
             self._flow.doubt()
+            zero, *others = started.arguments or ("",)
+            self._flow.parameters(others, zero)
             self._reader.read(script)
             self.subshell(begins=False)
         for code in started.codes:
@@ -205,22 +264,57 @@ class _Walk:
                 self._reader.read(script)
         self._depth -= 1
 
-    def _on_the_shell(self, name: str, words: Argv) -> None:
+    def _on_the_shell(self, name: str, words: Argv, draft: Draft) -> None:
         match name:
             case "cd" | "pushd" | "popd":
                 self._reader.tick(_COST_OF_A_PATH)
                 self._change_folder(words)
-            case "for" | "select" if len(words) > 2:
-                self._flow.assign(words[1], in_doubt(words[3:]))  # which of them, nobody can tell
+            case "for" | "select" if len(words) > 1:
+                each = words[3:] or tuple(one for all_ in self._flow.elements("@") for one in elements(all_))
+                self._flow.assign(words[1], in_doubt(each))  # which of them, nobody can tell
+            case "set" | "shift":
+                self._set_parameters(words)
+            case "alias" | "hash":
+                self._rename(words)
             case "export" | "declare" | "typeset" | "local" | "readonly":
-                for word in words[1:]:
-                    variable, equals, value = word.partition("=")
-                    if equals:
-                        self._flow.assign(variable, (value,))
-                        self._stop_if(self._about_variable(variable, (value,)))
+                self._declare(words)
+            case "printf" if words[1:2] == ("-v",) and len(words) > 3:
+                self._flow.assign(words[2], (output_of(("printf", *words[3:]), None) or "",))
+            case "read" | "mapfile" | "readarray" if draft.said and len(words) > 1:
+                self._read_into(words[-1], draft.said, is_list=name != "read")
             case _:
                 for word in words[1:]:  # `read` and its like
                     self._flow.forget(word)
+
+    def _set_parameters(self, words: Argv) -> None:
+        if words[0] == "shift":
+            self._flow.shift(int(words[1]) if len(words) > 1 and words[1].isdecimal() else 1)
+        elif (parameters := _parameters(words)) is not None:
+            self._flow.parameters(parameters)
+
+    def _rename(self, words: Argv) -> None:
+        """From here on a name means other words."""
+        if words[0] == "hash":
+            self._aliases |= {words[3]: words[2]} if words[1:2] == ("-p",) and len(words) > 3 else {}
+            return
+        for word in words[1:]:
+            name, equals, value = word.partition("=")
+            self._aliases |= {name: value} if equals else {}
+
+    def _declare(self, words: Argv) -> None:
+        is_name = any(word[:1] == "-" and "n" in word for word in words[1:])
+        for word in words[1:]:
+            variable, equals, value = word.partition("=")
+            if equals:
+                values = self._flow.elements(value) if is_name else (value,)
+                self._flow.assign(variable, values)
+                self._stop_if(self._about_variable(variable, values))
+
+    def _read_into(self, name: str, text: str, *, is_list: bool) -> None:
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        values = (listed(lines),) if is_list else tuple(lines)
+        if name.isidentifier() and lines:
+            self._flow.assign(name, in_doubt(values))
 
     def _change_folder(self, words: Argv) -> None:
         targets = [word for word in words[1:] if word[:1] != "-" or word == "-"]
@@ -236,7 +330,7 @@ def _is_in(place: str, roots: tuple[str, ...]) -> bool:
 
 
 def _shown(word: str) -> str:
-    return word.replace(UNTOLD, "$").replace(SECRET, "$")
+    return word.replace(UNTOLD, "$").replace(SECRET, "$").replace(LISTED, " ")
 
 
 def _run_from(name: str, words: Argv) -> Argv:
@@ -244,6 +338,20 @@ def _run_from(name: str, words: Argv) -> Argv:
     if name in SHELLS or name in (".", "source"):
         return words[1:]
     return (words[0], words[0].removeprefix("./")) if "/" in words[0] else ()
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _parameters(words: Argv) -> Argv | None:
+    """What `set` makes of the parameters; None if it leaves them alone."""
+    place = 1
+    while place < len(words) and words[place][:1] in ("-", "+") and words[place] != "-":
+        if words[place] == "--":
+            return words[place + 1 :]
+        place += 2 if words[place][-1] == "o" else 1
+    return words[place:] or None
 
 
 def _bomb(names: list[str], bodies: Sequence[str], *, in_background: bool) -> str:
@@ -254,9 +362,28 @@ def _bomb(names: list[str], bodies: Sequence[str], *, in_background: bool) -> st
 
 
 _ON_THE_SHELL = frozenset(
-    {"cd", "pushd", "popd", "for", "select", "export", "declare", "typeset", "local", "readonly", "read", "unset"}
+    {
+        "set",
+        "shift",
+        "alias",
+        "hash",
+        "cd",
+        "pushd",
+        "popd",
+        "for",
+        "select",
+        "export",
+        "declare",
+        "typeset",
+        "local",
+        "readonly",
+        "read",
+        "unset",
+    }
     | {"printf", "mapfile", "readarray", "getopts", "let", "wait"}
 )
+_PROMPTS = frozenset({"PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4"})
+_HEADS = (["for"], ["select"], ["read"], ["mapfile"], ["readarray"])
 _READ_HERE = frozenset({"eval", ".", "source", "trap"})
 _MAY_LEAK = NETWORK | {"exec"}
 
@@ -271,7 +398,7 @@ _AT_A_GLANCE = (
     ),
     (r"find[ \t]{1,9}(?:/|~|\$HOME)[ \t][^\n;|&/]{0,60}-delete\b", "it would delete folders that must stay"),
     (r"mkfs(?:\.\w{1,9})?[ \t][^\n;|&]{0,100}/dev/", "it would overwrite a disk"),
-    (r"of=/dev/[shnvx]", "it would overwrite a disk"),
+    (r"of=/dev/(?:[shv]d|xvd|nvme|mmcblk|mapper|dm-|md|r?disk)", "it would overwrite a disk"),
 )
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+_MOST_CALLS = 6
+
 
 class TooMuch(Exception):
     """The text is longer or deeper than anybody looks; what was found until then has been told."""
@@ -15,11 +17,15 @@ class Draft:
         self.words: list[str] = []
         self.names: list[str] = []
         """What its first word may be instead."""
+        self.either: list[tuple[int, int]] = []
+        """Places and counts of words of which it has only one."""
         self.assignments: list[tuple[str, tuple[str, ...]]] = []
         self.redirects: list[tuple[str, str]] = []
         """Operator and target, of those that name a file."""
         self.text: str | None = None
         """What it reads on its standard input, if the line says so itself."""
+        self.said: str | None = None
+        """The same, where no part of it was guessed."""
         self.inside: list[Draft] = []
         """Of a subshell: the commands in it."""
         self.output: str | None = None
@@ -33,6 +39,20 @@ class Draft:
     def ways(self) -> list[tuple[str, ...]]:
         """Its words, once for each program that it may start."""
         return [tuple(self.words), *((name, *self.words[1:]) for name in self.names)] if self.words else []
+
+    def calls(self) -> list[tuple[str, ...]]:
+        """Its words as a function may get them."""
+        count = min(_MOST_CALLS, max((count for _, count in self.either), default=1))
+        return [self._chosen(turn) for turn in range(count)]
+
+    def _chosen(self, turn: int) -> tuple[str, ...]:
+        left_out = {
+            place
+            for begin, count in self.either
+            for place in range(begin, begin + count)
+            if place != begin + min(count - 1, turn)
+        }
+        return tuple(word for place, word in enumerate(self.words) if place not in left_out)
 
 
 class Listener(Protocol):

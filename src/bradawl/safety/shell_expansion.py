@@ -1,9 +1,13 @@
 """What words of bash become before a command gets them, as far as that can be told without running anything."""
 
 import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 
 UNTOLD = "\0"
 """Stands in a word for what can't be told."""
+LISTED = chr(2)
+"""Stands in a value before each element of an array."""
 MOST_WORDS = 24  # that one word of the text may become
 
 Piece = tuple[tuple[str, ...], bool]
@@ -32,9 +36,36 @@ def words_of(pieces: list[Piece]) -> list[str]:
         words = [word for each in alternatives for word in (each.split() if " " in each else (each,))]
     else:
         words = together([alternatives for alternatives, _ in pieces])
-    if "{" in words[0] and not any(is_quoted for _, is_quoted in pieces):
+    if words and "{" in words[0] and not any(is_quoted for _, is_quoted in pieces):
         words = [each for word in words for each in _braces(word)][:MOST_WORDS]
     return words or [""]
+
+
+def elements(value: str) -> list[str]:
+    """The words of an array; a plain value is the only one."""
+    return value[1:].split(LISTED) if value[:1] == LISTED else [value]
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words as an array holds them."""
+    return "".join(LISTED + word for word in words)
+
+
+def as_text(value: str) -> str:
+    """What an array becomes where there is room for one word only."""
+    return " ".join(elements(value)) if LISTED in value else value
+
+
+def apart(words: list[str]) -> list[str]:
+    """The words themselves, where arrays stand among them."""
+    if not any(LISTED in word for word in words):
+        return words
+    found: list[str] = []
+    for word in words:
+        before, mark, rest = word.partition(LISTED)
+        first, *others = rest.split(LISTED)
+        found += [before + first, *others] if mark else [word]
+    return found[:MOST_WORDS]
 
 
 def together(pieces: list[tuple[str, ...]]) -> list[str]:
@@ -64,3 +95,80 @@ def _braces(word: str) -> list[str]:
         else:
             waiting += [each[: match.start()] + part + each[match.end() :] for part in match[1].split(",")[::-1]]
     return done + waiting
+
+
+# ------------------------------------------------------------------ parts of values
+
+_SLICE = re.compile(r"[ ]*(-?[0-9]{1,4})[ ]*(?::[ ]*(-?[0-9]{1,4})[ ]*)?")
+_LONGEST_CUT = 200
+
+
+def changed(value: str, operator: str, rest: str) -> str:
+    """A value behind `%`, `#`, `/`, `:`, `^` or `,` in braces; a mark where that can't be told."""
+    if UNTOLD in value or UNTOLD in rest or len(value) > _LONGEST_CUT:
+        return UNTOLD
+    match operator:
+        case "%" | "%%" | "#" | "##":
+            return _cut(value, operator, rest)
+        case "/" | "//" | "/#" | "/%":
+            return _replaced(value, operator, rest)
+        case ":":
+            return _sliced(value, rest)
+        case "^^" | ",,":
+            return value.upper() if operator == "^^" else value.lower()
+        case "^" | ",":
+            return (value[:1].upper() if operator == "^" else value[:1].lower()) + value[1:]
+        case _:
+            return UNTOLD
+
+
+def _cut(value: str, operator: str, pattern: str) -> str:
+    """Without the shortest or longest beginning or end of this shape."""
+    places = range(len(value) + 1)
+    if operator in ("#", "%%"):
+        ends = [place for place in places if _fits(value, operator, place, pattern)]
+    else:
+        ends = [place for place in reversed(places) if _fits(value, operator, place, pattern)]
+    if not ends:
+        return value
+    return value[: ends[0]] if operator[0] == "%" else value[ends[0] :]
+
+
+def _fits(value: str, operator: str, place: int, pattern: str) -> bool:
+    return fnmatchcase(value[place:] if operator[0] == "%" else value[:place], pattern)
+
+
+def _replaced(value: str, operator: str, rest: str) -> str:
+    pattern, _, put = rest.replace("\\/", LISTED).partition("/")
+    pattern = pattern.replace(LISTED, "/")
+    if not pattern or re.search(r"[*?\[]", pattern):
+        return UNTOLD
+    match operator:
+        case "//":
+            return value.replace(pattern, put)
+        case "/#":
+            return put + value.removeprefix(pattern) if value.startswith(pattern) else value
+        case "/%":
+            return value.removesuffix(pattern) + put if value.endswith(pattern) else value
+        case _:
+            return value.replace(pattern, put, 1)
+
+
+def _sliced(value: str, rest: str) -> str:
+    if (place := cut_at(rest, len(value))) is None:
+        return UNTOLD
+    return value[place]
+
+
+def cut_at(rest: str, length: int) -> slice | None:
+    """What `:1:2` means in something of this length."""
+    match = _SLICE.fullmatch(rest)
+    if match is None:
+        return None
+    begin = int(match[1]) + (length if int(match[1]) < 0 else 0)
+    if begin < 0:
+        return slice(0, 0)
+    if match[2] is None:
+        return slice(begin, length)
+    count = int(match[2])
+    return slice(begin, max(begin, length + count) if count < 0 else begin + count)

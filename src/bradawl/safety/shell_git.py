@@ -4,10 +4,11 @@ Git reads run programs named in the configuration (fsmonitor, filters, textconv,
 nothing here counts unless somebody has looked at that, and runs git with `GIT_OPTIONAL_LOCKS=0`.
 """
 
-from posixpath import dirname
+from posixpath import basename, dirname, join
 
 import msgspec
 
+from bradawl.safety.guarded import may_hold_secrets
 from bradawl.safety.shell_options import Call, Options, options, read_options
 from bradawl.safety.shell_programs import Program, Words, check, check_literal
 from bradawl.safety.shell_scene import Scene
@@ -31,7 +32,9 @@ def _git(scene: Scene, words: Words) -> None:
     reading = _READINGS.get(name)
     check(reading is not None)
     if reading is not None:
-        _judge(reading, rest)
+        call, operands = _judge(reading, rest)
+        if name in _SHOWS and not (name == "log" and _SHOWS_LINES.isdisjoint(call.flags)):
+            _read_secrets(scene, [*operands, call.flags.get("L", "")])
     scene.read_path(_top(scene))
 
 
@@ -44,7 +47,16 @@ def _subcommand(texts: list[str]) -> tuple[str, list[str]]:
     return texts[0], texts[1:]
 
 
-def _judge(reading: _Reading, texts: list[str]) -> None:
+def _read_secrets(scene: Scene, operands: list[str]) -> None:
+    """What git shows of a file is the file's, whichever version it is."""
+    for operand in operands:
+        path = operand.rpartition(":")[2].rstrip("/")
+        if may_hold_secrets(basename(path)):
+            scene.read_path(join(scene.cwd, path))
+
+
+def _judge(reading: _Reading, texts: list[str]) -> tuple[Call, list[str]]:
+    """Options and operands. Raises for what isn't understood."""
     options_end = texts.index("--") if "--" in texts else len(texts)
     call = read_options(reading.known, tuple(map(Word, texts[:options_end])))
     operands = [word.text for word in call.operands] + texts[options_end + 1 :]
@@ -52,6 +64,7 @@ def _judge(reading: _Reading, texts: list[str]) -> None:
     check(not operands or not reading.needs or not set(reading.needs).isdisjoint(call.flags))
     check(all(map(_is_inside, operands)))
     check(not any(_runs_gpg(call, name) for name in ("format", "pretty")))
+    return call, operands
 
 
 def _is_inside(operand: str) -> bool:
@@ -170,6 +183,8 @@ _READINGS: dict[str, _Reading] = {
         )
     ),
 }
+_SHOWS = frozenset({"diff", "log", "show", "whatchanged", "stash show", "cat-file", "grep", "blame"})
+_SHOWS_LINES = frozenset({"p", "u", "patch", "L", "patch-with-stat", "unified", "U", "W", "function-context"})
 _FAMILIES = frozenset({"stash", "worktree", "config"})
 """Where the first word alone changes something, or may."""
 

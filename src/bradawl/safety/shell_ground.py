@@ -30,8 +30,10 @@ _HARMLESS = re.compile(
     r"|/proc/self/fd/[0-9]+"
 )
 _DEVICE = re.compile(r"/dev/(?!(?:shm|fd|mqueue)(?:/|\Z))[^/]+|/dev/pts/[^/]+")
-_HISTORIES = re.compile(r"/\.(?:bash|zsh|sh|ksh|fish)_history\Z|/fish/fish_history\Z|/\.histfile\Z")
+_HISTORIES = re.compile(r"/\.(?:bash|zsh|sh|ksh|fish)_history\Z|/fish/fish_history\Z|/\.histfile\Z|/\.\*_?history\Z")
+_ENVIRON = re.compile(r"/proc/.{1,40}/environ")
 _DEEPEST = 30
+_LONGEST_PATH = 4_096
 _PURE_PATTERN = re.compile(r"[*?.]*[*?][*?.]*")
 
 
@@ -43,6 +45,8 @@ class Ground(msgspec.Struct, frozen=True):
     """Folders of the workspace; absolute, resolved."""
     resolve: Callable[[str, str], str]
     """(path, cwd) to an absolute path without symlinks. May raise `ToolError`."""
+    copies: frozenset[str] = frozenset()
+    """Files into which keys were put before."""
 
     def places(self, text: str, cwd: str | None) -> tuple[str, ...]:
         """Where a path may lead: as it is written, and with symlinks followed. Nothing if that can't be told."""
@@ -82,6 +86,11 @@ class Ground(msgspec.Struct, frozen=True):
             return next((one for one in kept if one != "/" and fnmatchcase(one, path)), "")
         return ""
 
+    def holding(self, text: str, cwd: str | None) -> "Ground":
+        """The same, once keys were put there."""
+        path = _written(text, cwd)
+        return msgspec.structs.replace(self, copies=self.copies | {path}) if path else self
+
     def guard(self, text: str, cwd: str | None, *, adds: bool = False, replaces: bool = False) -> str:
         """Why nothing may be written to this path; empty if something may.
 
@@ -115,8 +124,10 @@ class Ground(msgspec.Struct, frozen=True):
         if SECRET in text:
             return True
         path = _written(text, cwd)
+        if path in self.copies or _ENVIRON.fullmatch(path):
+            return True
         name = basename(path)
-        if not path or name.endswith(".pub") or name == "known_hosts":
+        if not path or len(path) > _LONGEST_PATH or name.endswith(".pub") or name == "known_hosts":
             return False
         from bradawl.safety.guarded import credentials, is_secret_name
 

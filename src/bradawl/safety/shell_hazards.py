@@ -81,8 +81,10 @@ def _rm(scene: Scene, words: Argv) -> str:
 
 
 def _find(scene: Scene, words: Argv) -> str:
+    if why := scene.guards(*(after for word, after in pairwise(words) if word in _PRINTS)):
+        return why
     starts: list[str] = []
-    for word in words[1:]:
+    for word in words[1:] if words[0].endswith("find") else _behind_pattern(words):
         if word[:1] in ("-", "(", "!"):
             if word in ("-H", "-L", "-P"):
                 continue
@@ -98,6 +100,12 @@ def _find(scene: Scene, words: Argv) -> str:
         if what := scene.ground.loss(one, scene.cwd):
             return f"it would delete or change {what}"
     return ""
+
+
+def _behind_pattern(words: Argv) -> Argv:
+    """The folders that `fd` looks through, which stand behind what it looks for."""
+    ends = [place for place, word in enumerate(words) if word in _EXECS]
+    return tuple(word for word in words[1 : (ends or [len(words)])[0]] if word[:1] != "-")[1:]
 
 
 def _change_mode(scene: Scene, words: Argv) -> str:
@@ -150,6 +158,53 @@ def _appends(scene: Scene, words: Argv) -> str:
     flags, operands = _split(words)
     adds = _has(flags, "a", "append")
     return next((why for one in operands if (why := scene.ground.guard(one, scene.cwd, adds=adds))), "")
+
+
+def _puts_out(scene: Scene, words: Argv) -> str:
+    """Those with a name behind an option for what they make."""
+    name = basename(words[0])
+    target = _option(words, *_OUTPUTS[name])
+    return scene.guards(target, f"{target}/") if target else ""
+
+
+def _second(scene: Scene, words: Argv) -> str:
+    """Those whose second operand is written to."""
+    _, operands = _split(words, "fsw" if words[0].endswith("uniq") else "clsog")
+    return scene.guards(*operands[1:2])
+
+
+def _unpacks(scene: Scene, words: Argv) -> str:
+    """What comes out of an archive goes to names below a folder."""
+    if words[0].endswith("tar") and not _EXTRACTS.fullmatch(" ".join(("", *words[1:]))):
+        return ""
+    folder = _option(words, *_OUTPUTS[basename(words[0])])
+    return scene.guards(folder, f"{folder}/config") if folder else ""
+
+
+def _patches(scene: Scene, words: Argv) -> str:
+    _, operands = _split(words, "pioFdDBzrVY")
+    return scene.guards(*operands[:1], *filter(None, [_option(words, "-o", "--output")]))
+
+
+def _splits(scene: Scene, words: Argv) -> str:
+    _, operands = _split(words, "abClnt")
+    return scene.guards(*operands[1:2], *(f"{one}aa" for one in operands[1:2]))
+
+
+def _edits_by_commands(scene: Scene, words: Argv) -> str:
+    """Editors that are told what to do."""
+    flags, operands = _split(words, "cSsTu")
+    is_told = any(flag[:2] in ("-c", "-e", "-s", "-S") for flag in flags) or any(one[:1] == "+" for one in operands)
+    return scene.guards(*operands) if is_told else ""
+
+
+def _edits_in_place(scene: Scene, words: Argv) -> str:
+    """awk and yq, which change files only if they are told to."""
+    is_awk = words[0].endswith("awk")
+    if is_awk and ("-i", "inplace") not in pairwise(words):
+        return ""
+    flags, operands = _split(words, "ivfF" if is_awk else "")
+    return scene.guards(*operands) if is_awk or _has(flags, "i", "inplace") else ""
 
 
 def _edits(scene: Scene, words: Argv) -> str:
@@ -257,6 +312,8 @@ def _git(scene: Scene, words: Argv) -> str:
         rest = rest[2:] if rest[0] in _GLOBAL else rest[1:]
     if rest[:1] == ["clone"] or rest[:1] == ["init"]:
         return scene.guards(*(one for one in rest[1:] if one[:1] != "-" and "://" not in one and "@" not in one))
+    if rest[:2] == ["worktree", "add"]:
+        return scene.guards(*(one for one in rest[2:] if one[:1] != "-"))
     return _git_config(scene, rest[1:]) if rest[:1] == ["config"] else ""
 
 
@@ -285,8 +342,16 @@ def _git_config(scene: Scene, rest: list[str]) -> str:
 
 # ------------------------------------------------------------------ tables
 
+_EXTRACTS = re.compile(r" [a-wyz]*x[a-z]* .*|.* (?:-[a-zA-Z]*x[a-zA-Z]*|--extract|--get)(?: .*)?", re.DOTALL)
+_PRINTS = frozenset({"-fprint", "-fprint0", "-fls", "-fprintf"})
+_OUTPUTS = {
+    **dict.fromkeys(("sort", "shuf", "tree"), ("-o", "--output")),
+    **dict.fromkeys(("tar", "gtar", "bsdtar"), ("-C", "--directory")),
+    "unzip": ("-d",),
+    "7z": ("-o",),
+}
 _TAKE_VALUES = {"install": "tSmog", "scp": "iFoPcJlS", "rsync": "efTB"}
-_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _FORMATTERS = frozenset(
     {"mke2fs", "mkswap", "wipefs", "blkdiscard", "fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "parted", "badblocks"}
     | {"hdparm", "newfs", "zpool", "pvcreate", "cryptsetup", "nvme", "mkdosfs", "diskutil"}
@@ -307,6 +372,13 @@ JUDGES: dict[str, Judge] = {
     **dict.fromkeys(("touch", "mkdir", "truncate", "sponge", "ed", "ex", "mkfifo", "mknod", "fallocate"), _writes),
     "tee": _appends,
     **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _edits),
+    **dict.fromkeys(("sort", "shuf", "tree"), _puts_out),
+    **dict.fromkeys(("xxd", "uniq"), _second),
+    **dict.fromkeys(("tar", "gtar", "bsdtar", "unzip", "7z"), _unpacks),
+    **dict.fromkeys(("vim", "vi", "nvim"), _edits_by_commands),
+    **dict.fromkeys(("gawk", "awk", "yq"), _edits_in_place),
+    "patch": _patches,
+    "split": _splits,
     "dd": _dd,
     **dict.fromkeys(("curl", "wget"), _download),
     "kill": _kill,

@@ -13,8 +13,11 @@ from bradawl.safety.shell_wrappers import SHELLS, Argv, names
 _SOCKETS = frozenset({"nc", "ncat", "netcat", "socat", "telnet", "openssl", "nc.openbsd", "nc.traditional"})
 _SENDERS = _SOCKETS | {"curl", "wget", "ssh", "http", "https", "xh", "mail", "sendmail", "mutt", "ftp", "lftp", "tftp"}
 _CARRIERS = frozenset({"scp", "sftp", "rsync", "rclone", "aws", "gsutil", "s3cmd"})
+_TAKE_FILES = frozenset({("gh", "gist"), ("kubectl", "cp"), ("oc", "cp")})
+_FAR = frozenset({("push",), ("fetch",), ("pull",), ("clone",), ("ls-remote",), ("remote",)})
+_OPENED = re.compile(r"(?i)(?:file|open|gopen):")
 _LOOKUPS = frozenset({"dig", "nslookup", "host", "ping", "ping6", "traceroute", "drill", "whois", "resolvectl"})
-NETWORK = _SENDERS | _CARRIERS | _LOOKUPS
+NETWORK = _SENDERS | _CARRIERS | _LOOKUPS | {"git", "gh", "kubectl", "oc"}
 """Programs that send what they are given to other machines."""
 _TELLS_NOTHING = names(
     "ls echo printf stat test [ chmod chown rm find mkdir touch cd pwd ssh-add ssh-keygen wc file true git"
@@ -88,6 +91,10 @@ def _held_from_outside(command: Heard, *, has_shell: bool) -> str:
 
 def _posts_secret(ground: Ground, command: Heard) -> bool:
     name, words = command.name, command.words
+    if name == "git":
+        return words[1:2] in _FAR and any(SECRET in word for word in words)
+    if (name, *words[1:2]) in _TAKE_FILES:
+        return any(ground.is_secret(word, command.cwd) for word in words[2:] if word[:1] != "-")
     if name not in NETWORK:
         return False
     if any(SECRET in word for word in words):
@@ -96,6 +103,9 @@ def _posts_secret(ground: Ground, command: Heard) -> bool:
         operator == "<" and ground.is_secret(target, command.cwd) for operator, target in command.redirects
     ):
         return True
+    if name == "socat":
+        files = [word.partition(":")[2].partition(",")[0] for word in words if _OPENED.match(word)]
+        return any(ground.is_secret(file, command.cwd) for file in files)
     if name in _CARRIERS:
         return any(_is_kept_at_home(ground, word, command.cwd) for word in _carried(words))
     return any(ground.is_secret(file, command.cwd) for file in _posted(words)) if name in _SENDERS else False
@@ -131,10 +141,13 @@ def _posted(words: Argv) -> Iterable[str]:
 _LITERAL = re.compile(r"'([^'\\\n]{1,300})'|\"([^\"\\\n]{1,300})\"")
 _STARTS = re.compile(r"system|popen|subprocess|exec|spawn|\bsh\b|`|qx|%x|Runtime|shell", re.IGNORECASE)
 _DELETES = re.compile(r"rmtree|removedirs|rm(?:dir)?(?:Sync)?\b|remove_tree|rm_rf|unlink|deltree", re.IGNORECASE)
-_WRITES = re.compile(r"write|['\"][wax]b?\+?['\"]|append|symlink|rename|copy|mkdir|['\"]>", re.IGNORECASE)
-_CONNECTS = re.compile(r"[sS]ock|net\.connect")
-_HANDS_OVER = re.compile(r"dup2|pty|exec\s*\(?\s*['\"{]?/bin|/bin/(?:ba)?sh|spawn", re.IGNORECASE)
-_BOMBS = re.compile(r"fork\s*(?:\(\))?\s*(?:while|until)|while[^\n]{0,60}\n?[^\n]{0,60}\bfork\b", re.IGNORECASE)
+_WRITES = re.compile(r">\s{0,9}['\"]|write|['\"][wax]b?\+?['\"]|append|symlink|rename|copy|mkdir|['\"]>", re.IGNORECASE)
+_CONNECTS = re.compile(r"[sS]ock|net\.connect|require\(.net.\)|/inet/tcp/")
+_SENDS = re.compile(r"urlopen|requests\.|httpx|http\.client|[sS]ock|fetch\(|Net::HTTP|LWP|https?\.request|curl_")
+_HANDS_OVER = re.compile(r"dup2|pty|exec\s*\(?\s*['\"{]?/bin|/bin/(?:ba)?sh|spawn|\|&\s?getline", re.IGNORECASE)
+_BOMBS = re.compile(
+    r"fork\s*(?:\(\))?\s*(?:while|until)|while[^\n]{0,60}\n?[^\n]{0,60}\bfork\b|loop\s?(?:\{|do)\s*fork", re.IGNORECASE
+)
 
 
 def literals(code: str) -> list[str]:
@@ -148,6 +161,8 @@ def code_hazard(ground: Ground, code: str, cwd: str | None) -> str:
         return "it would start processes without end"
     if _CONNECTS.search(code) and _HANDS_OVER.search(code):
         return "it would give a shell to another machine"
+    if _SENDS.search(code) and any(_is_kept_at_home(ground, text, cwd) for text in literals(code)):
+        return "it would send keys or passwords to another machine"
     found = literals(code) if _DELETES.search(code) or _WRITES.search(code) else []
     for text in found:
         path = ground.home + text[1:] if text[:2] in ("~", "~/") else text

@@ -4,46 +4,23 @@ Never says that a text is harmless. Where bash would see something else, more co
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 
 from bradawl.safety.shell_drafts import Draft, Listener, TooMuch
-from bradawl.safety.shell_expansion import MOST_WORDS, UNTOLD, Piece, ansi, together, words_of
-from bradawl.safety.shell_flow import ANYTHING, Flow, in_doubt
+from bradawl.safety.shell_expansion import LISTED, UNTOLD, Piece, ansi, apart, as_text, listed, together, words_of
+from bradawl.safety.shell_flow import Flow
+from bradawl.safety.shell_parameters import EXPANSION, expanded
 from bradawl.safety.shell_parts import BODY, JOINS, RESERVED, Parts
+from bradawl.safety.shell_tokens import ASSIGNMENT, KEY, QUOTED, TOKEN, unescaped
 
 _MOST_TOKENS = 1_200
+_MOST_TOKENS_OF_CALLS = 800  # of functions, whose bodies are read again
 _DEEPEST = 40
 _COST_OF_A_PATTERN = 50  # tokens
 _COST_OF_A_COMMAND = 4
 _WAIT = JOINS | {"|", "|&"}
-
-_TOKEN = re.compile(
-    r"(?P<blank>(?:[ \t\r]|\\\n)+)"
-    r"|(?P<text>[^ \t\r\n;&|()<>'\"`$\\]+)"
-    r"|(?P<single>'[^']*'?)"
-    r'|"(?P<double>[^"\\$`]*)"'
-    r'|(?P<quote>")'
-    r"|\$'(?P<ansi>(?:[^'\\]|\\.)*)'?"
-    r"|\\(?P<escape>.?)"
-    r"|\$(?P<name>[A-Za-z_]\w*|[0-9@*#?$!-])|\$\{(?P<braced>[A-Za-z_]\w*)\}"
-    r"|(?P<expansion>\$\{)"
-    r"|(?P<substitution>\$\(|[<>]\()"
-    r"|(?P<tick>`)"
-    r"|(?P<redirect><<<|<<-?|&>>?|<>|[<>]&|>>|>\||[<>])"
-    r"|(?P<joint>&&|\|\||;;&?|;&|\|&|[;&|\n])"
-    r"|(?P<open>\()"
-    r"|(?P<close>\))"
-    r"|(?P<dollar>\$)",
-    re.DOTALL,
-)
-_QUOTED = re.compile(
-    r"(?P<text>[^\"\\$`}]+)|\\(?P<escape>.?)|\$(?P<name>[A-Za-z_]\w*|[0-9@*#?$!-])|\$\{(?P<braced>[A-Za-z_]\w*)\}"
-    r"|(?P<expansion>\$\{)|(?P<substitution>\$\()|(?P<tick>`)|(?P<end>[\"}])|(?P<dollar>\$)",
-    re.DOTALL,
-)
-_DEFAULT = re.compile(r"([A-Za-z_]\w*)?(:?[-=+?])?")
 
 
 class LooseReader:
@@ -54,12 +31,47 @@ class LooseReader:
         self.flow = flow
         self.bodies: list[str] = []
         """Names of the functions and groups in whose bodies the reader is; empty for a group."""
+        self.functions: dict[str, str] = {}
+        """What they do, by their names."""
         self._left = _MOST_TOKENS
+        self._left_for_calls = _MOST_TOKENS_OF_CALLS
+        self._calling: list[str] = []
         self._depth = 0
 
     def read(self, text: str) -> list[Draft]:
         """Tell the listener of all commands in a text, and give back those at its top. Raises `TooMuch`."""
         return self._deeper(_Text(self, text), "")
+
+    def call(self, name: str, arguments: Sequence[str]) -> bool:
+        """Tell of what a function does with these arguments; false if there was too much of it to tell all."""
+        if name in self._calling or name not in self.functions:
+            return True
+        before, mark, depth = self.flow.elements("@"), self.flow.mark(), len(self.bodies)
+        self._change_purses()
+        self._calling.append(name)
+        self.bodies.append(name)
+        try:
+            self.flow.parameters(arguments)
+            self.read(self.functions[name])
+        except TooMuch:
+            self.flow.back(mark)
+            return False
+        finally:
+            del self.bodies[depth:]
+            self._calling.pop()
+            self._change_purses()
+        self.flow.assign("@", before)
+        return True
+
+    def _change_purses(self) -> None:
+        """What is read again costs the rest of the text nothing."""
+        if not self._calling:
+            self._left, self._left_for_calls = self._left_for_calls, self._left
+
+    @property
+    def is_in_a_call(self) -> bool:
+        """Whether what is told now was told before, of other arguments."""
+        return bool(self._calling)
 
     def tick(self, count: int = 1) -> None:
         """Another token, or as much work as so many of them."""
@@ -79,6 +91,14 @@ class LooseReader:
         self._go_down()
         try:
             return source.quoted("}", self._listener)
+        finally:
+            self._depth -= 1
+
+    def array(self, source: "_Text") -> list[str]:
+        """The words up to the closing parenthesis."""
+        self._go_down()
+        try:
+            return _Words(self, self._listener, source, ")").words()
         finally:
             self._depth -= 1
 
@@ -115,7 +135,7 @@ class _Text:
         pieces: list[tuple[str, ...]] = []
         while self.place < len(self.text):
             self.reader.tick()
-            match = _QUOTED.match(self.text, self.place)
+            match = QUOTED.match(self.text, self.place)
             if match is None:
                 break
             self.place = match.end()
@@ -125,7 +145,7 @@ class _Text:
             if kind in ("text", "end", "dollar"):
                 pieces.append((match[0],))
             elif kind == "escape":
-                pieces.append((_unescaped(match["escape"]),))
+                pieces.append((unescaped(match["escape"]),))
             else:
                 pieces.append(self.expanded(match, listener))
         return tuple(together(pieces))
@@ -143,25 +163,10 @@ class _Text:
                 return (self.reader.inside(_Text(self.reader, self._ticked()), ""),)
 
     def _expansion(self, listener: Listener) -> tuple[str, ...]:
-        match = _DEFAULT.match(self.text, self.place)
-        name, operator = (match[1], match[2] or "") if match else (None, "")
+        match = EXPANSION.match(self.text, self.place)
         if match:
             self.place = match.end()
-        rest = self.reader.default(self)
-        value = listener.value(name) if name else ANYTHING
-        match operator.lstrip(":"):
-            case "-" | "=":
-                if UNTOLD in value or (operator.startswith(":") and "" in value):
-                    value = in_doubt((*filter(None, value), *rest))
-                if operator.endswith("="):
-                    self.reader.flow.assign(name or "", value)
-                return value
-            case "?":
-                return value
-            case "+":
-                return in_doubt(rest)
-            case _:
-                return value if rest == ("",) else ANYTHING
+        return expanded(match, self.reader.default(self), self.reader.flow, listener)
 
     def _ticked(self) -> str:
         end = self.place
@@ -170,12 +175,6 @@ class _Text:
         content = self.text[self.place : end]
         self.place = end + 1
         return content.replace("\\`", "`").replace("\\$", "$").replace("\\\\", "\\")
-
-
-def _unescaped(char: str) -> str:
-    if char == "\n":
-        return ""
-    return char if char in '"\\$`' else "\\" + char
 
 
 class _Commands:
@@ -196,6 +195,10 @@ class _Commands:
         self._operator = ""
         self._bodies = reader.bodies
         self._floor = len(reader.bodies)
+        self._starts: list[int] = []
+        """Where these bodies begin in the text."""
+        self._is_array = False
+        """What the word at hand assigns."""
         self._named = ""
         self._is_waiting = False
         """For what follows `&&`, `||` or `|`."""
@@ -204,7 +207,7 @@ class _Commands:
     def read(self) -> list[Draft]:
         """All commands until the closing mark."""
         source = self._source
-        text, match_at, tick = source.text, _TOKEN.match, self._reader.tick
+        text, match_at, tick = source.text, TOKEN.match, self._reader.tick
         while match := match_at(text, source.place):
             source.place = match.end()
             if match.lastgroup == "blank":
@@ -328,8 +331,14 @@ class _Commands:
     def _begin_group(self) -> None:
         """The body of a function, if one has just been named."""
         self._bodies.append(self._named)
+        self._starts.append(self._source.text.rfind("{", 0, self._source.place) + 1)
         self._parts.begin(BODY if self._named else "{")
         self._named = ""
+
+    def _end_group(self, start: int, end: int) -> None:
+        self._starts.pop()
+        if name := self._bodies.pop():
+            self._reader.functions[name] = self._source.text[start:end]
 
     def _open(self) -> None:
         """A subshell, the parentheses of a function, or an array."""
@@ -342,25 +351,17 @@ class _Commands:
                 self._draft.words.clear()
                 return
         elif self._pieces and self._pieces[-1][0][0].endswith("="):
-            self._pieces.append((self._array(), True))
+            self._pieces.append(((listed(self._reader.array(source)),), True))
+            self._is_array = True
             return
         self._end_word()
         if self._operator or (self._draft.words and self._draft.words[0] not in ("for", "select")):
             self._end_command()
         self._begin_group()
+        start = source.place
         self._draft.inside += self._reader.subshell(source)
         self._parts.end_compound()
-        del self._bodies[-1:]
-
-    def _array(self) -> tuple[str, ...]:
-        """The words up to the closing parenthesis, none of which runs."""
-        source = self._source
-        end = source.text.find(")", source.place)
-        content = source.text[source.place : end if end >= 0 else len(source.text)]
-        if "$(" in content or "`" in content:
-            return tuple(word for draft in self._reader.subshell(source) for word in draft.words)[:MOST_WORDS]
-        source.place += len(content) + 1
-        return tuple(word.strip("'\"") for word in content.split()[:MOST_WORDS]) or ("",)
+        self._end_group(start - 1, source.place)
 
     # -------------------------------------------------------------- redirects
 
@@ -373,6 +374,7 @@ class _Commands:
 
     def _target(self, words: list[str], *, is_quoted: bool) -> None:
         operator, self._operator = self._operator, ""
+        words = [as_text(word) for word in words]
         if operator in ("<<", "<<-"):
             self._here.append((self._draft, words[0], is_quoted, operator == "<<-"))
         elif operator == "<<<":
@@ -402,26 +404,49 @@ class _Commands:
         if self._operator:
             self._target([self._at_home(word, pieces) for word in words[:1]], is_quoted=is_quoted)
             return
+        self._word(words, pieces, is_quoted=is_quoted)
+        self._is_array = False
+
+    def _word(self, words: list[str], pieces: list[Piece], *, is_quoted: bool) -> None:
         draft = self._draft
         if draft.is_empty and not is_quoted and words[0] in RESERVED:
             self._reserved(words[0])
-        elif not draft.words and (match := re.match(r"([A-Za-z_]\w*)\+?=", words[0])):
-            values = tuple(self._home(word[match.end() :] if word.startswith(match[0]) else word) for word in words)
-            if match[0].endswith("+="):
-                values = tuple(together([self._listener.value(match[1]), values]))
-            draft.assignments.append((match[1], values))
-        elif draft.words[:1] == ["function"] and words == ["{"] and len(draft.words) == 2 and not draft.assignments:
+            return
+        if not draft.words and (match := ASSIGNMENT.match(words[0])):
+            draft.assignments.append((match[1], self._assigned(match, words)))
+            return
+        choices = prod(len(alternatives) for alternatives, _ in pieces)
+        if not (self._is_array and draft.words):  # `declare` and its like
+            choices, words = choices if len(words) == choices else 0, apart(words)
+        if draft.is_empty and words[0] == "-p":
+            return  # of `time`
+        if draft.words[:1] == ["function"] and words == ["{"] and len(draft.words) == 2 and not draft.assignments:
             self._named = draft.words[1]
             draft.words.clear()
             self._begin_group()
         elif draft.words[:1] == ["case"]:
             draft.words = [] if words == ["in"] else draft.words
         elif draft.words:
+            if len(words) == choices > 1:
+                draft.either.append((len(draft.words), choices))
             draft.words += [self._at_home(word, pieces) for word in sorted(words, key=_is_told)]
-        elif len(words) == prod(len(alternatives) for alternatives, _ in pieces):
+        elif len(words) == choices:
             draft.words, draft.names = [self._at_home(words[0], pieces)], words[1:]
         else:
             draft.words = [self._at_home(word, pieces) for word in words]
+
+    def _assigned(self, match: re.Match[str], words: list[str]) -> tuple[str, ...]:
+        """What a variable gets."""
+        values = tuple(self._home(word[match.end() :] if word.startswith(match[0]) else word) for word in words)
+        name, place = match[1], match[2]
+        if place:
+            values = tuple(LISTED + value for value in values)
+        elif not self._is_array:
+            values = tuple(map(as_text, values))
+        if not (place or match[0].endswith("+=")):
+            return values
+        before = self._reader.flow.elements(name) if self._reader.flow.is_known(name) or not place else ("",)
+        return tuple(together([before, values]))
 
     def _reserved(self, word: str) -> None:
         if word == "{":
@@ -429,7 +454,7 @@ class _Commands:
         else:
             self._parts.reserved(word)
         if word == "}" and len(self._bodies) > self._floor:
-            self._bodies.pop()
+            self._end_group(self._starts[-1], self._source.text.rfind("}", 0, self._source.place))
         elif word in ("for", "select", "case"):
             self._draft.words.append(word)
         if word in ("case", "esac"):
@@ -445,6 +470,22 @@ class _Commands:
         name, slash, rest = word[1:].partition("/")
         variable = {"": "HOME", "+": "PWD", "-": "OLDPWD"}.get(name)
         return (self._listener.value(variable)[0] if variable else UNTOLD) + slash + rest
+
+
+class _Words(_Commands):
+    """Reads the words of an array: none of them runs, but for what is substituted."""
+
+    def words(self) -> list[str]:
+        """All until the closing mark."""
+        self._draft.words.append("")
+        self.read()
+        return [KEY.sub("", word) for word in self._draft.words[1:]]
+
+    def _join(self, text: str) -> None:
+        self._end_word()
+
+    def _end_pipeline(self, *, in_background: bool) -> None:
+        self._end_word()
 
 
 def _is_told(word: str) -> bool:

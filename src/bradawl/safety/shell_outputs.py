@@ -30,6 +30,10 @@ def _filtered(name: str, words: Argv, text: str) -> str | None:
             return _from_base64(text) if any(word in ("-d", "-D", "--decode", "-di") for word in words) else None
         case "rev":
             return "\n".join(line[::-1] for line in text.split("\n"))
+        case "tr" if len(words) == 3 and words[1][:1] != "-":
+            return _translated(words[1], words[2], text)
+        case "sed" if len(words) == 2:
+            return _substituted(words[1], text)
         case "xxd":
             return _from_hex(text) if "-r" in "".join(words[1:]) else None
         case _:
@@ -75,6 +79,30 @@ def _decoded(text: str) -> str:
         return _LETTERS.get(match[3], match[0])
 
     return _ESCAPE.sub(char, text)
+
+
+def _translated(old: str, new: str, text: str) -> str | None:
+    """What `tr` makes of it."""
+    source, target = _each(_decoded(old)), _each(_decoded(new))
+    if not source or not target or "[" in source:
+        return None
+    target += target[-1] * (len(source) - len(target))
+    return text.translate({ord(a): b for a, b in zip(source, target, strict=False)})
+
+
+def _each(shape: str) -> str:
+    def span(match: re.Match[str]) -> str:
+        return "".join(map(chr, range(ord(match[1]), ord(match[2]) + 1)))
+
+    return re.sub(r"([!-~])-([!-~])", span, shape)[:_LONGEST]
+
+
+def _substituted(script: str, text: str) -> str | None:
+    """What `sed` makes of it, where it puts one plain text in place of another."""
+    match = re.fullmatch(r"s([/|,#:])([\w -]{1,100})\1([^\\&]{0,100}?)\1(g?)", script)
+    if match is None:
+        return None
+    return "\n".join(line.replace(match[2], match[3], -1 if match[4] else 1) for line in text.split("\n"))
 
 
 def _from_base64(text: str) -> str | None:

@@ -75,5 +75,5 @@ class Parts:
             self._end()
 
     def _end(self) -> None:
-        is_body = self._open.pop() == BODY
-        self._say(partial(self._flow.end_maybe, is_body=is_body))
+        word = self._open.pop()
+        self._say(partial(self._flow.end_maybe, is_body=word == BODY, is_again=word in _REPEATED))

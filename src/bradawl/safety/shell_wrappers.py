@@ -1,7 +1,8 @@
 """Programs that start others: what they would start, as far as their arguments say so."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 import msgspec
 
@@ -37,13 +38,14 @@ _TAKES: dict[str, tuple[str, int]] = {
     "prlimit": ("p", 0),
     "numactl": ("imNCp", 0),
     "systemd-run": ("puEHMt", 0),
+    "screen": ("cehpSst", 0),
     "xvfb-run": ("efnps", 0),
     "flock": ("wEc", 1),
     "cpulimit": ("lpe", 0),
     "entr": ("", 0),
 }
 _LONG_WITH_VALUE = frozenset(
-    {"user", "group", "host", "prompt", "chdir", "unset", "signal", "kill-after", "adjustment", "split-string"}
+    {"group", "host", "prompt", "chdir", "unset", "signal", "kill-after", "adjustment", "split-string"}
     | {
         "arg-file",
         "delimiter",
@@ -80,6 +82,8 @@ class Started(msgspec.Struct, frozen=True):
     argvs: tuple[Argv, ...] = ()
     scripts: tuple[str, ...] = ()
     """For a shell."""
+    arguments: Argv = ()
+    """Its `$0`, `$1` and so on."""
     codes: tuple[str, ...] = ()
     """In other languages."""
 
@@ -101,8 +105,8 @@ def started_by(words: Argv, text: str | None) -> Started:
     """What these words would start; `text` is what would be on the standard input."""
     name = name_of(words)
     if name in SHELLS:
-        script = _script(words, text)
-        return Started(scripts=(script,)) if script else NOTHING
+        script, arguments = _script(words, text)
+        return Started(scripts=(script,), arguments=arguments) if script else NOTHING
     if name in _TAKES:
         return _wrapped(name, words, text)
     if name in _JOINED:
@@ -126,8 +130,24 @@ def _wrapped(name: str, words: Argv, text: str | None) -> Started:
     if strings:
         rest = (*strings[0].split(), *rest)
     if name == "xargs" and text:
-        rest = (*(rest or ("echo",)), *text.split()[:200])
+        rest = _with_input(words, rest or ("echo",), text)
+    if name == "sudo" and rest[:1] == (_value_of(words, "--user"),):
+        rest = rest[1:]
     return Started((rest,) if rest else (), scripts)
+
+
+def _with_input(words: Argv, rest: Argv, text: str) -> Argv:
+    """What `xargs` makes of its input."""
+    place = next((place for place, word in enumerate(words) if word[:2] == "-I"), 0)
+    if not place:
+        return (*rest, *text.split()[:200])
+    mark = words[place][2:] or next(iter(words[place + 1 :]), "")
+    line = text.strip().partition("\n")[0]
+    return tuple(word.replace(mark, line) if mark else word for word in rest)
+
+
+def _value_of(words: Argv, name: str) -> str:
+    return next((after for word, after in pairwise(words) if word == name), "")
 
 
 def _rest(words: Argv, letters: str, operands: int) -> Argv:
@@ -164,8 +184,8 @@ def _values(words: Argv, names: tuple[str, ...]) -> Iterable[str]:
             yield word[2:]
 
 
-def _script(words: Argv, text: str | None) -> str | None:
-    """What a shell would read: an operand behind `-c`, or its standard input."""
+def _script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
+    """What a shell would read, an operand behind `-c` or its standard input; and what stands behind it."""
     place, has_code, is_input = 1, False, False
     while place < len(words) and words[place][:1] in ("-", "+") and len(words[place]) > 1:
         word = words[place]
@@ -177,20 +197,26 @@ def _script(words: Argv, text: str | None) -> str | None:
             is_input = is_input or "s" in word
             place += word != "-o" and word[-1] in "oO" and len(word) > 2
     if place < len(words) and " " in words[place]:
-        return words[place]  # what a substitution printed, in place of a file
+        return words[place], words[
+            place + 1 if has_code else place :
+        ]  # what a substitution printed, in place of a file
     if has_code:
-        return words[place] if place < len(words) else None
-    return text if place >= len(words) or is_input or words[place] in ("-", "/dev/stdin") else None
+        return (words[place] if place < len(words) else None), words[place + 1 :]
+    if place >= len(words) or is_input:
+        return text, (words[0], *words[place:])
+    return (text if words[place] in ("-", "/dev/stdin") else None), words[place:]
 
 
 def _executed(words: Argv) -> Iterable[Argv]:
     found: list[str] | None = None
+    is_find = words[0].endswith("find")
+    start = next((word for word in words[1:2] if word[:1] not in ("-", "(", "!")), ".").rstrip("/")
     for word in words[1:]:
         if found is not None and word in (";", "+"):
             yield tuple(found)
             found = None
         elif found is not None:
-            found.append(word)
+            found.append(word.replace("{}", f"{start}/*") if is_find else word)
         elif word in _FIND_EXECS:
             found = []
     if found:
@@ -211,19 +237,46 @@ def _codes(name: str, words: Argv, text: str | None) -> tuple[str, ...]:
 def _named(name: str, words: Argv, text: str | None) -> Started:
     """Programs with ways of their own."""
     match name:
-        case "su" | "runuser" | "script" | "sg" | "ssh-agent":
-            return Started(scripts=tuple(_values(words, ("-c", "--command"))))
+        case "runuser" if "--" in words:
+            return Started((words[words.index("--") + 1 :],))
         case "." | "source":
             operands = words[1:2]
             return Started(scripts=(text,) if text and operands in (("/dev/stdin",), ("-",)) else operands)
-        case "trap":
-            return Started(scripts=_rest(words, "", 0)[:1])
-        case "nix-shell" | "nix" | "guix":
-            return Started(scripts=tuple(_values(words, ("--run", "--command"))))
-        case "git":
-            return Started(scripts=tuple(_of_git(words)))
+        case "at" | "batch":
+            return Started(scripts=(text,) if text else ())
+        case _ if given := _GIVEN.get(name):
+            return Started(scripts=tuple(given(words)))
         case _:
             return NOTHING
+
+
+def _of_su(words: Argv) -> Iterable[str]:
+    yield from _values(words, ("-c", "--command"))
+    yield from (after for word, after in pairwise(words) if re.fullmatch(r"-[a-z]+c", word))
+
+
+def _of_trap(words: Argv) -> Iterable[str]:
+    return _rest(words, "", 0)[:1]
+
+
+def _of_nix(words: Argv) -> Iterable[str]:
+    return _values(words, ("--run", "--command"))
+
+
+def _of_tmux(words: Argv) -> Iterable[str]:
+    return (word for word in words[2:] if " " in word)
+
+
+def _of_terminal(words: Argv) -> Iterable[str]:
+    mark = next((place for place, word in enumerate(words) if word in ("-e", "-x", "--")), len(words))
+    return (" ".join(words[mark + 1 :]),)
+
+
+def _of_tar(words: Argv) -> Iterable[str]:
+    yield from _values(words, ("-I", "--use-compress-program", "--to-command", "--info-script", "--rsh-command"))
+    for action in _values(words, ("--checkpoint-action",)):
+        if action.startswith("exec="):
+            yield action[5:]
 
 
 def _of_git(words: Argv) -> Iterable[str]:
@@ -236,3 +289,16 @@ def _of_git(words: Argv) -> Iterable[str]:
         elif word == "foreach" and "submodule" in words:
             yield " ".join(word for word in words[place + 1 :] if word not in ("--recursive", "--quiet"))
             return
+
+
+_GIVEN: dict[str, Callable[[Argv], Iterable[str]]] = {
+    **dict.fromkeys(("su", "runuser", "script", "sg", "ssh-agent"), _of_su),
+    **dict.fromkeys(("nix-shell", "nix", "guix"), _of_nix),
+    **dict.fromkeys(("xterm", "uxterm", "urxvt", "konsole", "gnome-terminal", "xfce4-terminal"), _of_terminal),
+    **dict.fromkeys(("kitty", "alacritty"), _of_terminal),
+    **dict.fromkeys(("tar", "gtar", "bsdtar"), _of_tar),
+    "trap": _of_trap,
+    "tmux": _of_tmux,
+    "git": _of_git,
+}
+"""Scripts that stand among a program's words."""

@@ -1,0 +1,37 @@
+"""The pieces that a text of bash is cut into, as patterns; and what a backslash leaves between double quotes."""
+
+import re
+
+TOKEN = re.compile(
+    r"(?P<blank>(?:[ \t\r]|\\\n)+)"
+    r"|(?P<text>[^ \t\r\n;&|()<>'\"`$\\]+)"
+    r"|(?P<single>'[^']*'?)"
+    r'|"(?P<double>[^"\\$`]*)"'
+    r'|(?P<quote>")'
+    r"|\$'(?P<ansi>(?:[^'\\]|\\.)*)'?"
+    r"|\\(?P<escape>.?)"
+    r"|\$(?P<name>[A-Za-z_]\w*|[0-9@*#?$!-])|\$\{(?P<braced>[A-Za-z_]\w*)\}"
+    r"|(?P<expansion>\$\{)"
+    r"|(?P<substitution>\$\(|[<>]\()"
+    r"|(?P<tick>`)"
+    r"|(?P<redirect><<<|<<-?|&>>?|<>|[<>]&|>>|>\||[<>])"
+    r"|(?P<joint>&&|\|\||;;&?|;&|\|&|[;&|\n])"
+    r"|(?P<open>\()"
+    r"|(?P<close>\))"
+    r"|(?P<dollar>\$)",
+    re.DOTALL,
+)
+QUOTED = re.compile(
+    r"(?P<text>[^\"\\$`}]+)|\\(?P<escape>.?)|\$(?P<name>[A-Za-z_]\w*|[0-9@*#?$!-])|\$\{(?P<braced>[A-Za-z_]\w*)\}"
+    r"|(?P<expansion>\$\{)|(?P<substitution>\$\()|(?P<tick>`)|(?P<end>[\"}])|(?P<dollar>\$)",
+    re.DOTALL,
+)
+ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?\+?=")
+KEY = re.compile(r"\A\[[^\]]*\]=")
+
+
+def unescaped(char: str) -> str:
+    """What stands for an escaped character there."""
+    if char == "\n":
+        return ""
+    return char if char in '"\\$`' else "\\" + char
