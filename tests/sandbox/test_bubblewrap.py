@@ -415,8 +415,14 @@ def test_git_works_in_a_folder_of_a_repository_and_obeys_nothing_new():
         assert sorted(path.name for path in main.iterdir()) == [".git", "packages"]
         # Somebody outside replaces the file, so that the cover falls off for a program that runs.
         ended = made.run(
-            ("/bin/bash", "-c", f"until [ -e go ]; do sleep 0.01; done; git -C {main} config core.fsmonitor bad"),
-            meanwhile=lambda: made.bare(f"git -C {main} config user.name B; touch go"),
+            (
+                "/bin/bash",
+                "-c",
+                f"touch up; until [ -e go ]; do sleep 0.01; done; git -C {main} config core.fsmonitor bad",
+            ),
+            meanwhile=lambda: made.bare(
+                f"until [ -e up ]; do sleep 0.01; done; git -C {main} config user.name B; touch go"
+            ),
         )
         assert (main / ".git/config").read_text() == config, ended
         assert made.sh("git commit -q --allow-empty -m no", grant=Grant()).code != 0

@@ -87,6 +87,96 @@ def test_an_ordinary_new_repository_is_left_as_it_is(made):
     assert (again.code, again.restored) == (0, ()), again.err
 
 
+_COMMITTED = (
+    "git init -q -b main; git config user.name A; git config user.email a@b; echo x > file; git add -A;"
+    " git commit -qm one"
+)
+
+
+@pytest.fixture
+def repository(made):
+    """A workspace that is one, of whoever runs the programs."""
+    subprocess.run(["rm", "-r", made.root / ".git"], check=True)
+    made.bare(_COMMITTED)
+    made.give_away()
+    made.hold_anew(made.root)
+    made.sh("true")
+    return made
+
+
+def test_git_leaves_alone_what_stands_in_for_what_is_missing(repository):
+    ended = repository.sh(
+        "echo y >> file; mkdir -p new/er; touch new/file; git clean -nd | grep -v new;"
+        "git stash -qu && git status --porcelain && git stash pop -q && git clean -fdq && git checkout -q . &&"
+        "git add -A && git status --porcelain; find . -type f -not -path './.git/*'; find . -maxdepth 1 -empty"
+    )
+    assert (ended.code, ended.out, ended.restored) == (0, "./file\n", ()), ended
+    assert sorted(path.name for path in repository.root.iterdir()) == [".git", "file"]
+
+
+def test_repositories_and_working_trees_that_were_made_go_again(repository):
+    inside, outside = repository.root / "tree", repository.root / "moved"
+    for line in (
+        "git worktree add -q tree; git worktree add -q /tmp/tree2; git clone -q . a/copy; git init -q fresh",
+        "git worktree move tree moved; mv a b; git -C moved commit -q --allow-empty -m two; touch fresh/x",
+        "git worktree remove moved && git worktree remove --force /tmp/tree2 && rm -r b fresh && git worktree list",
+    ):
+        ended = repository.sh(line)
+        assert (ended.code, ended.err, ended.restored) == (0, "", ()), ended
+        assert inside.exists() or outside.exists() or "move tree" not in line
+    assert sorted(path.name for path in repository.root.iterdir()) == [".git", "file"]
+    assert list((repository.root / ".git/worktrees").glob("*")) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("git -C copy config core.fsmonitor armed", "copy/.git/config"),
+        ("echo armed > copy/.git/hooks/pre-commit", "copy/.git/hooks/pre-commit"),
+        ("mv copy old; mkdir copy; mv old/.git copy; git -C copy config core.fsmonitor armed", "copy/.git/config"),
+        ("mv copy away; git -C away config core.fsmonitor armed", "away/.git/config"),
+        ("echo /armed > .git/worktrees/tree/commondir", ".git/worktrees/tree/commondir"),
+        (
+            "printf '[core]\nfsmonitor=armed\n' > .git/worktrees/tree/config.worktree",
+            ".git/worktrees/tree/config.worktree",
+        ),
+        (
+            "git init -q x; git -C x config core.fsmonitor armed; cp -r x/.git d; rm tree/.git; mv d tree/.git",
+            "",
+        ),
+    ],
+)
+def test_what_was_made_is_not_armed_later(repository, line, path):
+    repository.sh("git worktree add -q tree; git clone -q . copy")
+    config = (repository.root / "copy/.git/config").read_text()
+    ended = repository.sh(line)
+    assert ended.code == 0
+    assert str(repository.root / path) in ended.restored or (not path and ended.restored)
+    found = repository.bare(
+        "grep -rn armed --include=config --include=config.worktree --include=commondir . ;find . -name pre-commit"
+    )
+    assert found == ""
+    if path == "copy/.git/config":
+        assert (repository.root / path).read_text() == config
+
+
+def test_a_link_in_the_place_of_what_was_made_leads_nothing_outside(repository):
+    repository.sh("git clone -q . a/copy")
+    repository.write(repository.outside / "copy/.git/HEAD", "x")
+    before = sorted(repository.outside.rglob("*"))
+    repository.sh(f"rm -r a; ln -s {repository.outside} a")
+    assert sorted(repository.outside.rglob("*")) == before
+
+
+def test_what_the_user_sets_in_a_repository_that_was_made_is_protected_from_then_on(repository):
+    repository.sh("git clone -q . copy")
+    repository.bare("git -C copy config core.hooksPath mine")
+    config = (repository.root / "copy/.git/config").read_text()
+    ended = repository.sh("git -C copy config core.fsmonitor bad || git -C copy status --short")
+    assert (ended.code, ended.restored) == (0, ())
+    assert (repository.root / "copy/.git/config").read_text() == config
+
+
 def test_a_submodule_that_was_there_stays_as_it_is_and_a_new_one_is_looked_at(made):
     for name, text in (("old/config", '[filter "lfs"]\n\tclean = git-lfs clean\n'), ("old/hooks/pre-push", "mine")):
         made.write(made.root / ".git/modules" / name, text)

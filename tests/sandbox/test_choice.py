@@ -68,7 +68,10 @@ HOLES = {
     "write_outside": (("--ro-bind", "/", "/"), ("--bind", "/", "/")),
     "tcp": (("--cap-drop", "ALL"), ("--cap-drop", "ALL", "--share-net")),
     "protected_file": (("--ro-bind", "{ws}/.git/config", "{ws}/.git/config"), ()),
-    "new_protected_file": (("--ro-bind", "{ws}/.mcp.json", "{ws}/.mcp.json"), ()),
+    "new_protected_file": (
+        ("--ro-bind", "{empty}/gap", "{ws}/.mcp.json", "--ro-bind", "{empty}/ignore", "{ws}/.mcp.json/.gitignore"),
+        (),
+    ),
     "rename_protected": (("--bind", "{ws}/.git", "{ws}/.git"), ()),
     "symlinked_git": (("--ro-bind", "{linked}", "{linked}"), ("--bind", "{linked}", "{linked}")),
     "credentials": (("--ro-bind", "{empty}/folder", "{home}/.ssh"), ()),

@@ -447,3 +447,39 @@ def test_git_works_in_a_second_working_tree_whose_data_lies_outside(made):
     ended = made.sh("git add a && git -c user.name=a -c user.email=a@b commit -q -m y && git log --oneline | wc -l")
     assert (ended.code, ended.out.strip()) == (0, "2"), ended
     assert made.sh("git config core.fsmonitor 'touch bad'").restored == (str(made.place / "main/.git/config"),)
+
+
+def test_repositories_and_working_trees_that_were_made_stay_until_they_are_removed(made):
+    subprocess.run(["rm", "-r", str(made.root / ".git")], check=True)
+    made.bare("git init -q; git config user.name a; git config user.email b; git commit -q --allow-empty -m x")
+    for line in (
+        "git worktree add -q tree -b tree; git clone -q . a/copy; git init -q fresh",
+        "git worktree move tree moved; mv a b; git -C moved commit -q --allow-empty -m two",
+    ):
+        ended = made.sh(line)
+        assert (ended.code, ended.err, ended.restored) == (0, "", ()), ended
+    ended = made.sh("git -C fresh config core.fsmonitor bad; echo /bad > .git/worktrees/tree/commondir")
+    assert {str(made.root / name) for name in ("fresh/.git/config", ".git/worktrees/tree/commondir")} <= set(
+        ended.restored
+    )
+    assert "bad" not in made.bare("cat fresh/.git/config .git/worktrees/tree/commondir")
+    made.bare("git worktree repair moved; echo gitdir: $PWD/.git/worktrees/tree > moved/.git")
+    ended = made.sh("git worktree remove --force moved; rm -r b fresh")
+    assert (ended.code, ended.restored) == (0, ()), ended
+    assert [path.name for path in made.root.iterdir()] == [".git"]
+
+
+def test_what_was_there_is_put_back_when_it_goes_with_what_was_made(made):
+    subprocess.run(["rm", "-r", str(made.root / ".git")], check=True)
+    made.bare(
+        "git init -q; git init -q a/old; git config user.name a; git config user.email b;"
+        "git commit -q --allow-empty -m x"
+    )
+    made.sh("true")
+    made.sh("git worktree add -q tree; git clone -q . a/new")
+    kept = {name: (made.root / name).read_bytes() for name in (".git/config", "a/old/.git/config")}
+    ended = made.sh("rm -rf a .git tree")
+    assert {str(made.root / name) for name in kept} <= set(ended.restored), ended
+    assert {name: (made.root / name).read_bytes() for name in kept} == kept
+    assert not (made.root / "a/new").exists()
+    assert not (made.root / "tree").exists()

@@ -79,7 +79,9 @@ def _commit(root: Path) -> None:
 def _needed(line: str) -> str:
     """A program that is missing here; nothing can be said of the sandbox then."""
     words = line.replace("&&", " ").replace("||", " ").split()
-    return next((word for word in words if word in ("node", "npm", "gcc", "cc") and not shutil.which(word)), "")
+    return next(
+        (word for word in words if word in ("node", "npm", "gcc", "cc", "curl", "zip") and not shutil.which(word)), ""
+    )
 
 
 @pytest.mark.parametrize("commands", [COMMANDS, MORE], ids=["hundred", "more"])

@@ -45,14 +45,23 @@ def test_a_proxy_without_a_password_comes_with_the_network(value, network, passe
 
 
 def test_tools_keep_their_things_in_the_projects_cache():
-    made = cache_variables("/c", "/home/u", {}, lambda path: False, network=False)
+    made = cache_variables("/c", "/home/u", {}, lambda path: False, network=True)
     assert made["XDG_CACHE_HOME"] == "/c/xdg"
+    assert made.pop("LSAN_OPTIONS") == "detect_leaks=0"
     assert all(value.startswith("/c/") for value in made.values())
     assert {"npm_config_cache", "CARGO_HOME", "GOCACHE", "GOMODCACHE", "PIP_CACHE_DIR"} <= set(made)
 
 
 def test_a_variable_that_is_there_keeps_its_value():
     assert "GOCACHE" not in cache_variables("/c", "/h", {"GOCACHE": "/mine"}, lambda path: False, network=False)
+
+
+def test_without_a_network_tools_do_not_try_again_unless_told_to():
+    names = {"PIP_RETRIES", "npm_config_fetch_retries"}
+    for network in (True, False):
+        made = cache_variables("/c", "/h", {"CARGO_NET_RETRY": "3"}, lambda path: False, network=network)
+        assert {name: made.get(name) for name in names} == dict.fromkeys(names, None if network else "0")
+        assert "CARGO_NET_RETRY" not in made
 
 
 @pytest.mark.parametrize(

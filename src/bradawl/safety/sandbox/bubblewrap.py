@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -14,19 +15,19 @@ from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.guarded import credentials
 from bradawl.safety.sandbox.caches import cache_variables
 from bradawl.safety.sandbox.confinement import Launch, Layout, Program
-from bradawl.safety.sandbox.covers import Cover, Plan, data_folders
+from bradawl.safety.sandbox.covers import Cover, Plan, data_folders, is_empty_folder
 from bradawl.safety.sandbox.environment import held_environment
 from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.leftovers import Ghost, Leftovers
 from bradawl.safety.sandbox.places import TEMPORARY, Names, emptied, existing, is_replaced, shown
-from bradawl.safety.sandbox.protected import adds_nothing_that_runs
 from bradawl.safety.sandbox.repositories import Repositories
 from bradawl.safety.sandbox.seccomp import filter_for
-from bradawl.safety.sandbox.survey import Survey
+from bradawl.safety.sandbox.survey import Finds, Survey
 
 NAME: Final = "bubblewrap"
 _HIDDEN_TEXT: Final = "# this file holds keys: it is not shown in the sandbox\n"
-_IS_COMPLETE: Final = "complete"
+_GAP_TEXT: Final = "# nothing is here: this stands in a sandbox where a protected file or folder is missing\n*\n"
+_IS_COMPLETE: Final = "complete-2"
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")
 
 
@@ -49,6 +50,7 @@ class Bubblewrap:
         self._lacks = lacks
         self._surveys = {root: Survey(root) for root in layout.roots}
         self._leftovers = Leftovers(layout.state)
+        self._repositories = Repositories(layout.roots, layout.home, self._finds)
         self._watched = self._watch() if layout.state else None
         self._shown: tuple[str, ...] = ()
         self._shown_for: str | None = None
@@ -57,10 +59,11 @@ class Bubblewrap:
         self._names = Names(layout.scratch, [path for path in real if path and is_within(path, TEMPORARY)])
 
     def _watch(self) -> ProtectedFiles:
-        layout = self._layout
-        found = Repositories(layout.roots, layout.home, lambda: [each.finds() for each in self._surveys.values()])
-        kept = f"{layout.state}/put-back"
-        return ProtectedFiles(found.places, kept, found.appeared, adds_nothing_that_runs)
+        kept, found = f"{self._layout.state}/put-back", self._repositories
+        return ProtectedFiles(found.places, kept, found.appeared, found.may_stay, is_held=True)
+
+    def _finds(self) -> list[Finds]:
+        return [each.finds() for each in self._surveys.values()]
 
     @property
     def sandbox(self) -> Sandbox:
@@ -86,7 +89,8 @@ class Bubblewrap:
     def launch(self, program: Program, grant: Grant) -> Launch:
         """How to start a program within a grant. Raises `ToolError` where it can't be held."""
         self._make_ready(program)
-        plan = _Writable()
+        # What nobody would look at afterwards is covered.
+        plan = _Writable(self._repositories.made() if self._watched and grant.writable else frozenset())
         for path in grant.writable:
             self._plan(path, grant, plan)
         for root in self._layout.roots:
@@ -167,7 +171,7 @@ class Bubblewrap:
         if not self._has_scratch:
             self._make_scratch()
         try:
-            self._make_empties()
+            _make_empties(Path(self._empties))
         except OSError as error:
             raise ToolError(
                 f"the sandbox needs a temporary folder, and {error.filename} can't be made: {error.strerror}"
@@ -180,15 +184,6 @@ class Bubblewrap:
         except OSError as error:
             raise ToolError(f"the sandbox's temporary folder can't be made: {error}") from error
         self._has_scratch = True
-
-    def _make_empties(self) -> None:
-        """What is seen in place of what is hidden; the same for all agents, so that it stays."""
-        place = Path(self._empties)
-        if not (place / _IS_COMPLETE).exists():
-            (place / "folder").mkdir(0o755, parents=True, exist_ok=True)
-            (place / "file").touch(0o444)
-            (place / "secret").write_text(_HIDDEN_TEXT)
-            (place / _IS_COMPLETE).touch()
 
     @property
     def _empties(self) -> str:
@@ -208,7 +203,7 @@ class Bubblewrap:
         if os.path.realpath(root) != root:
             raise ToolError(f"the workspace {root} has been replaced by a link; end this session and start anew")
         finds = self._surveys[root].finds()
-        whole = Plan(root).of_workspace(finds)
+        whole = Plan(root, plan.free).of_workspace(finds)
         if path == root:
             plan.roots.append(root)
             plan.repositories += (root, *finds.repositories)
@@ -233,7 +228,7 @@ class Bubblewrap:
 
     def _add_data_folders(self, plan: "_Writable", grant: Grant) -> None:
         for folder in data_folders(plan.roots, plan.repositories, self._layout.home):
-            data = Plan(folder).of_data_folder()
+            data = Plan(folder, plan.free).of_data_folder()
             plan.ghosts |= data.ghosts
             plan.add(data.covers.values(), grant.uncovered)
 
@@ -302,6 +297,9 @@ class Bubblewrap:
             kind = covers[path].kind
             if kind == "secret":
                 yield from ("--ro-bind", f"{self._empties}/secret", path)
+            elif kind == "gap" and is_empty_folder(path):
+                yield from ("--ro-bind", f"{self._empties}/gap", path)
+                yield from ("--ro-bind", f"{self._empties}/ignore", f"{path}/.gitignore")
             elif os.path.lexists(path):  # a ghost that nobody could make is missing
                 yield from ("--bind" if kind == "write" else "--ro-bind", path, path)
         for root in self._layout.roots:
@@ -343,7 +341,8 @@ class Bubblewrap:
 class _Writable:
     """What may be written to, and what of it may not."""
 
-    def __init__(self) -> None:
+    def __init__(self, free: frozenset[str]) -> None:
+        self.free = free
         self.roots: list[str] = []
         self.repositories: tuple[str, ...] = ()
         self.covers: dict[str, Cover] = {}
@@ -359,6 +358,31 @@ class _Writable:
             )
             if not is_allowed and (known is None or known.kind == "write"):
                 self.covers[cover.path] = cover
+
+
+def _make_empties(place: Path) -> None:
+    """What is seen in place of what is hidden; the same for all agents, so that it stays."""
+    if not (place / _IS_COMPLETE).exists():
+        (place / "folder").mkdir(0o755, parents=True, exist_ok=True)
+        (place / "file").touch(0o444)
+        for name, text in (("secret", _HIDDEN_TEXT), ("ignore", _GAP_TEXT)):
+            (place / name).write_text(text)
+        _make_gap(place / "gap")
+        (place / _IS_COMPLETE).touch()
+
+
+def _make_gap(folder: Path) -> None:
+    """A folder that git takes to hold only what is ignored, which it neither shows nor cleans away.
+
+    The file that says so is laid over a socket: who lists files, as searches and git do, passes over it. The link is
+    what is ignored.
+    """
+    folder.mkdir(0o755, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        (folder / "nothing").symlink_to(".gitignore")
+    with contextlib.suppress(OSError):  # a file system without sockets: then it is listed
+        os.mknod(folder / ".gitignore", stat.S_IFSOCK | 0o644)
+    (folder / ".gitignore").touch()
 
 
 def _variables(environment: dict[str, str]) -> Iterator[str]:

@@ -22,11 +22,13 @@ _LOOKED_INTO: Final = 12
 _MOST: Final = 300
 _MOST_BESIDE_A_LINK: Final = 250
 
-Kind = Literal["write", "read", "secret"]
+Kind = Literal["write", "read", "secret", "gap"]
 
 
 class Cover(msgspec.Struct, frozen=True):
-    """One path, and how programs see it: writable, and then it can't be moved away; read-only; or without content."""
+    """One path, and how programs see it: writable, and then it can't be moved away; read-only; without content; or as
+    a folder that git passes over, where nothing is.
+    """
 
     path: str
     kind: Kind
@@ -35,8 +37,11 @@ class Cover(msgspec.Struct, frozen=True):
 class Plan:
     """The covers of one writable folder, outermost first, and what has to be made for them."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, free: frozenset[str] = frozenset()) -> None:
+        """`free` are repositories, and data of working trees, that get no cover: see `Repositories.made`."""
         self._root = root
+        self._free = free
+        self._is_in_repository = any(_kind(f"{place}/.git") for place in (root, *Path(root).parents))
         self.covers: dict[str, Cover] = {root: Cover(root, "write")}
         self.ghosts: dict[str, Ghost] = {}
         self._frozen: set[str] = set()
@@ -48,7 +53,8 @@ class Plan:
         for name in protected_names():
             if not name.startswith(".git/"):
                 self._follow(self._root, tuple(name.split("/")), in_git=False)
-        for number, folder in enumerate((self._root, *finds.repositories)):
+        covered = (folder for folder in finds.repositories if folder not in self._free)
+        for number, folder in enumerate((self._root, *covered)):
             if number <= _LOOKED_INTO:
                 self._of_repository(folder)
             else:
@@ -118,15 +124,16 @@ class Plan:
             case "folder" if rest:
                 self._add(path, "write")
                 self._follow(path, rest, in_git=in_git)
-            case kind:
+            case kind if _is_empty(path, kind):  # it may be what another agent let stand there
+                self._stand_in(path, is_folder=kind == "folder", in_git=in_git)
+            case _:
                 self._add(path, "read")
-                if _is_empty(path, kind):  # it may be what another agent let stand there
-                    self.ghosts[path] = Ghost(path, kind == "folder")
 
     def _follow_all(self, folder: str, parts: tuple[str, ...], *, in_git: bool) -> None:
         """A submodule's folder may have a name of several parts: one without data of its own is gone through."""
-        for name in _folders_in(folder):
-            inner = f"{folder}/{name}"
+        for inner in folders_in(folder):
+            if inner in self._free:
+                continue
             self._add(inner, "write")
             if _kind(f"{inner}/HEAD"):
                 self._follow(inner, parts[1:], in_git=in_git)
@@ -143,8 +150,12 @@ class Plan:
         if rest and "*" in rest:
             return
         is_folder = not in_git or bool(rest) or path.rpartition("/")[2] in _FOLDERS_OF_GIT
+        self._stand_in(path, is_folder=is_folder, in_git=in_git)
+
+    def _stand_in(self, path: str, *, is_folder: bool, in_git: bool) -> None:
+        """Git would clean an empty folder away, and fail; so where it may look, it is told to leave it alone."""
         self.ghosts[path] = Ghost(path, is_folder)
-        self._add(path, "read")
+        self._add(path, "gap" if is_folder and self._is_in_repository and not in_git else "read")
 
     # ------------------------------------------------------------------ folders on the way
 
@@ -209,6 +220,11 @@ def _kind(path: str) -> Literal["", "file", "folder", "link"]:
     return "folder" if stat.S_ISDIR(mode) else "file"
 
 
+def is_empty_folder(path: str) -> bool:
+    """Whether it is a folder, no link to one, and nothing is in it."""
+    return _kind(path) == "folder" and _is_empty(path, "folder")
+
+
 def _is_empty(path: str, kind: str) -> bool:
     try:
         if kind != "folder":
@@ -219,9 +235,10 @@ def _is_empty(path: str, kind: str) -> bool:
         return False
 
 
-def _folders_in(folder: str) -> list[str]:
+def folders_in(folder: str) -> list[str]:
+    """The folders in one that are no links; none of one that can't be read."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:
         return []

@@ -35,19 +35,22 @@ class ProtectedFiles:
         places: Callable[[], Iterable[Place]],
         kept: str,
         appeared: Callable[[], Iterable[Place]] | None = None,
-        is_fine: Callable[[str, Entry, Entry], bool] | None = None,
+        is_fine: Callable[[str, Entry, Entry | None], bool] | None = None,
+        *,
+        is_held: bool = False,
     ) -> None:
         """`places` names what is protected: a folder, and a name in it where `*` stands for one name or several. It is
         asked when the first of some programs begins; `appeared` when one has ended, for what was not there before, such
         as a repository that was made. Without it `places` is asked again. `is_fine` is told a path, what it was
-        and what it is, where programs are held from changing what was there and it is others who may have done so: what
-        it says yes to stays, and so does all of it after a crash.
+        and what it is, None if it is gone: what it says yes to stays. `is_held` says that programs are held from
+        changing what was there, so that it is others who have done so: after a crash all of that stays.
 
         `kept` is the folder for what was changed; made when first needed.
         """
         self._places = places
         self._appeared = appeared or places
         self._is_fine = is_fine
+        self._is_held = is_held
         self._kept = kept
         self._looked_at: tuple[Place, ...] = ()
         self._before: Found = {}
@@ -76,17 +79,18 @@ class ProtectedFiles:
         now = look_again(dict.fromkeys((*self._looked_at, *self._appeared())), before)
         changed = _changed(before, now)
         given = {path for path in changed if any(is_within(path, folder) for folder in allowed)}
-        given |= {path for path in changed if self._may_stay(path, before.get(path), now.get(path))}
+        fine = {path for path in changed if self._may_stay(path, before.get(path), now.get(path))}
         for path in given:
-            _take_over(before, now, path)
-        restored = self._restore(before, now, [path for path in changed if path not in given])
+            _take_over(before, now, (each for each in {**before, **now} if is_within(each, path)))
+        _take_over(before, now, fine)  # what lies in it was judged for itself
+        restored = self._restore(before, now, [path for path in changed if path not in given | fine])
         if self._running == 0:
             self._drop_record()
         recovered, self._recovered = self._recovered or (), ()
         return (*recovered, *restored)
 
     def _may_stay(self, path: str, before: Entry | None, now: Entry | None) -> bool:
-        return bool(self._is_fine and before and now and self._is_fine(path, before, now))
+        return bool(self._is_fine and before and self._is_fine(path, before, now))
 
     def close(self) -> None:
         """Forget what was; safe to call twice."""
@@ -126,7 +130,7 @@ class ProtectedFiles:
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 places, before = _abandoned(str(record))
                 now = look_again(places, before)
-                changed = [path for path in _changed(before, now) if self._is_fine is None or path not in before]
+                changed = [path for path in _changed(before, now) if not self._is_held or path not in before]
                 restored += self._restore(before, now, changed)
                 record.unlink()
         return tuple(restored)
@@ -210,9 +214,9 @@ def _same(one: Entry | None, other: Entry | None) -> bool:
     return one.content is not None and (one.content, one.mode) == (other.content, other.mode)
 
 
-def _take_over(before: Found, now: Found, path: str) -> None:
-    for each in [known for known in (*before, *now) if is_within(known, path)]:
-        if each in now:
-            before[each] = now[each]
+def _take_over(before: Found, now: Found, paths: Iterable[str]) -> None:
+    for path in paths:
+        if path in now:
+            before[path] = now[path]
         else:
-            before.pop(each, None)
+            before.pop(path, None)

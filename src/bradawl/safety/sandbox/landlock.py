@@ -22,6 +22,7 @@ from bradawl.safety.sandbox.environment import held_environment
 from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.lines import LINES
 from bradawl.safety.sandbox.protected import Place
+from bradawl.safety.sandbox.repositories import Repositories
 from bradawl.safety.sandbox.seccomp import filter_for, is_known
 from bradawl.safety.sandbox.survey import Survey
 
@@ -119,7 +120,9 @@ class LandlockConfinement:
         self._lacks = tuple(lacks)
         self._interpreter = os.path.realpath(interpreter or sys.executable)
         self._surveys = {root: Survey(root) for root in layout.roots}
-        self._protected = ProtectedFiles(self._places, f"{_state(layout)}/changed")
+        found = Repositories(layout.roots, layout.home, lambda: [each.finds() for each in self._surveys.values()])
+        self._repositories = found
+        self._protected = ProtectedFiles(self._places, f"{_state(layout)}/changed", found.appeared, found.is_gone)
 
     # ------------------------------------------------------------------ the port
 
@@ -176,8 +179,9 @@ class LandlockConfinement:
     def _places(self) -> Iterator[Place]:
         names = (*protected_names(), *watched_names())
         of_git = tuple(name for name in names if name.startswith(_GIT))
-        for root, survey in self._surveys.items():
-            inner = [folder[len(root) :].strip("/") for folder in survey.finds().repositories]
+        yield from self._repositories.places()
+        for root in self._layout.roots:
+            inner = [each[len(root) :].strip("/") for each in self._repositories.covered if is_within(each, root)]
             yield from ((root, name) for name in names)
             yield from ((root, f"{folder}/{name}") for folder in inner for name in of_git)
         for data in self._data_folders():

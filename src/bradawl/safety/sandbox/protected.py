@@ -188,13 +188,15 @@ _HARMLESS = (
     rb"|(?:remote|branch|submodule) \"[\w./-]+\")\]"
     rb"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|objectformat"
     rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
-    rb"|autosetupremote|ui|auto|prune|active|tagopt)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
+    rb"|autosetupremote|ui|auto|prune|active|tagopt|worktree[cC]onfig|sparse[cC]heckout(?:[cC]one)?)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
 )
 _WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
 
 
 def is_new_repository(path: str, entry: Entry, before: Found) -> bool:
     """Whether a file is what `git init` and the like leave where no repository was: nothing that runs anything."""
+    if tree := re.fullmatch(r"(.+/worktrees/[^/]+)/(config\.worktree|commondir)", path):
+        return not any(is_within(known, tree[1]) for known in before) and _is_plain_tree(tree[2], entry)
     head, git, inner = path.rpartition("/.git/")
     data = f"{head}/.git"
     if module := re.fullmatch(r"(modules/.+?)/((?:config|hooks)(?:/.*)?)", inner):
@@ -208,8 +210,15 @@ def is_new_repository(path: str, entry: Entry, before: Found) -> bool:
     if entry.content == b"" and entry.kind == "file":
         return True  # a sandbox may have put it there for a program that still runs
     lines = (entry.content or b"[unknown]").splitlines()
-    is_config = inner == "config" and entry.kind == "file"
+    is_config = inner in ("config", "config.worktree") and entry.kind == "file"
     return is_config and all(re.fullmatch(_HARMLESS, line) or (module and _stays(line, path, head)) for line in lines)
+
+
+def _is_plain_tree(name: str, entry: Entry) -> bool:
+    content = entry.content if entry.kind == "file" else None
+    if name == "commondir":
+        return content is not None and content.strip() in (b"", b"../..")
+    return content is not None and all(re.fullmatch(_HARMLESS, line) for line in content.splitlines())
 
 
 def adds_nothing_that_runs(path: str, before: Entry, now: Entry) -> bool:

@@ -4,10 +4,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from bradawl.core.effects import is_within
 from bradawl.safety.guarded import protected_names, watched_names
-from bradawl.safety.sandbox.covers import data_folders
+from bradawl.safety.sandbox.covers import data_folders, folders_in
 from bradawl.safety.sandbox.gitdirs import data_folder
-from bradawl.safety.sandbox.protected import Place
+from bradawl.safety.sandbox.protected import Entry, Place, adds_nothing_that_runs, is_new_repository, look
 from bradawl.safety.sandbox.survey import Finds
 
 _OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
@@ -16,11 +17,13 @@ _NOT_HELD: Final = (".git/config", ".git/modules/*/config", ".git/modules/*/hook
 
 
 class Repositories:
-    """The repositories of a workspace: those that programs found, and those they made.
+    """The repositories of a workspace: those that were there first, and those that were made since.
 
     What was there is covered. Of what programs make nothing is, also for programs that ran before it was made: it is
-    looked at as a whole when they have ended, and so is a new submodule of one that was there. A cover falls off a file
-    that somebody outside replaces, as git does with its configuration: that is looked at, too.
+    looked at as a whole when they have ended, and so is a new submodule of one that was there. It stays so for the
+    programs after them, which may move it and remove it again, as long as there is nothing in it that would start
+    something. A cover falls off a file that somebody outside replaces, as git does with its configuration: that is
+    looked at, too.
     """
 
     def __init__(self, roots: tuple[str, ...], home: str, finds: Callable[[], Iterable[Finds]]) -> None:
@@ -29,27 +32,96 @@ class Repositories:
         self._home = home
         self._finds = finds
         self._covered: frozenset[str] = frozenset()
+        self._covered_repositories: frozenset[str] = frozenset()
+        self._first: frozenset[str] | None = None
+        self._made: frozenset[str] = frozenset()
+
+    def made(self) -> frozenset[str]:
+        """Folders of repositories and of git's data for further working trees that are new since this was first asked
+        for, and plain.
+        """
+        return self._made_of(self._now(), self._trees())
+
+    def _made_of(self, now: tuple[str, ...], trees: tuple[str, ...]) -> frozenset[str]:
+        if self._first is None:
+            self._first = frozenset((*now, *trees))
+        new = (folder for folder in now if folder not in self._first and folder not in self._roots)
+        plain = [folder for folder in new if self._is_part(folder, now) or _is_plain(self._inside(folder))]
+        plain += [tree for tree in trees if tree not in self._first and _is_plain(self._settings_of(tree))]
+        return frozenset(plain)
 
     def places(self) -> Iterator[Place]:
         """What is looked at from when the first of some programs begins."""
-        self._covered = frozenset(self._now())
-        for folder in dict.fromkeys((*self._roots, *sorted(self._covered))):
-            names = _NOT_HELD if folder in self._covered else _OF_GIT
+        now, trees = self._now(), self._trees()
+        made = self._made_of(now, trees)
+        repositories = frozenset(now) - made
+        self._covered = repositories | (frozenset(trees) - made)
+        self._covered_repositories = repositories
+        self._made = (made & frozenset(trees)) | {f"{folder}/.git" for folder in now if folder in made}
+        for folder in dict.fromkeys((*self._roots, *sorted(repositories))):
+            names = _NOT_HELD if folder in repositories else _OF_GIT
             yield from ((folder, name) for name in (*names, *watched_names()))
-        for data in data_folders(self._roots, self._covered, self._home):
+        for data in data_folders(self._roots, repositories, self._home):
             yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
+        yield from self._not_covered(now, trees)
+
+    def may_stay(self, path: str, before: Entry, now: Entry | None) -> bool:
+        """Whether a change of what was looked at is one that programs, or others meanwhile, may have made."""
+        return self.is_gone(path, before, now) or (now is not None and adds_nothing_that_runs(path, before, now))
+
+    def is_gone(self, path: str, before: Entry, now: Entry | None) -> bool:
+        """Whether a file went with a repository or working tree that was made since, or is a folder on the way."""
+        if now is not None and before.kind != "parent":
+            return False
+        places = (each for each in self._made if is_within(path, each) or is_within(each, path))
+        return any(not os.path.lexists(place) for place in places)
+
+    @property
+    def covered(self) -> tuple[str, ...]:
+        """Repositories below the roots that were there first, as of when `places` was asked."""
+        return tuple(each for each in sorted(self._covered_repositories) if each not in self._roots)
 
     def appeared(self) -> Iterator[Place]:
         """What has come up since; working trees and submodules have their settings with a repository's."""
-        now = self._now()
+        return self._not_covered(self._now(), self._trees())
+
+    def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[Place]:
         for folder in now:
-            if folder not in self._covered and not _is_part(data_folder(f"{folder}/.git"), now):
-                yield from ((folder, name) for name in (*_OF_GIT, *watched_names()))
+            if folder not in self._covered and not self._is_part(folder, now):
+                yield from self._inside(folder)
+        for tree in trees:
+            if tree not in self._covered:
+                yield from self._settings_of(tree)
 
     def _now(self) -> tuple[str, ...]:
         inner = (folder for found in self._finds() for folder in found.repositories)
         return tuple(dict.fromkeys((*(each for each in self._roots if os.path.lexists(f"{each}/.git")), *inner)))
 
+    def _data_outside(self) -> tuple[str, ...]:
+        return data_folders(self._roots, self._roots, self._home)
 
-def _is_part(data: str, folders: tuple[str, ...]) -> bool:
-    return any(data == f"{folder}/.git" or data.startswith(f"{folder}/.git/modules/") for folder in folders)
+    def _trees(self) -> tuple[str, ...]:
+        """Where git keeps what it has to know of further working trees, of the repositories of the roots."""
+        places = (*(f"{root}/.git" for root in self._roots), *self._data_outside())
+        return tuple(tree for place in places for tree in folders_in(f"{place}/worktrees"))
+
+    def _is_part(self, folder: str, folders: tuple[str, ...]) -> bool:
+        data = data_folder(f"{folder}/.git")
+        known = any(data == f"{each}/.git" or data.startswith(f"{each}/.git/modules/") for each in folders)
+        return known or (data != "" and data in self._data_outside())
+
+    def _inside(self, folder: str) -> Iterator[Place]:
+        return self._placed(folder, (*_OF_GIT, *watched_names()))
+
+    def _settings_of(self, tree: str) -> Iterator[Place]:
+        return self._placed(tree, ("config.worktree", "commondir"))
+
+    def _placed(self, folder: str, names: tuple[str, ...]) -> Iterator[Place]:
+        """From the root on: the folders on the way may have been replaced."""
+        start = next((root for root in self._roots if is_within(folder, root)), folder)
+        way = folder[len(start) :].strip("/")
+        return ((start, f"{way}/{name}".strip("/")) for name in names)
+
+
+def _is_plain(places: Iterable[Place]) -> bool:
+    return all(each.kind == "parent" or is_new_repository(path, each, {}) for path, each in look(places, {}).items())
