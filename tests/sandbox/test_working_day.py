@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -103,10 +104,8 @@ def calls_of(commands: list[str]) -> list[dict]:
     return [*steps, {"text": "That was the day."}]
 
 
-@pytest.mark.parametrize("commands", [COMMANDS, MORE], ids=["hundred", "more"])
-def test_the_program_asks_about_none_of_them(day, commands, tmp_path_factory):
-    lines = [line for line in commands if line and not line.startswith("#") and not _needed(line)]
-    own = tmp_path_factory.mktemp("own")
+def _work_through(day, own: Path, lines: list[str]) -> dict[str, str]:
+    """What the program answered to each line; it has not asked."""
     (own / "script.json").write_text(json.dumps(calls_of(list(enumerate(lines)))))
     environment = {**day.environment, "HOME": str(own / "home"), "BRADAWL_HOME": str(own / "data")}
     run = subprocess.run(
@@ -122,5 +121,21 @@ def test_the_program_asks_about_none_of_them(day, commands, tmp_path_factory):
     events = [json.loads(entry)["event"] for entry in journal.read_text().splitlines()]
     assert not [event for event in events if event["type"] == "PermissionAsked"]
     answers = {event["call_id"]: event["shown"] for event in events if event["type"] == "ToolFinished"}
-    failed = {line: answers[f"c{n}"] for n, line in enumerate(lines) if "[exit code 0" not in str(answers[f"c{n}"])}
-    assert not failed
+    return {line: str(answers[f"c{n}"]) for n, line in enumerate(lines)}
+
+
+@pytest.mark.parametrize("commands", [COMMANDS, MORE], ids=["hundred", "more"])
+def test_the_program_asks_about_none_of_them(day, commands, tmp_path_factory):
+    lines = [line for line in commands if line and not line.startswith("#") and not _needed(line)]
+    answers = _work_through(day, tmp_path_factory.mktemp("own"), lines)
+    assert not {line: answer for line, answer in answers.items() if "[exit code 0" not in answer}
+
+
+def test_a_file_in_the_machines_own_temporary_folder_is_none_of_the_commands(day, tmp_path_factory):
+    with tempfile.NamedTemporaryFile("w", prefix="bradawl-own-", suffix=".txt", dir="/tmp") as file:
+        file.write("of the machine")
+        file.flush()
+        lines = [f"echo held > {file.name}", f"cat {file.name}", f"rm {file.name}"]
+        answers = _work_through(day, tmp_path_factory.mktemp("own"), lines)
+        assert "held" in answers[lines[1]] and "of the machine" not in answers[lines[1]]
+        assert Path(file.name).read_text() == "of the machine"

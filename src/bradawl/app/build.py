@@ -84,16 +84,17 @@ def build_agent(
     found = Sandbox if sandbox is None else lambda: sandbox.sandbox
     scratch = (sandbox.layout.scratch,) if sandbox else ()
     policies = Policies(settings, (*place.roots, *scratch), place.own, place.blobs, found)
+    seen = _as_commands_see(sandbox)
+    held = None if seen is None else LocalFiles(settings.user_home, seen, only_held=True)
+    surroundings = Surroundings(place, git, found, held)
     headless = settings.headless or approver is None
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
         model=build_model(settings, clock, ids, tell),
         small_model=build_model(small, clock, ids, tell) if small else None,
-        tools=_offered(_tools(settings, place, headless, tell, git, found), policies)
-        if tools is None
-        else _distinct(tools),
+        tools=_offered(_tools(settings, surroundings, headless, tell), policies) if tools is None else _distinct(tools),
         store=store,
-        files=LocalFiles(home=settings.user_home, real=_as_commands_see(sandbox)),
+        files=LocalFiles(settings.user_home, seen),
         processes=processes,
         approver=approver or NobodyApprover(),
         clock=clock,
@@ -220,16 +221,23 @@ def _offered(tools: tuple[Tool[Any], ...], policies: Policies) -> tuple[Tool[Any
     return tuple(tool for tool in tools if tool.name not in hidden)
 
 
+class Surroundings(NamedTuple):
+    """What tools have to know of where they work."""
+
+    place: Place
+    git: GitConfig
+    """Knows what git's configuration would start."""
+    sandbox: Callable[[], Sandbox]
+    """What holds commands."""
+    held: LocalFiles | None
+    """The machine as commands see it, where that differs."""
+
+
 def _tools(
-    settings: Settings,
-    place: Place,
-    headless: bool,
-    tell: Callable[[str], None] | None,
-    git: GitConfig,
-    sandbox: Callable[[], Sandbox],
+    settings: Settings, around: Surroundings, headless: bool, tell: Callable[[str], None] | None
 ) -> tuple[Tool[Any], ...]:
     """Ours, and those the user wrote or installed; what is wrong with one is told, and the rest goes on."""
-    own = build_tools(settings, place, headless=headless, git=git, sandbox=sandbox)
+    own = build_tools(settings, around, headless=headless)
     if not settings.user_tools:
         return own
     from bradawl.extensions.user_tools import site_folders, user_tools
@@ -269,22 +277,16 @@ def _way_to(settings: Settings, url: str, addresses: "PublicAddresses | None") -
 
 
 def build_tools(
-    settings: Settings | None = None,
-    place: Place | None = None,
-    *,
-    headless: bool = True,
-    git: GitConfig | None = None,
-    sandbox: Callable[[], Sandbox] | None = None,
+    settings: Settings | None = None, around: Surroundings | None = None, *, headless: bool = True
 ) -> tuple[Tool[Any], ...]:
     """The tools a model is offered, in the order it sees them. A tool of your own is one more line here.
 
     `headless`: nobody is there whom a tool could ask. Without settings there is none that reaches the network, and
-    without a place none knows the folders of a workspace.
-    `git` knows what git's configuration would start, `sandbox` what holds commands; without them nothing does.
+    without surroundings none knows of a workspace, of git's configuration or of a sandbox.
     """
     rg = find_ripgrep()
     return (
-        _bash(settings, place, git, sandbox, user_is_there=not headless) if settings else Bash(),
+        _bash(settings, around, user_is_there=not headless) if settings and around else Bash(),
         BashOutput(),
         BashKill(),
         ReadFile(),
@@ -292,7 +294,7 @@ def build_tools(
         EditFile(),
         MultiEdit(),
         Glob(rg, _own_ignore_file),
-        _grep(rg, settings, place),
+        _grep(rg, settings, around),
         AgentTool(),
         TodoWrite(),
         *((WebFetch(partial(_way_to, settings), allow_private=settings.allow_private_fetch),) if settings else ()),
@@ -313,8 +315,8 @@ def _exit_plan(settings: Settings | None, *, headless: bool) -> "tuple[ExitPlan,
     return () if mode == "plan" else (ExitPlan((mode,)),)
 
 
-def _grep(rg: str | None, settings: Settings | None, place: Place | None) -> Grep:
-    home, own = settings.user_home if settings else "", place.own if place else ()
+def _grep(rg: str | None, settings: Settings | None, around: Surroundings | None) -> Grep:
+    home, own = settings.user_home if settings else "", around.place.own if around else ()
     return Grep(rg, ignore_file=_own_ignore_file, home=home, own=own)
 
 
@@ -324,21 +326,15 @@ def _own_ignore_file(root: str) -> str | None:
     return own_ignore_file(root)
 
 
-def _bash(
-    settings: Settings,
-    place: Place | None,
-    git: GitConfig | None,
-    sandbox: Callable[[], Sandbox] | None,
-    *,
-    user_is_there: bool,
-) -> Bash:
+def _bash(settings: Settings, around: Surroundings, *, user_is_there: bool) -> Bash:
     environment = settings.environment
     return Bash(
         home=environment.get("HOME", ""),
         search_path=environment.get("PATH", ""),
-        workspace=place.roots if place else (),
-        git_is_safe=git.is_safe if git else lambda _: False,
-        sandbox=sandbox or Sandbox,
+        workspace=around.place.roots,
+        git_is_safe=around.git.is_safe,
+        resolve=around.held.resolve if around.held else None,
+        sandbox=around.sandbox,
         user_is_there=user_is_there,
     )
 

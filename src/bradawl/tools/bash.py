@@ -61,6 +61,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     workspace: tuple[str, ...] = ()
     git_is_safe: Callable[[str], bool] = _nowhere
     """Whether git in a folder starts no program that its configuration names."""
+    resolve: Callable[[str, str], str] | None = None
+    """Where a path leads for commands that the sandbox holds; None if nothing differs there."""
     sandbox: Callable[[], Sandbox] = Sandbox
     """Tells what holds commands; asked only when it matters."""
     entries: "Entries | None" = None
@@ -136,7 +138,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         from bradawl.safety.shell_line import Surroundings, line_effects
 
         around = Surroundings(
-            resolve=context.files.resolve,
+            resolve=self.resolve if self.resolve and params.sandbox != "off" else context.files.resolve,
             home=self.home,
             roots=self.workspace,
             search_path=self.search_path,

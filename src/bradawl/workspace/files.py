@@ -39,13 +39,17 @@ T = TypeVar("T")
 class LocalFiles:
     """`Files` on the local disk. One object may serve many sessions, loops and threads."""
 
-    def __init__(self, home: str | None = None, real: Callable[[str], str] | None = None) -> None:
+    def __init__(
+        self, home: str | None = None, real: Callable[[str], str] | None = None, *, only_held: bool = False
+    ) -> None:
         """`home` is what `~` stands for; without it `~` is refused.
 
         `real` gives the place of what programs call by a path, where they run in a sandbox with a `/tmp` of its own.
+        The user may mean a file of the machine's own; `only_held`: nobody does.
         """
         self._home = home
         self._real = real
+        self._only_held = only_held
 
     def resolve(self, path: str, cwd: str) -> str:
         """Absolute path with `~` and symlinks resolved; the file need not exist. Raises `ToolError`."""
@@ -68,7 +72,8 @@ class LocalFiles:
             return os.path.realpath(path)
         for _ in range(_MOST_LINKS):  # what programs have linked to is seen from where they are, too
             place = self._real(path)
-            if place != path and os.path.lexists(path) and not os.path.lexists(place):
+            is_elsewhere = place != path and not self._only_held and not os.path.lexists(place)
+            if is_elsewhere and os.path.lexists(path):
                 return os.path.realpath(path)
             path = os.path.realpath(place)
             if self._real(path) == path:
