@@ -8,6 +8,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from posixpath import join
 from typing import TypeVar
 
 from bradawl.core.errors import ToolError
@@ -59,7 +60,7 @@ class LocalFiles:
                 raise ToolError(f"{path}: there is no home folder here; give an absolute path")
             path = self._home + path[1:]
         try:
-            real = self._place(str(Path(cwd, path)))
+            real = self._place(join(cwd, path))
         except OSError as error:  # a link that may not be followed, as those of other programs in /proc
             raise ToolError(f"{path}: it can't be told where that leads: {error.strerror}; use another path") from error
         if not real.isprintable() and real != real.encode("utf-8", "replace").decode("utf-8"):
