@@ -362,25 +362,8 @@ def _bomb(names: list[str], bodies: Sequence[str], *, in_background: bool) -> st
 
 
 _ON_THE_SHELL = frozenset(
-    {
-        "set",
-        "shift",
-        "alias",
-        "hash",
-        "cd",
-        "pushd",
-        "popd",
-        "for",
-        "select",
-        "export",
-        "declare",
-        "typeset",
-        "local",
-        "readonly",
-        "read",
-        "unset",
-    }
-    | {"printf", "mapfile", "readarray", "getopts", "let", "wait"}
+    {"set", "shift", "alias", "hash", "cd", "pushd", "popd", "for", "select", "export", "declare", "typeset", "local"}
+    | {"readonly", "read", "unset", "printf", "mapfile", "readarray", "getopts", "let", "wait"}
 )
 _PROMPTS = frozenset({"PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4"})
 _HEADS = (["for"], ["select"], ["read"], ["mapfile"], ["readarray"])

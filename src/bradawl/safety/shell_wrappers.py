@@ -45,19 +45,8 @@ _TAKES: dict[str, tuple[str, int]] = {
     "entr": ("", 0),
 }
 _LONG_WITH_VALUE = frozenset(
-    {"group", "host", "prompt", "chdir", "unset", "signal", "kill-after", "adjustment", "split-string"}
-    | {
-        "arg-file",
-        "delimiter",
-        "max-args",
-        "max-procs",
-        "max-lines",
-        "max-chars",
-        "reuid",
-        "regid",
-        "class",
-        "classdata",
-    }
+    {"group", "host", "prompt", "chdir", "unset", "signal", "kill-after", "adjustment", "split-string", "arg-file"}
+    | {"delimiter", "max-args", "max-procs", "max-lines", "max-chars", "reuid", "regid", "class", "classdata"}
     | {"uid", "gid", "unit", "property", "setenv", "slice", "from", "package", "python", "with", "directory"}
 )
 _RUNNERS = frozenset(
@@ -197,9 +186,8 @@ def _script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
             is_input = is_input or "s" in word
             place += word != "-o" and word[-1] in "oO" and len(word) > 2
     if place < len(words) and " " in words[place]:
-        return words[place], words[
-            place + 1 if has_code else place :
-        ]  # what a substitution printed, in place of a file
+        behind = place + 1 if has_code else place
+        return words[place], words[behind:]  # what a substitution printed, in place of a file
     if has_code:
         return (words[place] if place < len(words) else None), words[place + 1 :]
     if place >= len(words) or is_input:
