@@ -256,7 +256,8 @@ def test_an_allowed_command_puts_its_output_only_where_writing_is_allowed_too():
     assert judged(Policy(roots=WS, rules=(echo,)), effects) == "ask"
     assert judged(Policy(roots=WS, rules=(there,)), effects) == "ask"
     assert judged(Policy(roots=WS, rules=(echo, there)), effects) == "allow"
-    assert judged(Policy("accept-edits", roots=WS, rules=(echo,)), effects) == "allow"
+    for mode in ("accept-edits", "auto"):
+        assert judged(Policy(mode, roots=WS, rules=(echo,)), effects) == "allow"
     beside = msgspec.structs.replace(effects, writes=("/x/f",), redirects=("/x/f",))
     assert judged(Policy("accept-edits", roots=WS, rules=(echo, there)), beside) == "ask"
 
