@@ -121,6 +121,9 @@ def test_wrong_usage_is_said_in_a_line(place, arguments):
 @pytest.mark.parametrize(
     ("setup", "links"),
     [
+        ("ln -s ~/.ssh keys", {"/ws/keys": "/home/u/.ssh"}),
+        ("ln -s ~ all && ln -s ~/.. up", {"/ws/all": "/home/u", "/ws/up": "/home/u/.."}),
+        ("ln -s ~other/x keys", None),
         ("ln -s /outside link", {"/ws/link": "/outside"}),
         ("ln -s .. up", {"/ws/up": ".."}),
         ("ln -sfn /a b/c", {"/ws/b/c": "/a"}),
@@ -137,7 +140,7 @@ def test_wrong_usage_is_said_in_a_line(place, arguments):
     ],
 )
 def test_only_links_can_be_set_up(setup, links):
-    assert links_in(setup, "/ws") == links
+    assert links_in(setup, "/ws", "/home/u") == links
 
 
 def test_links_that_are_there_and_links_that_are_not_are_followed_alike(tmp_path):

@@ -134,7 +134,7 @@ class Judge:
         return bool(self._project and is_within(folder, self._project)) or self._git.is_safe(folder)
 
     def _path(self, operation: str, path: str, setup: object) -> Verdict:
-        links = links_in(setup, self._around.workspace) if isinstance(setup, str) and setup else {}
+        links = links_in(setup, self._around.workspace, self._around.home) if isinstance(setup, str) and setup else {}
         if links is None or not isinstance(setup, str):
             return Verdict("error", f"this can't be set up without doing it: {setup}")
         tree = self._tree(links)

@@ -164,11 +164,11 @@ def _is_ordinary(name: str) -> bool:
     return all(char in _PLAIN or unicodedata.category(char)[0] in "LMN" for char in name)
 
 
-def links_in(setup: str, project: str) -> dict[str, str] | None:
+def links_in(setup: str, project: str, home: str) -> dict[str, str] | None:
     """The symlinks that `ln -s TARGET LINK`, or several of them, would make in a folder; None for other commands."""
     links: dict[str, str] = {}
     for command in re.split(r"\s*(?:&&|;|\n)\s*", setup.strip()):
-        words = command.split()
+        words = [re.sub(r"^~(?=/|$)", lambda _: home, word) for word in command.split()]
         if len(words) != 4 or words[0] != "ln" or words[1] not in ("-s", "-sf", "-sfn", "-sn", "-sT"):
             return None
         if any(set(word) & set("'\"\\$`*?[]{}()<>|&!#~") for word in words[2:]):
