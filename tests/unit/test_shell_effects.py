@@ -302,3 +302,8 @@ def test_a_session_whose_environment_decides_what_runs_knows_only_what_bash_does
 def test_where_the_shell_was_before_decides_nothing(judge: Judge):
     assert judge("ls && cd src && ls", env={"OLDPWD": "/x"}).understood
     assert judge("echo a && cd src && ls", env={"OLDPWD": None}).understood
+
+
+def test_what_the_line_itself_writes_is_told_apart(judge: Judge, ws: Path):
+    assert judge("echo x > out.txt; touch a 2>> src/err").redirects == (f"{ws}/out.txt", f"{ws}/src/err")
+    assert judge("touch a > /dev/null").redirects == ()
