@@ -3,14 +3,12 @@
 import os
 import signal
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 from bwrap import BWRAP
-from landlock_house import House
+from landlock_house import House, built
 
 from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
 from bradawl.safety.sandbox.confinement import Launch
@@ -43,13 +41,6 @@ class BubblewrapHouse(House):
             return
 
 
-@contextmanager
-def bubblewrap_house(user: str = "me", parent: str = "/var/tmp") -> Iterator[BubblewrapHouse]:
-    """In a folder that another user can reach and that is not below `/tmp`, which programs see another one of."""
-    with tempfile.TemporaryDirectory(prefix="bradawl-house-", dir=parent) as place:
-        Path(place).chmod(0o755)
-        made = BubblewrapHouse(Path(os.path.realpath(place)), user)
-        try:
-            yield made
-        finally:
-            made.close()
+def bubblewrap_house(user: str = "me", parent: str = "/var/tmp") -> AbstractContextManager[BubblewrapHouse]:
+    """Not below `/tmp`, which programs see another one of."""
+    return built(BubblewrapHouse, user, parent)

@@ -4,9 +4,9 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -131,13 +131,21 @@ class House:
         self.confinement.close()
 
 
+_Kind = TypeVar("_Kind", bound=House)
+
+
 @contextmanager
-def house(user: str = "me") -> Iterator[House]:
+def built(kind: type[_Kind], user: str, parent: str) -> Iterator[_Kind]:
     """In a folder that another user can reach, which those of tests are not."""
-    with tempfile.TemporaryDirectory(prefix="bradawl-house-", dir="/tmp") as place:
+    with tempfile.TemporaryDirectory(prefix="bradawl-house-", dir=parent) as place:
         Path(place).chmod(0o755)
-        made = House(Path(os.path.realpath(place)), user)
+        made = kind(Path(os.path.realpath(place)), user)
         try:
             yield made
         finally:
             made.close()
+
+
+def house(user: str = "me") -> AbstractContextManager[House]:
+    """One whose programs Landlock holds."""
+    return built(House, user, "/tmp")

@@ -8,7 +8,7 @@ import pytest
 from bubblewrap_house import bubblewrap_house
 from bwrap import HAS_BWRAP
 from landlock_house import USERS
-from test_landlock import ATTEMPTS, NEVER_OPEN, Outside
+from test_landlock import ATTEMPTS, NEVER_OPEN
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
@@ -81,13 +81,6 @@ PROTECTED_CASES = [(line, attempt) for line, attempts in PROTECTED.items() for a
 def made(request):
     with bubblewrap_house(request.param) as built:
         yield built
-
-
-@pytest.fixture
-def outside(made):
-    built = Outside(made)
-    yield built
-    built.close()
 
 
 @pytest.mark.parametrize(("line", "attempt"), CASES)
