@@ -22,7 +22,7 @@ from bradawl.safety.sandbox.leftovers import Ghost, Leftovers
 from bradawl.safety.sandbox.places import TEMPORARY, Names, emptied, existing, is_replaced, shown
 from bradawl.safety.sandbox.repositories import Repositories
 from bradawl.safety.sandbox.seccomp import filter_for
-from bradawl.safety.sandbox.survey import Finds, Survey
+from bradawl.safety.sandbox.survey import Survey
 
 NAME: Final = "bubblewrap"
 _HIDDEN_TEXT: Final = "# this file holds keys: it is not shown in the sandbox\n"
@@ -50,7 +50,7 @@ class Bubblewrap:
         self._lacks = lacks
         self._surveys = {root: Survey(root) for root in layout.roots}
         self._leftovers = Leftovers(layout.state)
-        self._repositories = Repositories(layout.roots, layout.home, self._finds)
+        self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
         self._watched = self._watch() if layout.state else None
         self._shown: tuple[str, ...] = ()
         self._shown_for: str | None = None
@@ -61,9 +61,6 @@ class Bubblewrap:
     def _watch(self) -> ProtectedFiles:
         kept, found = f"{self._layout.state}/put-back", self._repositories
         return ProtectedFiles(found.places, kept, found.appeared, found.may_stay, is_held=True)
-
-    def _finds(self) -> list[Finds]:
-        return [each.finds() for each in self._surveys.values()]
 
     @property
     def sandbox(self) -> Sandbox:

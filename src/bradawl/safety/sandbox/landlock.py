@@ -120,8 +120,7 @@ class LandlockConfinement:
         self._lacks = tuple(lacks)
         self._interpreter = os.path.realpath(interpreter or sys.executable)
         self._surveys = {root: Survey(root) for root in layout.roots}
-        found = Repositories(layout.roots, layout.home, lambda: [each.finds() for each in self._surveys.values()])
-        self._repositories = found
+        found = self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
         self._protected = ProtectedFiles(self._places, f"{_state(layout)}/changed", found.appeared, found.is_gone)
 
     # ------------------------------------------------------------------ the port

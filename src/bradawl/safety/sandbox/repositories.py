@@ -1,7 +1,7 @@
 """Which of git's files are looked at after programs have run, where a sandbox covers what was there before."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from bradawl.core.effects import is_within
@@ -9,7 +9,7 @@ from bradawl.safety.guarded import protected_names, watched_names
 from bradawl.safety.sandbox.covers import data_folders, folders_in
 from bradawl.safety.sandbox.gitdirs import data_folder
 from bradawl.safety.sandbox.protected import Entry, Place, adds_nothing_that_runs, is_new_repository, look
-from bradawl.safety.sandbox.survey import Finds
+from bradawl.safety.sandbox.survey import Survey
 
 _OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
 
@@ -26,11 +26,11 @@ class Repositories:
     looked at, too.
     """
 
-    def __init__(self, roots: tuple[str, ...], home: str, finds: Callable[[], Iterable[Finds]]) -> None:
-        """`finds` looks through each of the roots."""
+    def __init__(self, roots: tuple[str, ...], home: str, surveys: Iterable[Survey]) -> None:
+        """`surveys` look through the roots."""
         self._roots = roots
         self._home = home
-        self._finds = finds
+        self._surveys = tuple(surveys)
         self._covered: frozenset[str] = frozenset()
         self._covered_repositories: frozenset[str] = frozenset()
         self._first: frozenset[str] | None = None
@@ -94,7 +94,7 @@ class Repositories:
                 yield from self._settings_of(tree)
 
     def _now(self) -> tuple[str, ...]:
-        inner = (folder for found in self._finds() for folder in found.repositories)
+        inner = (folder for survey in self._surveys for folder in survey.finds().repositories)
         return tuple(dict.fromkeys((*(each for each in self._roots if os.path.lexists(f"{each}/.git")), *inner)))
 
     def _data_outside(self) -> tuple[str, ...]:
