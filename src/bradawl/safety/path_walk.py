@@ -1,0 +1,46 @@
+"""Follows a path the way the kernel does: one component after the other, each symbolic link where it stands."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+_MOST_LINKS: Final = 40
+"""Where Linux gives up, too."""
+
+
+def followed(path: str) -> tuple[str, ...]:
+    """Each symbolic link that an absolute path leads through, by its real folder, and last the real path.
+
+    Write access to one of these places is control over what the path means. `..` is applied to the folder that a link
+    leads to, not to the text. Parts that do not exist are taken as they are. Raises `OSError` for a loop of links.
+    """
+    pending = path.split("/")[::-1]
+    current, links = "/", list[str]()
+    while pending:
+        part = pending.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            current = current.rpartition("/")[0] or "/"
+            continue
+        place = f"{current.rstrip('/')}/{part}"
+        target = _target(place)
+        if target is None:
+            current = place
+            continue
+        links.append(place)
+        if len(links) > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        if target.startswith("/"):
+            current = "/"
+        pending += target.split("/")[::-1]
+    return (*links, current)
+
+
+def _target(place: str) -> str | None:
+    """Where a symbolic link leads; None for anything else."""
+    try:
+        return str(Path(place).readlink()) if Path(place).is_symlink() else None
+    except OSError:
+        return None
