@@ -29,6 +29,7 @@ from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
 from bradawl.core.retry import RetryBudget
 from bradawl.safety.git_config import GitConfig
+from bradawl.safety.programs import TrustedPrograms, trusted_programs
 from bradawl.session.store import LocalStore, project_folder
 from bradawl.tools.agent import AgentTool
 from bradawl.tools.ask_user import AskUser
@@ -77,16 +78,19 @@ def build_agent(
     clock, ids = SystemClock(), SystemIds()
     place = place_of(settings)
     store = LocalStore(settings.home, place.project, clock, ids)
+    programs = programs_of(settings, place)
     environment = without_keys(settings.environment, settings.key_names)
-    sandbox = choose_sandbox(settings, place, environment)
-    processes = LocalProcesses(environment, confinement=None if sandbox is None else sandbox.confinement)
+    environment["PATH"] = _search_path(settings, programs)
+    sandbox = choose_sandbox(settings, place, environment, programs)
+    held_by = None if sandbox is None else sandbox.confinement
+    processes = LocalProcesses(environment, confinement=held_by, programs=programs)
     git = GitConfig(read_whole, environment, settings.user_home)
     found = Sandbox if sandbox is None else lambda: sandbox.sandbox
     scratch = (sandbox.layout.scratch,) if sandbox else ()
     policies = Policies(settings, (*place.roots, *scratch), place.own, place.blobs, found)
     seen = _as_commands_see(sandbox)
     held = None if seen is None else LocalFiles(settings.user_home, seen, only_held=True)
-    surroundings = Surroundings(place, git, found, held)
+    surroundings = Surroundings(place, git, found, held, programs)
     headless = settings.headless or approver is None
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
@@ -134,7 +138,19 @@ def place_of(settings: Settings) -> Place:
     return Place(project, (project, *settings.add_dirs), own, blobs, cache, state)
 
 
-def choose_sandbox(settings: Settings, place: Place, environment: Mapping[str, str]) -> "SandboxChoice | None":
+def programs_of(settings: Settings, place: Place) -> TrustedPrograms:
+    """The programs that bradawl starts on its own account."""
+    return trusted_programs(settings.environment, (*place.roots, *place.own, place.cache), sys.prefix)
+
+
+def _search_path(settings: Settings, programs: TrustedPrograms) -> str:
+    """PATH as commands get it. Without one bash would look where it was compiled to look, or in its folder."""
+    return settings.environment.get("PATH") or programs.search_path
+
+
+def choose_sandbox(
+    settings: Settings, place: Place, environment: Mapping[str, str], programs: TrustedPrograms | None = None
+) -> "SandboxChoice | None":
     """What will hold commands, not yet looked for; None where nobody wants it. Raises `NoSandbox`."""
     if settings.sandbox == "off":
         return None
@@ -150,7 +166,7 @@ def choose_sandbox(settings: Settings, place: Place, environment: Mapping[str, s
         state=place.state,
         kept_variables=settings.kept_variables,
     )
-    choice = SandboxChoice(layout, environment)
+    choice = SandboxChoice(layout, environment, programs or programs_of(settings, place))
     if settings.sandbox == "required" and not choice.sandbox.name:
         why = "; ".join(choice.why)
         choice.close()
@@ -231,6 +247,8 @@ class Surroundings(NamedTuple):
     """What holds commands."""
     held: LocalFiles | None
     """The machine as commands see it, where that differs."""
+    programs: TrustedPrograms
+    """Finds what bradawl starts on its own account."""
 
 
 def _tools(
@@ -284,7 +302,7 @@ def build_tools(
     `headless`: nobody is there whom a tool could ask. Without settings there is none that reaches the network, and
     without surroundings none knows of a workspace, of git's configuration or of a sandbox.
     """
-    rg = find_ripgrep()
+    rg = find_ripgrep(around.programs if around else None)
     return (
         _bash(settings, around, user_is_there=not headless) if settings and around else Bash(),
         BashOutput(),
@@ -330,8 +348,9 @@ def _bash(settings: Settings, around: Surroundings, *, user_is_there: bool) -> B
     environment = settings.environment
     return Bash(
         home=environment.get("HOME", ""),
-        search_path=environment.get("PATH", ""),
+        search_path=_search_path(settings, around.programs),
         workspace=around.place.roots,
+        changeable=around.programs.untrusted,
         git_is_safe=around.git.is_safe,
         resolve=around.held.resolve if around.held else None,
         sandbox=around.sandbox,
@@ -345,11 +364,11 @@ def without_keys(environment: Mapping[str, str], key_names: Sequence[str] = ()) 
     return {name: value for name, value in environment.items() if name not in keys}
 
 
-def find_ripgrep() -> str | None:
-    """`rg` on the PATH, else the one installed beside this program."""
-    # `shutil` and `sysconfig` would say the same after five milliseconds of imports.
-    paths = (folder / "rg" for folder in (*map(Path, os.get_exec_path()), Path(sys.executable).parent))
-    return next((str(path) for path in paths if os.access(path, os.X_OK) and path.is_file()), None)
+def find_ripgrep(programs: TrustedPrograms | None = None) -> str | None:
+    """`rg` on the PATH, else the one installed beside this program; never one of the workspace."""
+    if programs is None:
+        programs = trusted_programs(os.environ, (os.path.realpath(os.curdir),), sys.prefix)
+    return programs.find("rg") or programs.beside("rg")
 
 
 def build_model(settings: Settings, clock: Clock, ids: Ids, tell: Callable[[str], None] | None = None) -> Model:

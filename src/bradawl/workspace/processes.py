@@ -13,6 +13,7 @@ import msgspec
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
+from bradawl.safety.programs import TrustedPrograms, trusted_programs
 from bradawl.workspace.child import Child, Hold
 from bradawl.workspace.pipes import Progress, Streams
 from bradawl.workspace.prelude import HELD_BACK, MARK, REPORT_FD
@@ -50,13 +51,15 @@ class LocalProcesses:
         term_grace_s: float = _TERM_GRACE_S,
         flood_bytes: int = _FLOOD_BYTES,
         confinement: "Callable[[], Confinement | None] | None" = None,
+        programs: TrustedPrograms | None = None,
     ) -> None:
         """`environment` is what programs see, save for the variables that would make them wait for a person.
 
-        `bash` is looked for on its PATH; empty means that there is none and that /bin/sh runs shell lines, without
-        telling its last folder. `term_grace_s` is what a program has after a timeout to clean up; who prints
-        more than `flood_bytes` is ended at once. `confinement` gives what holds shell lines that are not granted to run
-        outside it, if there is anything; it is asked at each start, and closed by who made it.
+        `programs` finds bash, and what is named without a folder and is no shell line; without it, on the PATH of the
+        environment. `bash` is one to take in any case; empty means that there is none and that /bin/sh runs shell
+        lines, without telling its last folder. `term_grace_s` is what a program has after a timeout to clean up; who
+        prints more than `flood_bytes` is ended at once. `confinement` gives what holds shell lines that are not
+        granted to run outside it, if there is anything; it is asked at each start, and closed by who made it.
         """
         kept = {
             name: value
@@ -65,12 +68,13 @@ class LocalProcesses:
         }
         self._environment = {**kept, **_OWN_ENVIRONMENT}
         self._folder = PrivateFolder(environment.get("TMPDIR") or str(Path("/") / "tmp"))
-        self._bash = _find("bash", self._environment) if bash is None else bash
+        self._programs = programs or trusted_programs(self._environment, (), "")
+        self._bash = self._programs.find("bash") if bash is None else bash
         self._term_grace_s = term_grace_s
         self._flood_bytes = flood_bytes
         self._confinement = confinement or _nothing_holds
         self._mark = os.urandom(8).hex()
-        self._watchdog = Watchdog(self._mark, self._environment.get("PATH", os.defpath))
+        self._watchdog = Watchdog(self._mark, lambda: self._programs.search_path)
         self._running: set[Child] = set()
 
     def seal(self, command: Command) -> str:
@@ -191,7 +195,7 @@ class LocalProcesses:
         environment[MARK] = f"{self._environment.get(MARK, '')} {mark}".lstrip()
         own = {MARK}
         if not command.is_shell:
-            return Program(command.argv, command.cwd, environment)
+            return Program((self._place_of(command.argv[0]), *command.argv[1:]), command.cwd, environment)
         argv = (self._bash or "/bin/sh", "-c", *command.argv)
         inherited, readable = (), ()
         if self._bash:
@@ -202,6 +206,14 @@ class LocalProcesses:
             environment |= {"BASH_ENV": readable[0], REPORT_FD: str(sinks[2])}
             own |= {"BASH_ENV", REPORT_FD, HELD_BACK}
         return Program(argv, command.cwd, environment, inherited, readable, (*own, *command.env))
+
+    def _place_of(self, name: str) -> str:
+        """Where a program is that nothing holds. Raises `FileNotFoundError` for one that only the workspace has."""
+        if "/" in name:
+            return name
+        if found := self._programs.find(name):
+            return found
+        raise FileNotFoundError(errno.ENOENT, "no such program", name)
 
     def _environment_of(self, command: Command) -> dict[str, str]:
         if not command.env:
@@ -231,11 +243,6 @@ def _popen(launch: "Launch", sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]
         pass_fds=launch.inherited,
         start_new_session=True,
     )
-
-
-def _find(name: str, environment: Mapping[str, str]) -> str | None:
-    candidates = [Path(folder, name) for folder in os.get_exec_path(environment)] + [Path("/bin", name)]
-    return next((str(path) for path in candidates if os.access(path, os.X_OK) and path.is_file()), None)
 
 
 def _start_error(command: Command, error: OSError | ValueError) -> ToolError:
