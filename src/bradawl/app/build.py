@@ -29,7 +29,7 @@ from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
 from bradawl.core.retry import RetryBudget
 from bradawl.safety.git_config import GitConfig
-from bradawl.safety.programs import TrustedPrograms, trusted_programs
+from bradawl.safety.programs import TrustedPrograms, own_places, trusted_programs
 from bradawl.session.store import LocalStore, project_folder
 from bradawl.tools.agent import AgentTool
 from bradawl.tools.ask_user import AskUser
@@ -164,6 +164,7 @@ def choose_sandbox(
         readable=(place.blobs,),
         cache=place.cache,
         state=place.state,
+        installation=own_places(place.roots),
         kept_variables=settings.kept_variables,
     )
     choice = SandboxChoice(layout, environment, programs or programs_of(settings, place))

@@ -137,6 +137,22 @@ class TrustedPrograms:
         return around[0] if around else ""
 
 
+def own_places(roots: Iterable[str]) -> tuple[str, ...]:
+    """Where the running program itself lies in these folders: its environment, its interpreter, its package.
+
+    Whoever changes one of these decides what bradawl does, unheld, now or at its next start. They are folders and
+    files by their real paths, and each link that leads to them. Absolute.
+    """
+    package = str(Path(__file__).parents[1])
+    ours = (sys.prefix, sys.base_prefix, package, sys.executable)
+    within = tuple(root for root in roots if root not in _WHOLE_SYSTEMS)
+    found = dict.fromkeys(
+        place for each in ours if each for place in followed(each) if any(is_within(place, root) for root in within)
+    )
+    folders = [place for place in found if not Path(place).is_symlink()]
+    return tuple(place for place in found if not any(place != each and is_within(place, each) for each in folders))
+
+
 def site_folders() -> tuple[str, ...]:
     """Where this Python's installed packages are. Other places on its path may be a project's."""
     site = sys.modules.get("site")
