@@ -10,17 +10,17 @@ import pytest
 from bradawl.safety.import_path import leave_out_the_project
 
 # What a start imports after the interpreter and `-m` are up; their own needs come before any program's first line.
-PLANTED = """
+NAMES = """
     asyncio argparse msgspec json typing gc shlex tomllib selectors ssl hashlib subprocess tempfile unicodedata
     concurrent logging email html h11 httpx2 truststore brotli zstandard socksio
-""".split()
+"""
 
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
     ws = tmp_path / "ws"
     (ws / "sub").mkdir(parents=True)
-    for name in PLANTED:
+    for name in NAMES.split():
         (ws / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r} + ' ')\n")
     return ws
 
@@ -57,7 +57,7 @@ def test_nothing_of_the_working_directory_is_imported(hostile, tmp_path, argumen
 
 def test_what_a_path_loses_and_what_it_keeps(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    library = os.path.dirname(os.__file__)  # noqa: PTH120
+    library = str(Path(os.__file__).parent)
     own = str(Path(sys.modules["bradawl"].__file__ or "").parents[1])
     path = ["", ".", "src", "/ws", "/ws/src", "/else", own, library, "/ws/.venv/lib/python3/site-packages", "tail"]
     leave_out_the_project(path, "/ws")

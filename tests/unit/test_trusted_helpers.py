@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,15 +46,15 @@ def joined(path: str, cwd: str) -> str:
     return str(Path(cwd, path))
 
 
-def settings(ws: Path, home: Path, path: str, **changes: object) -> Settings:
-    values = {
+def settings(ws: Path, home: Path, path: str, **changes: Any) -> Settings:
+    values: dict[str, Any] = {
         "model": ModelSettings("demo", "nobody", "http://127.0.0.1:9/v1"),
         "cwd": str(ws),
         "home": str(home / "data"),
         "user_home": str(home),
         "environment": {"PATH": path, "HOME": str(home)},
     }
-    return Settings(**{**values, **changes})  # type: ignore[arg-type]
+    return Settings(**{**values, **changes})
 
 
 def paths(ws: Path, home: Path) -> dict[str, str]:

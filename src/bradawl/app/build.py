@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from bradawl.providers.debug_log import DebugLog
     from bradawl.providers.keys import KeySource
     from bradawl.safety.sandbox.choice import SandboxChoice
+    from bradawl.safety.sandbox.confinement import Layout
     from bradawl.tools.exit_plan import ExitPlan
     from bradawl.tools.web.addresses import PublicAddresses
 
@@ -155,9 +156,20 @@ def choose_sandbox(
     if settings.sandbox == "off":
         return None
     from bradawl.safety.sandbox.choice import SandboxChoice
+
+    choice = SandboxChoice(layout_of(settings, place), environment, programs or programs_of(settings, place))
+    if settings.sandbox == "required" and not choice.sandbox.name:
+        why = "; ".join(choice.why)
+        choice.close()
+        raise NoSandbox(f"A sandbox is required, and there is none: {why}. `bradawl doctor` says more.")
+    return choice
+
+
+def layout_of(settings: Settings, place: Place) -> "Layout":
+    """What a sandbox would show, protect and hide."""
     from bradawl.safety.sandbox.confinement import Layout
 
-    layout = Layout(
+    return Layout(
         roots=place.roots,
         home=os.path.realpath(settings.user_home) if settings.user_home else "",
         own=place.own,
@@ -167,12 +179,6 @@ def choose_sandbox(
         installation=own_places(place.roots),
         kept_variables=settings.kept_variables,
     )
-    choice = SandboxChoice(layout, environment, programs or programs_of(settings, place))
-    if settings.sandbox == "required" and not choice.sandbox.name:
-        why = "; ".join(choice.why)
-        choice.close()
-        raise NoSandbox(f"A sandbox is required, and there is none: {why}. `bradawl doctor` says more.")
-    return choice
 
 
 def look_for_sandbox(settings: Settings) -> Sandbox:

@@ -49,9 +49,8 @@ class TrustedPrograms:
             dict.fromkeys(each for each in (*_named_and_real(untrusted), *_shared()) if each not in _WHOLE_SYSTEMS)
         )
         self._installation = os.path.realpath(installation) if installation else ""
-        self._folders = tuple(
-            dict.fromkeys(folder for folder in (*search_path.split(os.pathsep), *_STANDARD) if folder.startswith("/"))
-        )
+        self._given = tuple(folder for folder in search_path.split(os.pathsep) if folder.startswith("/"))
+        self._folders = tuple(dict.fromkeys((*self._given, *_STANDARD)))
         self._found: dict[str, str | None] = {}
         self._rejected: dict[str, tuple[Rejected, ...]] = {}
 
@@ -65,6 +64,11 @@ class TrustedPrograms:
         """The programs of that name that came before the one found, and why they are not used."""
         self.find(name)
         return self._rejected[name]
+
+    def on_path(self, name: str) -> str | None:
+        """As `find`, but not in the system's folders unless the search path names them: what commands find, too."""
+        found = self.find(name)
+        return found if found and found.rpartition("/")[0] in map(os.path.realpath, self._given) else None
 
     @property
     def untrusted(self) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ class SandboxChoice:
         self._why: list[str] = []
         self._chosen: Confinement | None = None
         self._is_decided = False
+        self._fits = True
         self._leftovers = Leftovers(self._layout.state)
         self._owns_state = not layout.state
 
@@ -79,6 +80,12 @@ class SandboxChoice:
         self.confinement()
         return tuple(self._why)
 
+    @property
+    def fits(self) -> bool:
+        """Whether a sandbox could hold programs of this workspace, if there were one."""
+        self.confinement()
+        return self._fits
+
     def close(self) -> None:
         """Give back what it holds; safe to call twice."""
         if self._thread is not None:
@@ -97,6 +104,7 @@ class SandboxChoice:
 
         if reason := unfit(self._layout):
             self._why.append(reason)
+            self._fits = False
             return
         for look in (self._bubblewrap, self._landlock):
             try:
@@ -138,7 +146,9 @@ class SandboxChoice:
             else:
                 yield beside
         elif not system and not self._why:
-            self._why.append(f"{NOT_INSTALLED} (apt install bubblewrap, or dnf, or pacman)")
+            self._why.append(
+                f"{NOT_INSTALLED} (apt install bubblewrap, or dnf, or pacman; or pip install 'bradawl[sandbox]')"
+            )
 
     def _shaped(self, program: str, deadline: float, known: str) -> tuple[Confinement | None, str]:
         """Try with all it can do, then with less: inside a container it may not mount /proc.
