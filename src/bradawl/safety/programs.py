@@ -147,14 +147,17 @@ def own_places(roots: Iterable[str]) -> tuple[str, ...]:
     Whoever changes one of these decides what bradawl does, unheld, now or at its next start. They are folders and
     files by their real paths, and each link that leads to them. Absolute.
     """
-    package = str(Path(__file__).parents[1])
-    ours = (sys.prefix, sys.base_prefix, package, sys.executable)
     within = tuple(root for root in roots if root not in _WHOLE_SYSTEMS)
-    found = dict.fromkeys(
-        place for each in ours if each for place in followed(each) if any(is_within(place, root) for root in within)
-    )
+    ours = _way_to_ourselves(sys.prefix, sys.base_prefix, sys.executable)
+    found = [place for place in ours if any(is_within(place, root) for root in within)]
     folders = [place for place in found if not Path(place).is_symlink()]
     return tuple(place for place in found if not any(place != each and is_within(place, each) for each in folders))
+
+
+@cache
+def _way_to_ourselves(*places: str) -> tuple[str, ...]:
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - see `_status`
+    return tuple(dict.fromkeys(each for place in (*places, package) if place for each in followed(place)))
 
 
 def site_folders() -> tuple[str, ...]:
