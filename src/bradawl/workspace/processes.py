@@ -67,6 +67,10 @@ class LocalProcesses:
             if name not in _NOT_OURS and not name.startswith(_FUNCTIONS)
         }
         self._environment = {**kept, **_OWN_ENVIRONMENT}
+        if libraries := self._environment.get("LD_LIBRARY_PATH"):
+            # An empty or relative entry would let each program load libraries of the folder it runs in.
+            absolute = (each for each in libraries.replace(";", ":").split(":") if each.startswith("/"))
+            self._environment["LD_LIBRARY_PATH"] = ":".join(absolute)
         self._folder = PrivateFolder(environment.get("TMPDIR") or str(Path("/") / "tmp"))
         self._programs = programs or trusted_programs(self._environment, (), "")
         self._bash = self._programs.find("bash") if bash is None else bash
@@ -195,7 +199,8 @@ class LocalProcesses:
         environment[MARK] = f"{self._environment.get(MARK, '')} {mark}".lstrip()
         own = {MARK}
         if not command.is_shell:
-            return Program((self._place_of(command.argv[0]), *command.argv[1:]), command.cwd, environment)
+            argv = (self._place_of(command.argv[0]), *command.argv[1:])
+            return Program(argv, command.cwd, self._programs.without_foreign_libraries(environment))
         argv = (self._bash or "/bin/sh", "-c", *command.argv)
         inherited, readable = (), ()
         if self._bash:
