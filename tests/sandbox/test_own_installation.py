@@ -204,6 +204,16 @@ def test_file_tools_are_refused_with_a_reason_and_everything_else_is_as_before(p
     assert not any(text.startswith("Deny(") for text in judged[3:])
 
 
+def test_landlock_can_make_no_exception_and_is_not_used(place):
+    from bradawl.safety.sandbox import landlock
+    from bradawl.safety.sandbox.confinement import Layout
+
+    root = str(place)
+    layout = Layout((root,), "", installation=(f"{root}/.venv",))
+    assert f"installed in the workspace, in {root}/.venv" in landlock.unfit(layout)
+    assert landlock.unfit(Layout((root,), "")) == ""
+
+
 def test_elsewhere_and_in_whole_systems_nothing_is_held(place):
     assert own_places((str(place),)) == ()
     assert own_places(("/",)) == own_places(("/usr",)) == ()

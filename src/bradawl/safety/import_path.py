@@ -1,15 +1,15 @@
-"""Keeps a project from bringing modules of its own into this program."""
+"""Keeps modules of the working directory out of this process."""
 
 import os
 import sys
 
 
 def leave_out_the_project(path: list[str], cwd: str) -> None:
-    """Remove from a module search path what the working directory would decide about.
+    """Remove the entries of a module search path that lead into the working directory.
 
-    `python -m` puts that folder first, and so does an empty entry of PYTHONPATH: there a project could have an
-    `asyncio.py`. Relative entries go, and of those before the standard library all that lie in `cwd`, save for the
-    one that holds this program. Imports nothing that is not loaded yet.
+    `python -m` and an empty entry of PYTHONPATH put that folder first, where a project could have an `asyncio.py`.
+    Removed are relative entries, and entries in `cwd` that come before the standard library. The folder of this
+    package stays. Imports only modules that are loaded already.
     """
     own = os.path.realpath(__file__).rsplit("/", 3)[0]
     library = os.path.dirname(os.__file__)  # noqa: PTH120 - pathlib may be the project's until this is done

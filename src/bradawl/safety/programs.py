@@ -77,7 +77,7 @@ class TrustedPrograms:
         return self._untrusted
 
     def every(self, name: str) -> tuple[str, ...]:
-        """All programs of that name that can be trusted, in the order of the search path."""
+        """All trusted programs of that name, in the order of the search path."""
         return tuple(dict.fromkeys(each for each in self._candidates(name) if isinstance(each, str)))
 
     @property
@@ -151,7 +151,7 @@ class TrustedPrograms:
         return why_writable(places[-1])
 
     def _untrusted_folder(self, place: str) -> str:
-        """The innermost folder with a say decides."""
+        """The untrusted folder that contains a place; empty if the installation lies deeper and contains it, too."""
         around = [folder for folder in self._untrusted if is_within(place, folder)]
         own = self._installation
         if own and is_within(place, own):
@@ -166,14 +166,14 @@ def own_places(roots: Iterable[str]) -> tuple[str, ...]:
     files by their real paths, and each link that leads to them. Absolute.
     """
     within = tuple(root for root in roots if root not in _WHOLE_SYSTEMS)
-    ours = _way_to_ourselves(sys.prefix, sys.base_prefix, sys.executable)
+    ours = _own_paths(sys.prefix, sys.base_prefix, sys.executable)
     found = [place for place in ours if any(is_within(place, root) for root in within)]
     folders = [place for place in found if not Path(place).is_symlink()]
     return tuple(place for place in found if not any(place != each and is_within(place, each) for each in folders))
 
 
 @cache
-def _way_to_ourselves(*places: str) -> tuple[str, ...]:
+def _own_paths(*places: str) -> tuple[str, ...]:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - see `_status`
     return tuple(dict.fromkeys(each for place in (*places, package) if place for each in followed(place)))
 
