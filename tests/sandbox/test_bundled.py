@@ -177,6 +177,8 @@ def test_what_is_there_and_not_trusted_is_not_said_to_be_missing(layout, place, 
 
 
 def test_a_systems_program_of_another_user_or_that_others_may_write_is_named(layout, place, monkeypatch):
+    if TrustedPrograms("").why_untrusted(str(place)):
+        pytest.skip("the home folder lies where others can write, so that no program in it is used")
     program = place / "opt/bwrap"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")

@@ -290,6 +290,8 @@ def test_a_command_that_prints_a_key_is_none_of_the_project(place, monkeypatch, 
 
 
 def test_a_command_of_the_user_that_prints_a_key_is_found_as_before(place, monkeypatch):
+    if TrustedPrograms("").why_untrusted(str(place)):
+        pytest.skip("the home folder lies where others can write, so that no program in it is used")
     program = plant(place / "bin", place / "ran", ("print-my-token",)) / "print-my-token"
     program.write_text("#!/bin/sh\necho secret-of-the-user\n")
     (place / "ws").mkdir()
