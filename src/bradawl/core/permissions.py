@@ -87,8 +87,8 @@ class Policy(msgspec.Struct, frozen=True):
     read_only: bool = False
     """Nothing may change, whatever the mode; of a sub-agent that only looks."""
     rules: tuple[Rule, ...] = ()
-    roots: tuple[str, ...] = ("/",)
-    """Folders of the workspace; absolute, resolved."""
+    roots: tuple[str, ...] = ()
+    """Folders of the workspace; absolute, resolved. Without any, every path lies outside."""
     readable: tuple[str, ...] = ()
     """Folders outside it that may be read unasked."""
     sandbox: Sandbox = Sandbox()

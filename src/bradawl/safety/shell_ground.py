@@ -21,6 +21,7 @@ _SYSTEM = names(
     " /usr/include /var/lib /var/log /var/spool /var/run /etc/ssh /etc/ssl /etc/pam.d /etc/systemd"
     " /Users /System /Library /Applications /Volumes /private /private/etc /private/var /cores"
 )
+_A_HOME = re.compile(r"/(?:home|Users)/[^/*?\[]+")
 _DECIDES_WHO_MAY = re.compile(
     r"(?:/private)?/etc/(?:sudoers(?:\.d)?|passwd|shadow|gshadow|group|ld\.so\.preload|pam\.d|cron[^/]*|crontab|anacrontab"
     r"|rc\.local|init\.d|systemd/system)(?:/.*)?"
@@ -81,6 +82,8 @@ class Ground(msgspec.Struct, frozen=True):
             return f"{path}, in which the workspace is,"
         if path in _SYSTEM and path not in self.roots:
             return f"the system folder {path}"
+        if _A_HOME.fullmatch(path) and path not in self.roots:
+            return f"the home folder {path}"
         if "*" in path or "?" in path or "[" in path:
             kept = (*sorted(_SYSTEM), self.home)
             return next((one for one in kept if one != "/" and fnmatchcase(one, path)), "")

@@ -16,7 +16,7 @@ from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import CallContext, Jobs, Process, ToolOutput
 from bradawl.core.workspace import Command
 from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
-from bradawl.tools.shell.state import keep_state, mark_seen, nearest_folder
+from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, nearest_folder
 
 if TYPE_CHECKING:
     from bradawl.safety.shell_scene import Entries
@@ -54,7 +54,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     patience_s: int = _PATIENCE_S
     """Who was given no timeout goes on in the background after so long."""
     home: str = ""
-    """HOME as bash gets it."""
+    """HOME as bash gets it; empty: the home folder of `context.files`, else that of the user database."""
     search_path: str = ""
     """PATH as bash gets it: a name that finds a program in the workspace, where the model may have put it, is not taken
     for the system's program of that name."""
@@ -141,7 +141,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
 
         around = Surroundings(
             resolve=self.resolve if self.resolve and params.sandbox != "off" else context.files.resolve,
-            home=self.home,
+            home=self.home or home_folder(context),
             roots=self.workspace,
             search_path=self.search_path,
             changeable=self.changeable,
