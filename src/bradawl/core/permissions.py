@@ -1,6 +1,6 @@
 """One pure decision for every call: may it run, must someone be asked, or never."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -41,6 +41,8 @@ class Ask(Value, frozen=True):
 
     grant: Grant
     reason: str
+    by_rule: bool = False
+    """A rule wants it asked, not the mode alone."""
 
 
 class Deny(Value, frozen=True):
@@ -127,7 +129,7 @@ def decide(policy: Policy, request: Request) -> Decision:
         return Allow(_grant(policy, request, network=True), "questions are switched off")
     asked = _grant(policy, request, network=bool(request.effects.hosts))
     if question := _question(policy, request):
-        return Ask(asked, question)
+        return Ask(asked, question, by_rule=True)
     if rule := _allowing(policy, request):
         return Allow(asked, f"{rule.text} ({rule.source}) allows it")
     if (reason := _by_mode(policy, request)) is None:
@@ -284,6 +286,8 @@ class Question(msgspec.Struct, frozen=True):
     """What it would get."""
     place: str = ""
     """The folder it would run in."""
+    variables: Mapping[str, str | None] = {}
+    """What earlier commands of the session exported or, as None, unset: it would run with that."""
 
 
 class Answer(msgspec.Struct, frozen=True):

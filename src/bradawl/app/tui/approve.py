@@ -102,11 +102,25 @@ def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: boo
     else:
         covered = f"every {name} call"
     project = f"  p = always in this project: {escape(', '.join(rules))}\n" if rules else ""
-    more = "v = show all of it, " if is_cut else ""
-    lasting = f"a = {covered} for the rest of the session"
-    if project:
-        return f"  y = once, {lasting}\n{project}  {more}n = no (a reason may follow)"
-    return f"  y = once, {lasting}, {more}n = no (a reason may follow)"
+    no = f"{'v = show all of it, ' if is_cut else ''}n = no (a reason may follow)"
+    yes = "  y = once"
+    if "session" in _scopes(question, rules):
+        yes += f", a = {covered} for the rest of the session"
+    return f"{yes}\n{project}  {no}" if project else f"{yes}, {no}"
+
+
+def _scopes(question: Question, rules: tuple[str, ...]) -> tuple[str, ...]:
+    """How far a yes may reach."""
+    session = () if question.request.effects.unsealed else ("session",)
+    return ("once", *session, *(("project",) if rules else ()))
+
+
+_ANSWERS: Final = {
+    ("once",): "y",
+    ("once", "session"): "y, a",
+    ("once", "project"): "y, p",
+    ("once", "session", "project"): "y, a, p",
+}
 
 
 def choice_text(choice: Choice) -> str:
@@ -193,13 +207,14 @@ class TerminalApprover:
         rules = self._memory.proposals(question.request) if self._memory else ()
         parts = (shown, granted_text(question), choices_text(question, rules, is_cut=shown != whole))
         self._show("\n".join(filter(None, parts)))
+        scopes = _scopes(question, rules)
         while True:
             typed = await self._read(ASKED)
             answer = parse_answer(typed)
             if typed.strip().lower() == "v" and shown != whole:
                 self._show(whole)
-            elif answer is None or (answer.scope == "project" and not rules):
-                self._show(f"Please answer y, a{', p' if rules else ''} or n.")
+            elif answer is None or answer.scope not in scopes:
+                self._show(f"Please answer {_ANSWERS[scopes]} or n.")
             elif answer.scope != "project" or (answer := await self._saved(question, rules)):
                 return answer
 
