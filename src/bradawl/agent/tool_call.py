@@ -308,9 +308,17 @@ def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> T
 
 
 async def _run(session: "Session", prepared: Prepared, grant: Grant, printed: Printed) -> ToolOutput:
+    async def permit(effects: Effects) -> None:
+        begun = asyncio.Event()
+        begun.set()
+        found = await authorize(session, msgspec.structs.replace(prepared, effects=effects), begun)
+        if isinstance(found, Refused):
+            raise ToolError(found.text)
+
     try:
         context = _context(session, prepared.call, prepared.place, grant, printed)
-        context = msgspec.structs.replace(context, files=JudgedFiles(context.files, prepared.effects))
+        files = JudgedFiles(context.files, prepared.effects)
+        context = msgspec.structs.replace(context, files=files, permit=permit)
         return validated(await prepared.tool.run(prepared.params, context), ToolOutput)
     except ToolError as error:
         return ToolOutput((Text(str(error)),), is_error=True)
