@@ -131,10 +131,14 @@ def decide(policy: Policy, request: Request) -> Decision:
     if question := _question(policy, request):
         return Ask(asked, question, by_rule=True)
     if rule := _allowing(policy, request):
-        return Allow(asked, f"{rule.text} ({rule.source}) allows it")
-    if (reason := _by_mode(policy, request)) is None:
-        return Allow(_grant(policy, request, network=False), "it stays within what this mode allows")
-    return Ask(asked, reason)
+        allowed = Allow(asked, f"{rule.text} ({rule.source}) allows it")
+    elif (reason := _by_mode(policy, request)) is None:
+        allowed = Allow(_grant(policy, request, network=False), "it stays within what this mode allows")
+    else:
+        return Ask(asked, reason)
+    if (names := request.effects.variables) and (allowed.grant.outside_sandbox or allowed.grant.network):
+        return Ask(asked, f"it would run with what earlier commands exported: {', '.join(names[:5])}")
+    return allowed
 
 
 def _refusal(policy: Policy, request: Request) -> str:

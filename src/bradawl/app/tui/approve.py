@@ -20,6 +20,8 @@ WANTED: Final = "Your answer: "
 RULE: Final = "Enter = save it so, other text = save that instead, n = back: "
 _LONG: Final = frozenset({"content", "old_string", "new_string"})
 _LINES_SHOWN: Final = 20
+_VARIABLES_SHOWN: Final = 20
+_VALUE_SHOWN: Final = 500
 # Blanks that push what follows out of sight; an indentation may be longer than a gap.
 _GAP: Final = r"(?<=[^ \t\n])[ \t]{20,}|(?m:^)[ \t]{80,}"
 _EMPTY_LINES: Final = r"\n(?:[ \t]*\n){4,}"
@@ -67,6 +69,8 @@ def granted_text(question: Question) -> str:
     if question.request.tool == "bash" or effects.seal:
         lines += [f"  in the folder {_in_line(question.place)}"] * bool(question.place)
         lines += _held(effects, grant)
+        if grant.outside_sandbox or grant.network:
+            lines += _exported(question)
     elif effects.unknown or effects.external:
         lines.append("  no sandbox holds what this tool does")
     if grant.uncovered:
@@ -80,6 +84,21 @@ def _touched(effects: Effects) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "writes", effects.writes
     yield "reads", effects.reads
     yield "reaches", tuple("any host" if host == "*" else host for host in effects.hosts)
+
+
+def _exported(question: Question) -> Iterator[str]:
+    """The variables that earlier commands of the session changed, those first that name programs or machines."""
+    first = question.request.effects.variables
+    names = (*first, *(name for name in question.variables if name not in (*first, "PWD", "OLDPWD")))
+    for name in names[: max(len(first), _VARIABLES_SHOWN)]:
+        value = question.variables.get(name)
+        if value is None:
+            yield f"  without the variable {_in_line(name)}, which an earlier command took away"
+            continue
+        more = f" [{len(value) - _VALUE_SHOWN} more characters]" if len(value) > _VALUE_SHOWN else ""
+        yield f"  with {_in_line(name)}={_in_line(value[:_VALUE_SHOWN])}{more}, from an earlier command"
+    if left := names[max(len(first), _VARIABLES_SHOWN) :]:
+        yield f"  and with {', '.join(map(_in_line, left))}, from earlier commands"
 
 
 def _held(effects: Effects, grant: Grant) -> Iterator[str]:
