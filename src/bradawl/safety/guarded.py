@@ -170,6 +170,17 @@ def _caseless(pattern: str) -> str:
     return f"(?ai:{pattern})"
 
 
+@lru_cache(maxsize=4)
+def _special(home: str) -> re.Pattern[str]:
+    names = f"{CREDENTIALS} {LOGIN_FILES} {_OF_PROGRAMS}"
+    return re.compile(_caseless(f"{_SECRETS}|{_RUNS_LATER}|{_GIT}|{below_home(home, names)}"), re.DOTALL)
+
+
+def is_special(path: str, home: str) -> bool:
+    """Whether a file is asked about by its own name, so that a yes to it says nothing about those beside it."""
+    return _special(home).fullmatch(path) is not None
+
+
 # ------------------------------------------------------------------ verdicts
 
 _ASK_THE_USER = "leave it to the user and say what they should change"
