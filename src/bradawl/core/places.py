@@ -40,7 +40,14 @@ def below_home(home: str, names: str) -> str:
     return rf"(?:{'|'.join(homes)})/{any_of(names.split())}(?:/.*)?"
 
 
-def below_other_homes(home: str, names: str) -> str:
-    """A pattern for these names in the usual home folders that are not `home`; for nothing where that is unknown."""
+def below_other_homes(home: str) -> str:
+    """A pattern for keys in the usual home folders that are not `home`; for nothing where that is unknown."""
     own = re.escape(home.rstrip("/"))
-    return rf"(?!{own}/){below_home('', names)}" if own else r"(?!)"
+    return rf"(?!{own}/){below_home('', _OF_OTHERS)}" if own else r"(?!)"
+
+
+_OF_OTHERS: Final = (
+    ".ssh .aws .gnupg .azure .kube .netrc .docker .npmrc .pypirc .git-credentials .config/gcloud .config/gh .pgpass"
+    " .password-store .local/share/keyrings .vault-token .cargo/credentials.toml .bash_history .zsh_history"
+    " .python_history .mozilla .claude.json .claude/.credentials.json .codex/auth.json Library/Keychains"
+)

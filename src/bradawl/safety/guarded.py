@@ -45,6 +45,11 @@ _OF_PROGRAMS = (
     " .config/sway .config/hypr .config/kitty .config/alacritty .config/Code .vscode-server .config/zed .local/bin bin"
     " go/bin .local/share/applications .local/lib Library/Preferences"
 )
+DECIDES_WHO_MAY = (
+    r"(?:/private)?/etc/(?:sudoers(?:\.d)?|passwd|shadow|gshadow|group|ld\.so\.preload|pam\.d|cron[^/]*|crontab|anacrontab"
+    r"|rc\.local|init\.d|systemd/system)(?:/.*)?"
+)
+"""Files that decide who may do what on the machine, as a pattern."""
 _OWN = (".bradawl", ".config/bradawl", ".local/share/bradawl")
 
 
@@ -132,16 +137,34 @@ _A_BARE_REPOSITORY = (
     rf".*/(?:{_DOT_GIT}/.*|[^/]*\.git/(?:config|hooks/.*)|HEAD|config|config\.worktree|commondir|gitdir|objects|refs"
     rf"|hooks|hooks/{_HOOK}|objects/(?:info|pack|[0-9a-f]{{2}})/.*|refs/(?:heads|tags|remotes)/.*)"
 )
+_OF_EDITORS_AND_CI = (
+    r"vscode|idea|zed|vs|fleet|run|theia|helix|nova|devcontainer|github|gitlab|gitea|forgejo|circleci|buildkite|woodpecker"
+    r"|semaphore|teamcity|ci|husky|githooks|lefthook|cargo|yarn|mise|direnv"
+)
+_OF_AGENTS = (
+    r"cursor|claude|codex|gemini|qwen|windsurf|amazonq|augment|clinerules|cline|continue|crush|factory|goose|junie"
+    r"|kilocode|kiro|opencode|roo|rovodev|trae|zencoder"
+)
+_READ_BY_AGENTS = (
+    r"agents?(?:\.local)?\.md|agents\.override\.md|claude(?:\.local)?\.md|gemini\.md|qwen\.md|crush\.md|warp\.md"
+    r"|copilot-instructions\.md|\.(?:cursor|windsurf|cline|roo|goose|trae|kilocode)(?:rules|hints|modes)[^/]*"
+    r"|\.aider[^/]*|opencode\.jsonc?|\.rules|conventions\.md"
+)
+_INSTALLED = (
+    r"[^/]*venv[^/]*/(?:bin|scripts|lib|lib64|include)/.+|[^/]*virtualenv[^/]*/(?:bin|scripts|lib|lib64)/.+"
+    r"|\.(?:tox|nox)/.+/(?:bin|scripts|lib)/.+|(?:bin|scripts)/(?:activate[^/]*|python[\d.]*w?|pip[\d.]*)(?:\.exe)?"
+    r"|(?:site|dist)-packages/.+|pyvenv\.cfg|(?:site|user)customize\.pyc?|[^/]+\.(?:pth|egg-link)|__pycache__/.+\.pyc"
+    r"|node_modules/(?:\.bin/.+|[^.].*/.+)|vendor/bin/.+|vendor/bundle/.+|\.bundle/.+|\.(?:asdf|tool-versions|envrc)"
+)
 _RUNS_LATER = (
-    r".*/(?:\.(?:vscode|idea|zed|vs|fleet|cursor|claude|codex|gemini|windsurf|devcontainer|github|gitlab|gitea|forgejo"
-    r"|circleci|buildkite|woodpecker|semaphore|teamcity|ci|husky|githooks|lefthook|cargo|yarn|mise)[. ]*(?:/.*)?"
-    r"|\.mcp\.json|\.envrc|\.devcontainer\.json|[^/]*\.code-workspace|[^/]*\.sublime-project"
+    rf".*/(?:\.(?:{_OF_EDITORS_AND_CI}|{_OF_AGENTS})[. ]*(?:/.*)?"
+    r"|\.mcp\.json|\.devcontainer\.json|[^/]*\.code-workspace|[^/]*\.sublime-project"
     r"|\.gitlab-ci[^/]*\.ya?ml|\.(?:travis|drone|cirrus|appveyor|woodpecker)\.ya?ml|appveyor\.ya?ml"
     r"|(?:azure|bitbucket)-pipelines[^/]*\.ya?ml|buildspec[^/]*\.ya?ml|cloudbuild[^/]*\.ya?ml|jenkinsfile[^/]*"
-    r"|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.(?:ya?ml|toml|json)|\.gitmodules|\.gitconfig|\.lfsconfig"
+    r"|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.(?:ya?ml|toml|json)|\.git(?:modules|config)|\.lfsconfig"
     r"|\.npmrc|\.yarnrc(?:\.yml)?|\.pnp\.[cm]?js|\.pnpmfile\.cjs|\.?bunfig\.toml|pip\.conf|\.?mise[^/]*\.toml"
     r"|\.g?vimrc|\.exrc|\.nvimrc|\.nvim\.lua|\.lvimrc|\.dir-locals(?:-2)?\.el|\.ripgreprc|\.gdbinit|\.lldbinit"
-    r"|\.pdbrc|\.irbrc|\.pryrc|\.Rprofile)[. ]*(?::[^/]*)?"
+    rf"|\.pdbrc|\.irbrc|\.pryrc|\.Rprofile|\.bazelrc|{_READ_BY_AGENTS}|{_INSTALLED})[. ]*(?::[^/]*)?"
 )
 _SECRETS = rf".*/(?:{_ENV}|{_KEYS}|{_ALSO_SECRET})"
 # What is no path here, but one elsewhere or after somebody has decoded it; and what can't be seen on a screen.
@@ -199,6 +222,7 @@ def _never_written(home: str, own: tuple[str, ...]) -> tuple[tuple[str, str], ..
         (_GIT, f"git obeys what stands there and runs programs it names; {_ASK_THE_USER}"),
         (ours, f"these are bradawl's own settings and records, which no tool changes; {_ASK_THE_USER}"),
         (lasting, f"whatever stands there runs at the next login or on its own; {_ASK_THE_USER}"),
+        (DECIDES_WHO_MAY, f"it decides who may do what on this machine; {_ASK_THE_USER}"),
         (_KERNEL, "this is a device or a part of the kernel, not a file; use a file in the workspace"),
     )
 
@@ -241,7 +265,7 @@ def built_in_rules(
         *(Rule("deny", "write", _but_for(roots, places), why=why) for places, why in never),
         Rule("deny", "write", _but_for(roots, _below(system_folders())), why=_SYSTEM_WHY, in_bypass=False),
         Rule("deny", "read", _caseless(f"{_ENVIRONS}|{stores}"), why="keys are kept there; do the work without them"),
-        Rule("deny", "read", _but_for(roots, below_other_homes(home, CREDENTIALS)), why=_OF_ANOTHER),
+        Rule("deny", "read", _but_for(roots, below_other_homes(home)), why=_OF_ANOTHER),
         Rule("ask", "write", _but_for(roots, _A_BARE_REPOSITORY), why="git may take what stands there for settings"),
         Rule(
             "ask",

@@ -44,7 +44,7 @@ def _rules(roots: tuple[str, ...], home: str) -> tuple[Rule, ...]:
         _never(f"{_OWN}|{_KERNEL}", f"it belongs to bradawl or to the kernel; {_LEAVE_IT}"),
         Rule("deny", "write", _outside(_SYSTEM, roots), why=f"it belongs to the system; {_LEAVE_IT}", in_bypass=False),
         Rule("deny", "read", r"(?ai:/proc/.*/(?:environ|mem))", why="keys are kept there; do the work without them"),
-        Rule("deny", "read", f"(?ai:{below_other_homes(home, CREDENTIALS)})", why="another user's keys are kept there"),
+        Rule("deny", "read", f"(?ai:{below_other_homes(home)})", why="another user's keys are kept there"),
         Rule("ask", "write", f"(?ai:{keys})", why="such files hold keys or passwords"),
         Rule("ask", "read", f"(?ai:{keys})", why="such files hold keys or passwords"),
     )
