@@ -66,7 +66,9 @@ def stays_inside(effects: Effects) -> bool:
 
 @given(EFFECTS)
 def test_in_default_mode_a_call_runs_unasked_exactly_when_nothing_outside_the_conversation_changes(effects: Effects):
-    assert isinstance(decide(Policy(roots=("/",)), request(effects)), Allow) == (stays_inside(effects) and not effects.danger)
+    assert isinstance(decide(Policy(roots=("/",)), request(effects)), Allow) == (
+        stays_inside(effects) and not effects.danger
+    )
 
 
 @given(EFFECTS)

@@ -178,17 +178,6 @@ def layout_of(settings: Settings, place: Place) -> "Layout":
     )
 
 
-def look_for_sandbox(settings: Settings) -> Sandbox:
-    """What would hold commands here. Waits for it."""
-    choice = choose_sandbox(settings, place_of(settings), settings.environment)
-    if choice is None:
-        return Sandbox()
-    try:
-        return choice.sandbox
-    finally:
-        choice.close()
-
-
 def _close(processes: LocalProcesses, sandbox: "SandboxChoice | None") -> None:
     processes.close()
     if sandbox is not None:
