@@ -12,6 +12,7 @@ from bradawl import Agent, ModelSettings, Settings, build_agent, build_tools, to
 from bradawl.app.system import SystemClock, SystemIds
 from bradawl.core.messages import ToolResults, text_of
 from bradawl.core.permissions import Answer, Policy
+from bradawl.core.rules import Rule
 from bradawl.session.store import LocalStore
 from bradawl.testing.fakes import ScriptedApprover
 from bradawl.testing.scripted import ScriptedModel
@@ -135,6 +136,9 @@ MADE: dict[str, Make] = {
     ),
     "by hand, bypass": lambda p: by_hand(p, Policy("bypass"), LocalFiles(str(p.home))),
     "by hand, default": lambda p: by_hand(p, Policy(), LocalFiles(str(p.home))),
+    "by hand, with a rule": lambda p: by_hand(
+        p, Policy("bypass", rules=(Rule("deny", "run", words=("x",)),)), LocalFiles(str(p.home))
+    ),
     "by hand, all is a root": lambda p: by_hand(p, Policy("accept-edits", roots=("/",)), LocalFiles(str(p.home))),
     "by hand, home is a root": lambda p: by_hand(p, Policy("bypass", roots=(str(p.home),)), LocalFiles(str(p.home))),
     "by hand, around": lambda p: by_hand(
@@ -172,6 +176,14 @@ def test_no_line_of_bash_takes_the_home_folder_away(tmp_path: Path, made: str) -
         answer = place.answer(MADE[made], "bash", {"command": line})
         assert place.state() == before, (line, answer)
         assert "was not run" in answer, (line, answer)
+
+
+@pytest.mark.parametrize("line", DELETING[:4])
+def test_files_without_a_home_folder_leave_the_one_of_the_user_database(tmp_path: Path, line: str) -> None:
+    place = Place(tmp_path)
+    before = place.state()
+    answer = place.answer(lambda p: by_hand(p, Policy("bypass"), LocalFiles()), "bash", {"command": line})
+    assert place.state() == before, answer
 
 
 @pytest.mark.parametrize("made", ["the list and one more", "by hand, bypass"])

@@ -54,6 +54,7 @@ class Policies:
             roots=self._roots,
             readable=(*_READABLE, *filter(None, (self._blobs,))),
             sandbox=sandbox,
+            has_guards=True,
         )
 
     @cached_property

@@ -94,6 +94,8 @@ class Policy(msgspec.Struct, frozen=True):
     readable: tuple[str, ...] = ()
     """Folders outside it that may be read unasked."""
     sandbox: Sandbox = Sandbox()
+    has_guards: bool = False
+    """The built-in rules are among `rules`; else a session adds the least of them."""
 
 
 _OWN = frozenset({"cwd", "env", "jobs", "mode", "todos", "user"})

@@ -10,7 +10,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Policy
 from bradawl.core.places import CREDENTIALS, LOGIN_FILES, below_home, below_other_homes
 from bradawl.core.ports import Files
-from bradawl.core.rules import BUILT_IN, Rule
+from bradawl.core.rules import Rule
 
 _GIT: Final = r".*/\.git/(?:config[^/]*|hooks|modules|worktrees|commondir|gitdir|info/attributes)(?:/.*)?"
 _OWN: Final = r".*/\.bradawl(?:/.*)?|.*/\.(?:config|local/share)/bradawl(?:/.*)?"
@@ -24,9 +24,9 @@ _LEAVE_IT: Final = "leave it to the user and say what they should change"
 
 def guarded(policy: Policy, files: Files) -> Policy:
     """The policy, with built-in rules if it has none."""
-    if any(rule.source == BUILT_IN for rule in policy.rules):
+    if policy.has_guards:
         return policy
-    return msgspec.structs.replace(policy, rules=(*_rules(policy.roots, _home(files)), *policy.rules))
+    return msgspec.structs.replace(policy, rules=(*_rules(policy.roots, _home(files)), *policy.rules), has_guards=True)
 
 
 def _home(files: Files) -> str:
