@@ -188,6 +188,10 @@ def test_a_variable_exported_since_is_a_new_question(tmp_path: Path) -> None:
         "for f in *.sh; do sh $f; done",
         "ls *.sh | xargs -n1 sh -c 'sh $0'",
         "python3 - < x.py",
+        "PATH=.:$PATH build.sh",
+        "env PATH=$PWD:$PATH build.sh",
+        "CC=./build.sh make",
+        "PYTHONPATH=. python3 x.py",
         "find . -name '*.sh' -exec sh {} \\;",
     ],
 )

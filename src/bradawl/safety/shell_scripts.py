@@ -9,6 +9,7 @@ from posixpath import join, normpath
 from typing import Final, NamedTuple
 
 from bradawl.safety.shell_wrappers import SHELLS, Argv, names
+from bradawl.safety.variables import is_execution_relevant
 
 _MOST_FILES: Final = 200
 _MOST_FOLDERS: Final = 8
@@ -35,6 +36,7 @@ _INTERPRETER: Final = re.compile(
     re.IGNORECASE,
 )
 _INLINE: Final = re.compile(r"-[a-zA-Z]*[ceEr]|--(?:eval|execute|version|help|print)(?:=.*)?|-[vVh]|-p|-pe|-ne")
+_ASSIGNED: Final = re.compile(r"(?<![\w$./-])([A-Za-z_]\w*)\+?=")
 _NODE: Final = "package.json"
 _PYTHON: Final = "pyproject.toml setup.py setup.cfg"
 _RUNNERS: Final = {
@@ -108,6 +110,11 @@ def run_files(argvs: Iterable[Argv], cwd: str, home: str = "") -> RunFiles:
         if len(found) > _MOST_FILES or len(folders) > _MOST_FOLDERS:
             return _UNTOLD
     return RunFiles(tuple(found), is_whole)
+
+
+def sets_what_runs(text: str) -> bool:
+    """Whether a line sets a variable, for itself or a command in it, that decides which files run."""
+    return any(is_execution_relevant(name) for name in _ASSIGNED.findall(text))
 
 
 def _entered(words: Argv, folders: Sequence[str], home: str) -> tuple[str, ...]:

@@ -94,13 +94,13 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         command = self._command(params, context)
         effects = self._seen(params, command.cwd, context)
         if not self._only_reads_here(effects, command.cwd):
-            from bradawl.safety.shell_scripts import run_files
+            from bradawl.safety.shell_scripts import run_files, sets_what_runs
             from bradawl.safety.variables import matter_outside
 
             argvs = (*effects.commands, *effects.inner)
             runs = run_files(argvs, command.cwd, self.home)
             command = msgspec.structs.replace(command, runs=runs.names)
-            is_told = effects.understood or (runs.is_whole and bool(argvs))
+            is_told = effects.understood or (runs.is_whole and bool(argvs) and not sets_what_runs(params.command))
             variables = matter_outside(context.env) if context.env else ()
             effects = msgspec.structs.replace(effects, unsealed=effects.unsealed or not is_told, variables=variables)
         effects = msgspec.structs.replace(
