@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,7 +98,8 @@ class LocalProcesses:
         variables = sorted(environment.items())
         real = confinement.outside if confinement else str
         search_path = environment.get("PATH", os.defpath) if command.runs else ""
-        runs = [_state_of(name, search_path, real) for name in command.runs]
+        folders = [f"{command.cwd}/{each}" if each[:1] != "/" else each for each in search_path.split(":")]
+        runs = [_state_of(name, folders, real) for name in command.runs]
         held = (sandbox.name, *sandbox.lacks) if sandbox else ()
         given = (f"{name}={value}" for name, value in variables)
         parts = (*command.argv, place, self._bash or "", *given, "", *held, "", *runs)
@@ -258,10 +259,10 @@ def _popen(launch: "Launch", sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]
     )
 
 
-def _state_of(name: str, search_path: str, real: Callable[[str], str]) -> str:
+def _state_of(name: str, folders: Sequence[str], real: Callable[[str], str]) -> str:
     """What a program on PATH or a file is now: another text as soon as it is replaced or changed."""
     is_script = "/" in name
-    places = (real(name),) if is_script else (f"{folder or '.'}/{name}" for folder in search_path.split(":"))
+    places = (real(name),) if is_script else [f"{folder}/{name}" for folder in folders]
     for place in places:
         try:
             found = os.stat(place)  # noqa: PTH116 - half of the time of `Path.stat`, and many are looked at
