@@ -100,7 +100,7 @@ BROKEN = [
     (rules.rooms_import_only_what_they_may, IN_CORE, "from bradawl.agent import loop"),
     (rules.rooms_import_only_what_they_may, "tools/bash.py", "from bradawl.workspace.files import LocalFiles"),
     (rules.rooms_import_only_what_they_may, "tools/bash.py", "from bradawl import workspace"),
-    (rules.rooms_import_only_what_they_may, IN_AGENT, "def f():\n    import bradawl.safety.redact"),
+    (rules.rooms_import_only_what_they_may, IN_AGENT, "def f():\n    import bradawl.workspace.files"),
     (rules.rooms_import_only_what_they_may, IN_AGENT, "import prompt_toolkit"),
     (rules.rooms_import_only_what_they_may, "workspace/files.py", "from bradawl.shaping import preview"),
     (rules.rooms_import_only_what_they_may, "shaping/fitting.py", "from bradawl.agent import loop"),
