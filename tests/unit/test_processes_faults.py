@@ -364,6 +364,18 @@ def test_a_cleaner_of_temporary_files_takes_nothing_from_who_runs(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", ["", "tmp", "link"])
+def test_what_bash_reads_first_is_not_kept_where_programs_may_write(tmp_path, name):
+    root = tmp_path / "ws"
+    (root / "tmp").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(root / "tmp")
+    temporary = tmp_path / "link" if name == "link" else root / name
+    made = LocalProcesses({**os.environ, "TMPDIR": str(temporary)}, roots=(str(root),))
+    assert run(made, shell("cd /usr")).cwd == "/usr"
+    assert not [path for path in root.rglob("*") if path.name == "prelude.bash"]
+    made.close()
+
+
 def test_a_folder_somebody_else_has_put_in_place_of_ours_is_not_used(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
     run(made, shell("true"))

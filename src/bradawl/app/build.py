@@ -85,7 +85,7 @@ def build_agent(
     environment["PATH"] = search_path(environment, programs)
     sandbox = choose_sandbox(settings, place, environment, programs)
     held_by = None if sandbox is None else sandbox.confinement
-    processes = LocalProcesses(environment, confinement=held_by, programs=programs)
+    processes = LocalProcesses(environment, confinement=held_by, programs=programs, roots=place.roots)
     git = GitConfig(read_whole, environment, settings.user_home)
     found = Sandbox if sandbox is None else lambda: sandbox.sandbox
     scratch = (sandbox.layout.scratch,) if sandbox else ()

@@ -166,7 +166,7 @@ class Child:
         stdout, stderr, dropped = self._streams.output()
         code = self._process.returncode
         is_own_end = not (self._was_ended or self._is_flood)
-        report = parse_report(self._streams.report(), self._mark, code) if is_own_end else Report()
+        report = parse_report(self._streams.report(), self._streams.key, code) if is_own_end else Report()
         if self._hold.tells_signals_as_codes and report == Report() and 128 < code <= 128 + _HIGHEST_SIGNAL:
             code = 128 - code
         return CommandResult(

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import socket
 from collections.abc import Callable
 
 from bradawl.core.workspace import Command
 from bradawl.workspace.output import HeadAndTail
+from bradawl.workspace.prelude import KEY_LENGTH
 from bradawl.workspace.private import PrivateFolder, Spill
 
 Progress = Callable[[bytes], None]
@@ -26,10 +28,13 @@ class _Pipe:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._piece = _PIECE
         self.on_end: Callable[[], None] | None = None
-        self.source, self.sink = os.pipe()
+        self.source, self.sink = self._ends()
         os.set_blocking(self.source, False)
         if lowest_sink:
             self._raise_sink(lowest_sink)
+
+    def _ends(self) -> tuple[int, int]:
+        return os.pipe()
 
     def _raise_sink(self, lowest: int) -> None:
         """Move the end the program inherits out of the way of the numbers scripts use."""
@@ -56,6 +61,8 @@ class _Pipe:
                 data = os.read(self.source, self._piece)
             except BlockingIOError:
                 return
+            except ConnectionResetError:  # of the report: the shell ended without having read the key
+                data = b""
             if not data:
                 self.close()
                 return
@@ -85,6 +92,22 @@ class _Pipe:
                 self.on_end()
 
 
+class _ReportPipe(_Pipe):
+    """A connected pair of sockets: unlike the end of a pipe, nobody can open one anew through /proc.
+
+    It hands the shell the key that its reports have to bear.
+    """
+
+    def __init__(self, take: Callable[[bytes], None], key: str) -> None:
+        self._key = key
+        super().__init__(take, _LOWEST_REPORT_FD)
+
+    def _ends(self) -> tuple[int, int]:
+        source, sink = socket.socketpair()
+        source.send(self._key.encode())
+        return source.detach(), sink.detach()
+
+
 class Streams:
     """What a program prints, and what its shell reports; kept within limits."""
 
@@ -100,11 +123,13 @@ class Streams:
         """Whether someone will ask what was printed lately."""
         self.on_flood: Callable[[], None] | None = None
         self._pipes: list[_Pipe] = []
+        self.key = os.urandom(KEY_LENGTH // 2).hex()
+        """Marks what the shell itself reports."""
         try:
             self._pipes.append(_Pipe(lambda data: self._take(self._stdout, data)))
             self._pipes.append(_Pipe(lambda data: self._take(self._stderr, data)))
             if command.is_shell:
-                self._pipes.append(_Pipe(self._report.add, _LOWEST_REPORT_FD))
+                self._pipes.append(_ReportPipe(self._report.add, self.key))
         except OSError:
             self.close()
             raise

@@ -13,25 +13,36 @@ MARK: Final = "BRADAWL_CALL"
 The words before it are those of the calls that the program itself runs in."""
 REPORT_FD: Final = "BRADAWL_REPORT"
 """Variable that names the descriptor the report goes to."""
+KEY_LENGTH: Final = 32
+_SPARE_FD = 199
 HELD_BACK: Final = "BRADAWL_BASH_ENV"
 """Variable with the value that BASH_ENV is to have in the line; bash must not read that file by itself."""
 
+# bash passes a descriptor that it was given to all it starts, but keeps a copy it has put aside for itself (close-on-exec)
+# while a group has that number closed, as descriptor 10 or above, and a copy of that copy is kept for itself, too. The
+# key comes over the descriptor because the environment and arguments of a process can be read in /proc.
 # The group's redirections keep `set -x` of the script out of its output; builtins, because a script may define
 # functions of any name, quoted, because of aliases; no joining of PIPESTATUS, because a script may set IFS. `local`
 # only succeeds where a function has called `exit`: its own variables still hide those that outlive it, so that exports
 # can't be told there.
 PRELUDE: Final = f"""\
 __bradawl_fd=${REPORT_FD}
-__bradawl_mark=${{{MARK}##* }}
 if [[ -v {HELD_BACK} ]]; then export BASH_ENV=${HELD_BACK}; else unset BASH_ENV; fi
 unset {REPORT_FD} {HELD_BACK}
-{{ printf "\\0%s\\0" "$__bradawl_mark"; export -p; printf "\\0"; }} >&"$__bradawl_fd"
+for __bradawl_kept in 10 11 12; do
+if eval "{{ exec {_SPARE_FD}>&$__bradawl_kept; }} $__bradawl_fd>&- 2>/dev/null; \
+read -r -N {KEY_LENGTH} -u {_SPARE_FD} __bradawl_key 2>/dev/null && exec $__bradawl_fd>&{_SPARE_FD}"; then break; fi
+done
+exec {_SPARE_FD}>&-
+[[ $__bradawl_key ]] || read -r -N {KEY_LENGTH} -u "$__bradawl_fd" __bradawl_key
+unset __bradawl_kept
+{{ printf "\\0%s\\0" "$__bradawl_key"; export -p; printf "\\0"; }} >&"$__bradawl_fd"
 trap '{{ __bradawl_code=$? __bradawl_parts=("${{PIPESTATUS[@]}}"); \
-\\builtin printf "\\0%s\\0%s\\0" "$__bradawl_mark" "$__bradawl_code"; \
+\\builtin printf "\\0%s\\0%s\\0" "$__bradawl_key" "$__bradawl_code"; \
 \\builtin printf "%s " "${{__bradawl_parts[@]}}"; \
 \\builtin printf "\\0"; \\builtin pwd -P; \\builtin printf "\\0"; \
 \\builtin local __bradawl_inside || \\builtin export -p; \
-\\builtin printf "\\0%s\\0" "$__bradawl_mark"; }} 2>/dev/null >&"$__bradawl_fd"' EXIT
+\\builtin printf "\\0%s\\0" "$__bradawl_key"; }} 2>/dev/null >&"$__bradawl_fd"' EXIT
 """
 
 
@@ -43,12 +54,12 @@ class Report(msgspec.Struct, frozen=True):
     exports: dict[str, str | None] = {}
 
 
-def parse_report(report: bytes, mark: str, exit_code: int | None) -> Report:
+def parse_report(report: bytes, key: str, exit_code: int | None) -> Report:
     """Codes of the last pipeline's parts, the last working directory, and what became of the exported variables.
 
-    Whatever else programs wrote to the descriptor is passed over.
+    Only what stands between `key`, which no program but the shell knows, counts.
     """
-    pieces = report.split(b"\0" + mark.encode() + b"\0")
+    pieces = report.split(b"\0" + key.encode() + b"\0")
     fields = pieces[-2].split(b"\0") if len(pieces) >= 4 else []
     if len(fields) != 4 or exit_code is None or fields[0] != str(exit_code).encode():
         return Report()

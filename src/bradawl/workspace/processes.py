@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
@@ -55,6 +56,7 @@ class LocalProcesses:
         flood_bytes: int = _FLOOD_BYTES,
         confinement: "Callable[[], Confinement | None] | None" = None,
         programs: TrustedPrograms | None = None,
+        roots: tuple[str, ...] = (),
     ) -> None:
         """`environment` is what programs see, save for the variables that would make them wait for a person.
 
@@ -63,6 +65,7 @@ class LocalProcesses:
         lines, without telling its last folder. `term_grace_s` is what a program has after a timeout to clean up; who
         prints more than `flood_bytes` is ended at once. `confinement` gives what holds shell lines that are not
         granted to run outside it, if there is anything; it is asked at each start, and closed by who made it.
+        `roots` are folders that programs may write to: what the next shell line reads first is never kept in there.
         """
         kept = {
             name: value
@@ -74,7 +77,7 @@ class LocalProcesses:
             # An empty or relative entry would let each program load libraries of the folder it runs in.
             absolute = (each for each in libraries.replace(";", ":").split(":") if each.startswith("/"))
             self._environment["LD_LIBRARY_PATH"] = ":".join(absolute)
-        self._folder = PrivateFolder(environment.get("TMPDIR") or str(Path("/") / "tmp"))
+        self._folder = PrivateFolder(_temporary(environment, roots))
         self._programs = programs or trusted_programs(self._environment, (), "")
         self._bash = self._programs.find("bash") if bash is None else bash
         self._term_grace_s = term_grace_s
@@ -234,6 +237,12 @@ class LocalProcesses:
             return {**self._environment, "PWD": command.cwd}
         merged = {**self._environment, **command.env, "PWD": command.cwd}
         return {name: value for name, value in merged.items() if value is not None}
+
+
+def _temporary(environment: Mapping[str, str], roots: tuple[str, ...]) -> str:
+    named = environment.get("TMPDIR", "")
+    is_usable = bool(named) and not any(is_within(os.path.realpath(named), root) for root in roots)
+    return named if is_usable else str(Path("/") / "tmp")
 
 
 def _nothing_holds() -> None:

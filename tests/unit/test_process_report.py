@@ -1,0 +1,85 @@
+"""What a shell reports of its end can't be written by the programs that it starts."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from bradawl.core.permissions import Grant
+from bradawl.core.workspace import Command, CommandResult
+from bradawl.workspace.processes import LocalProcesses
+
+FORGE = Path(__file__).with_name("forge_report.py")
+
+LINES = (
+    "{forge}",
+    "exec {forge}",
+    "({forge})",
+    "{forge} & wait",
+    "( ( {forge} & ) ; sleep 0.3 )",
+    "env -i {forge}",
+    "setsid -w {forge}",
+    "coproc C {{ {forge}; }}; wait",
+    "echo $({forge})",
+    "cat <({forge})",
+    "{forge} | cat",
+    "bash -c '{forge}; true'",
+    "trap '{forge}' EXIT",
+    "trap '{forge}' DEBUG; true",
+    "set -a; {forge}",
+    "{forge} 200>&200",
+    "{forge} $(trap -p)",
+    "bash -c 'cat /proc/$PPID/environ' | {forge} -",
+    "f() {{ {forge}; }}; export -f f; bash -c f",
+    "xargs -n1 {forge} <<< x",
+    "{{ {forge}; }} 2>&1",
+    "while read -r l; do {forge}; done <<< x",
+    "exec 3>&1; {forge}",
+    "declare -p | {forge} -",
+    "set | {forge} -",
+)
+
+
+@pytest.fixture
+def forge():
+    return f"{sys.executable} -I -S {FORGE} $$"
+
+
+@pytest.fixture
+def processes():
+    made = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": os.environ["TMPDIR"], "BASE": "there"})
+    yield made
+    made.close()
+
+
+def run(processes: LocalProcesses, line: str) -> CommandResult:
+    return asyncio.run(processes.run(Command((line,), "/", is_shell=True, timeout_s=30), Grant()))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_no_program_can_report_in_place_of_its_shell(processes, forge, line):
+    result = run(processes, line.format(forge=forge))
+    assert result.exit_code == 0, result.stderr
+    assert result.cwd in ("/", None)
+    assert result.exports == {}
+
+
+@pytest.mark.parametrize("line", ["{see}", "({see})", "{see} & wait", "f() {{ {see}; }}; f", "bash -c '{see}; true'"])
+def test_no_program_inherits_what_its_shell_reports_to(processes, tmp_path, line):
+    path = tmp_path / "see.py"
+    path.write_text("import os\nfor n in range(3, 4096):\n try: os.fstat(n); print(n)\n except OSError: pass\n")
+    assert run(processes, line.format(see=f"{sys.executable} -I -S {path}")).stdout == b""
+
+
+def test_the_shell_itself_still_reports(processes):
+    result = run(processes, "cd /usr; export A=1; (exit 3) | true; exit 4")
+    assert (result.cwd, result.exports["A"], result.exit_code) == ("/usr", "1", 4)
+
+
+def test_the_environment_holds_no_secret_of_the_report(processes):
+    said = run(processes, "cat /proc/$$/environ | tr '\\0' '\\n' | sed 's/=.*//'").stdout.split()
+    assert set(said) <= {b"PATH", b"TMPDIR", b"BASE", b"BASH_ENV", b"BRADAWL_CALL", b"BRADAWL_REPORT", b"PWD"} | {
+        each for each in said if not each.startswith((b"BRADAWL", b"BASH"))
+    }
