@@ -31,7 +31,7 @@ def texts() -> Iterator[bytes]:
 
 def memory() -> Iterator[bytes]:
     """All that the shell has written to in its memory."""
-    with contextlib.suppress(OSError), open(f"/proc/{shell}/mem", "rb", 0) as held:
+    with contextlib.suppress(OSError), Path(f"/proc/{shell}/mem").open("rb", 0) as held:
         for line in Path(f"/proc/{shell}/maps").read_text().splitlines():
             if "rw-p" in line:
                 begin, end = (int(each, 16) for each in line.split()[0].split("-"))

@@ -18,9 +18,9 @@ _SPARE_FD = 199
 HELD_BACK: Final = "BRADAWL_BASH_ENV"
 """Variable with the value that BASH_ENV is to have in the line; bash must not read that file by itself."""
 
-# bash passes a descriptor that it was given to all it starts, but keeps a copy it has put aside for itself (close-on-exec)
-# while a group has that number closed, as descriptor 10 or above, and a copy of that copy is kept for itself, too. The
-# key comes over the descriptor because the environment and arguments of a process can be read in /proc.
+# bash passes a descriptor that it was given to all programs it starts. While a group has that number closed, bash
+# holds a copy with the flag close-on-exec, as descriptor 10 or above; a copy of that copy has the flag, too. The key
+# comes over the descriptor because the environment and the arguments of a process can be read in /proc.
 # The group's redirections keep `set -x` of the script out of its output; builtins, because a script may define
 # functions of any name, quoted, because of aliases; no joining of PIPESTATUS, because a script may set IFS. `local`
 # only succeeds where a function has called `exit`: its own variables still hide those that outlive it, so that exports
