@@ -17,6 +17,7 @@ from bradawl.safety.sandbox.caches import cache_variables
 from bradawl.safety.sandbox.confinement import Launch, Layout, Program
 from bradawl.safety.sandbox.covers import Cover, Plan, data_folders, is_empty_folder
 from bradawl.safety.sandbox.environment import held_environment
+from bradawl.safety.sandbox.history import History, Watches
 from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.leftovers import Ghost, Leftovers
 from bradawl.safety.sandbox.places import TEMPORARY, Names, emptied, existing, is_replaced, shown
@@ -58,9 +59,10 @@ class Bubblewrap:
         real = (*layout.roots, *layout.readable, layout.cache, layout.home)
         self._names = Names(layout.scratch, [path for path in real if path and is_within(path, TEMPORARY)])
 
-    def _watch(self) -> ProtectedFiles:
-        kept, found = f"{self._layout.state}/put-back", self._repositories
-        return ProtectedFiles(found.places, kept, found.appeared, found.may_stay, is_held=True)
+    def _watch(self) -> Watches:
+        state, found = self._layout.state, self._repositories
+        files = ProtectedFiles(found.places, f"{state}/put-back", found.appeared, found.may_stay, is_held=True)
+        return Watches(files, History(found.histories, f"{state}/history"))
 
     @property
     def sandbox(self) -> Sandbox:

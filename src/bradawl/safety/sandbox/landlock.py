@@ -19,6 +19,7 @@ from bradawl.safety.sandbox.caches import cache_variables
 from bradawl.safety.sandbox.confinement import Launch, Layout, Program
 from bradawl.safety.sandbox.covers import data_folders
 from bradawl.safety.sandbox.environment import held_environment
+from bradawl.safety.sandbox.history import History, Watches
 from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.lines import LINES
 from bradawl.safety.sandbox.protected import Place
@@ -124,7 +125,8 @@ class LandlockConfinement:
         self._interpreter = os.path.realpath(interpreter or sys.executable)
         self._surveys = {root: Survey(root) for root in layout.roots}
         found = self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
-        self._protected = ProtectedFiles(self._places, f"{_state(layout)}/changed", found.appeared, found.is_gone)
+        files = ProtectedFiles(self._places, f"{_state(layout)}/changed", found.appeared, found.is_gone)
+        self._protected = Watches(files, History(found.histories, f"{_state(layout)}/history"))
 
     # ------------------------------------------------------------------ the port
 

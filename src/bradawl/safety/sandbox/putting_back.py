@@ -10,9 +10,11 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from bradawl.safety.sandbox.git_objects import copy
 from bradawl.safety.sandbox.protected import Entry
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_COPIED_BYTES = 16_777_216
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -55,6 +57,19 @@ def put_back(path: str, place: str, entry: Entry | None, keeping: Keeping) -> No
         keeping.take(name, parent, path)
         if entry is not None:
             _make(name, parent, entry)
+
+
+def put_copy_back(path: str, place: str, kept: str, keeping: Keeping) -> None:
+    """Make `path` again from a copy of it, as a file that shares nothing with the copy if that can be.
+
+    As `put_back` otherwise.
+    """
+    folder, name = os.path.split(path)
+    with _entered(folder, place, keeping) as parent:
+        keeping.take(name, parent, path)
+        large = os.lstat(kept).st_size > _COPIED_BYTES
+        if not copy(kept, name, only_shared=large, parent=parent):
+            os.link(kept, name, dst_dir_fd=parent, follow_symlinks=False)
 
 
 def _make(name: str, parent: int, entry: Entry) -> None:

@@ -2,18 +2,21 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.safety.guarded import protected_names, watched_names
 from bradawl.safety.sandbox.covers import data_folders, folders_in
 from bradawl.safety.sandbox.gitdirs import data_folder
+from bradawl.safety.sandbox.history import Repository
 from bradawl.safety.sandbox.protected import Entry, Place, adds_nothing_that_runs, is_new_repository, look
 from bradawl.safety.sandbox.survey import Survey
 
 _OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
 
 _NOT_HELD: Final = (".git/config", ".git/modules/*/config", ".git/modules/*/hooks")
+_MODULES: Final = 8
 
 
 class Repositories:
@@ -64,6 +67,16 @@ class Repositories:
         for data in data_folders(self._roots, repositories, self._home):
             yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
         yield from self._not_covered(now, trees)
+
+    def histories(self) -> Iterator[Repository]:
+        """The data of the repositories of the roots and of their submodules, wherever they lie."""
+        own = ((os.path.realpath(f"{root}/.git"), root) for root in self._roots)
+        inside = ((data, root) for data, root in own if is_within(data, root) and Path(data).is_dir())
+        for data, place in (*inside, *((each, each) for each in self._data_outside())):
+            yield Repository(data, place)
+            modules = (each for each in folders_in(f"{data}/modules") if os.path.lexists(f"{each}/HEAD"))
+            for _, module in zip(range(_MODULES), modules, strict=False):
+                yield Repository(module, place)
 
     def may_stay(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a change of what was looked at is one that programs, or others meanwhile, may have made."""

@@ -1,0 +1,266 @@
+"""Keeps the history of repositories: what programs remove of git's objects and references is put back.
+
+Before programs start, new objects are copied to a folder that programs can't reach, and the references are read. When a
+program has ended, what is missing is made again; what git itself does, such as packing objects or deleting a branch,
+stays.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bradawl.core.effects import is_within
+from bradawl.safety.sandbox.git_objects import Lost, ObjectFiles, open_up
+from bradawl.safety.sandbox.integrity import ProtectedFiles
+from bradawl.safety.sandbox.protected import Entry, Found, Place, look
+from bradawl.safety.sandbox.putting_back import Keeping, put_back, put_copy_back
+
+_REFERENCES: Final = (
+    "HEAD",
+    "packed-refs",
+    "refs",
+    "logs",
+    "reftable",
+    "index",
+    "ORIG_HEAD",
+    "MERGE_HEAD",
+    "FETCH_HEAD",
+)
+_NEEDED: Final = ("HEAD", "packed-refs", "refs", "refs/heads", "reftable", "reftable/tables.list", "objects")
+_CACHES: Final = ("info/commit-graph", "info/commit-graphs", "pack/multi-pack-index")
+_HEAD: Final = re.compile(rb"(?:ref: refs/[^\0-\x20]+|[0-9a-f]{40}(?:[0-9a-f]{24})?)\s*")
+_MOST_TOLD: Final = 3
+_RECORDS: Final = 50
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """Where the data of a repository lie."""
+
+    data: str
+    place: str
+    """A folder that holds the data, or is it, and that programs can't move."""
+
+
+class History:
+    """The history of some repositories, watched while programs run. Not for several threads."""
+
+    def __init__(self, repositories: Callable[[], Iterable[Repository]], kept: str) -> None:
+        """`repositories` is asked when the first of some programs begins. `kept` is a folder of bradawl's own."""
+        self._repositories = repositories
+        self._kept = kept
+        self._watched: dict[str, _Watched] = {}
+        self._running = 0
+
+    def begin(self) -> None:
+        """To be called before a program starts."""
+        if self._running == 0:
+            known, self._watched = self._watched, {}
+            for each in self._repositories():
+                self._watched[each.data] = known.get(each.data) or _Watched(each, self._kept)
+        for watched in self._watched.values():
+            watched.begin(is_first=self._running == 0)
+        self._running += 1
+
+    def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """To be called once for each `begin`, when the program is gone: what is there again.
+
+        `allowed` names files and folders that the program might change.
+        """
+        self._running -= 1
+        told: list[str] = []
+        for watched in self._watched.values():
+            if not any(is_within(watched.data, path) for path in allowed):
+                told += watched.end(f"{self._kept}/changed")
+        return tuple(told)
+
+
+class Watches:
+    """The protected files and the history of the repositories, watched together."""
+
+    def __init__(self, files: ProtectedFiles, history: History) -> None:
+        """It closes `files` when it is closed."""
+        self._files = files
+        self._history = history
+
+    def begin(self) -> None:
+        """To be called before a program starts."""
+        self._files.begin()
+        self._history.begin()
+
+    def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """As those of both."""
+        return (*self._files.end(allowed), *self._history.end(allowed))
+
+    def close(self) -> None:
+        """Forget what was; safe to call twice."""
+        self._files.close()
+
+
+class _Watched:
+    """One repository."""
+
+    def __init__(self, repository: Repository, kept: str) -> None:
+        self.data = repository.data
+        self._place = repository.place
+        self._kept = f"{kept}/{sha256(os.fsencode(self.data)).hexdigest()[:16]}"
+        self._objects = ObjectFiles(f"{self.data}/objects", self._place, f"{self._kept}/objects")
+        self._places: tuple[Place, ...] = tuple((self.data, name) for name in _REFERENCES)
+        self._references: Found = {}
+        self._is_new = True
+
+    def begin(self, *, is_first: bool) -> None:
+        self._objects.capture()
+        if is_first:
+            before = self._references
+            self._references = look(self._places, before)
+            if before.keys() != self._references.keys() or any(
+                before[path] is not entry for path, entry in self._references.items() if entry.kind == "file"
+            ):
+                self._write_record()
+        if self._is_new:
+            self._objects.forget_old()
+            self._is_new = False
+
+    def end(self, aside: str) -> list[str]:
+        """Put back what is gone; gives back what that was."""
+        if not self._was_repository():
+            return []
+        lost, missing = self._lost(), self._missing_references()
+        if (lost or missing) and self._open_up():
+            lost, missing = self._lost(), self._missing_references()
+        keeping = Keeping(aside)
+        told = [*self._put_objects_back(lost, keeping), *self._put_references_back(missing, keeping)]
+        if lost:
+            self._set_caches_aside(keeping)
+        if lost or missing:
+            self._make_folders(keeping)
+        return told
+
+    def _lost(self) -> list[Lost]:
+        return list({each.name: each for each in self._objects.lost()}.values())
+
+    def _open_up(self) -> bool:
+        """Give back this user's rights to folders that a program has taken away; true if there was something."""
+        top = ("", "/objects", "/refs", *(f"/objects/{name}" for name in self._objects.folders))
+        inner = (path[len(self.data) :] for path, entry in self._references.items() if entry.kind == "folder")
+        return sum(open_up(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))) > 0
+
+    def _was_repository(self) -> bool:
+        head = self._references.get(f"{self.data}/HEAD")
+        return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
+
+    # ------------------------------------------------------------------ references
+
+    def _missing_references(self) -> list[str]:
+        """All that are gone if what makes it a repository is; else those that git would have removed otherwise."""
+        before = self._references
+        gone = [path for path, entry in before.items() if _is_gone(path, entry)]
+        if self._is_broken():
+            head = f"{self.data}/HEAD"
+            return [*gone, *((head,) if head not in gone and not self._has_head() else ())]
+        names = f"{self.data}/refs/"
+        packed = _packed(f"{self.data}/packed-refs") if gone else ""
+        return [
+            path for path in gone if path.startswith(names) and self._is_not_deleted(path[len(names) - 5 :], packed)
+        ]
+
+    def _is_broken(self) -> bool:
+        had = (f"{self.data}/{name}" for name in _NEEDED)
+        return not self._has_head() or any(path in self._references and not os.path.lexists(path) for path in had)
+
+    def _has_head(self) -> bool:
+        path = f"{self.data}/HEAD"
+        head = look([(self.data, "HEAD")], self._references).get(path)
+        return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
+
+    def _is_not_deleted(self, name: str, packed: str) -> bool:
+        """Git removes the log of a reference with it, and packs one with the value that it has."""
+        entry = self._references[f"{self.data}/{name}"]
+        if entry.kind != "file" or f"{os.fsdecode(entry.content or b'').strip()} {name}\n" in packed:
+            return False
+        return os.path.lexists(f"{self.data}/logs/{name}")
+
+    def _put_references_back(self, missing: list[str], keeping: Keeping) -> list[str]:
+        told: list[str] = []
+        for path in sorted(missing):
+            try:
+                put_back(path, self._place, self._references[path], keeping)
+            except OSError as error:
+                told.append(f"{path} (could not be put back: {error.strerror})")
+            else:
+                told.append(path)
+        return _shortened(told, f"{self.data}/refs", "references and their logs")
+
+    # ------------------------------------------------------------------ objects
+
+    def _put_objects_back(self, lost: list[Lost], keeping: Keeping) -> list[str]:
+        told: list[str] = []
+        failed: list[str] = []
+        for each in lost:
+            path = f"{self.data}/objects/{each.name}"
+            if not each.kept:
+                failed.append(f"{path} (could not be put back: there is no copy)")
+                continue
+            try:
+                put_copy_back(path, self._place, each.kept, keeping)
+            except OSError as error:
+                failed.append(f"{path} (could not be put back: {error.strerror})")
+            else:
+                told.append(path)
+        folder = f"{self.data}/objects"
+        return [*_shortened(told, folder, "objects"), *_shortened(failed, folder, "objects that are lost")]
+
+    def _set_caches_aside(self, keeping: Keeping) -> None:
+        """What git has computed from the objects, and makes again when it needs it, may be damaged as well."""
+        for name in _CACHES:
+            with contextlib.suppress(OSError):
+                put_back(f"{self.data}/objects/{name}", self._place, None, keeping)
+
+    def _make_folders(self, keeping: Keeping) -> None:
+        """Those without which git takes it for no repository."""
+        folder = Entry("folder", b"", (), 0o755)
+        for name in ("objects", "refs"):
+            with contextlib.suppress(OSError):
+                put_back(f"{self.data}/{name}", self._place, folder, keeping)
+
+    # ------------------------------------------------------------------ a record
+
+    def _write_record(self) -> None:
+        """The references as a list, for who misses one later."""
+        lines: list[bytes] = []
+        start = len(self.data) + 1
+        for path, entry in self._references.items():
+            name = path[start:]
+            if entry.kind == "file" and entry.content and name.startswith(("HEAD", "packed-refs", "refs/")):
+                lines += (
+                    [entry.content] if name == "packed-refs" else [entry.content.strip() + b" " + os.fsencode(name)]
+                )
+        data = b"\n".join(lines)
+        folder = Path(f"{self._kept}/references")
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = folder / sha256(data).hexdigest()[:16]
+            if not path.exists():
+                path.write_bytes(data)
+                known = sorted(folder.iterdir(), key=lambda each: each.stat().st_mtime)
+                for each in known[:-_RECORDS]:
+                    each.unlink()
+
+
+def _is_gone(path: str, entry: Entry) -> bool:
+    return not os.path.lexists(path) and entry.kind in ("file", "folder", "link")
+
+
+def _packed(path: str) -> str:
+    found = look([(str(Path(path).parent), "packed-refs")], {}).get(path)
+    return os.fsdecode((found.content if found else b"") or b"")
+
+
+def _shortened(paths: list[str], folder: str, what: str) -> list[str]:
+    return paths if len(paths) <= _MOST_TOLD else [f"{folder} ({len(paths)} {what})"]
