@@ -12,6 +12,7 @@ from landlock_house import House, built
 
 from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
 from bradawl.safety.sandbox.confinement import Launch
+from bradawl.safety.sandbox.others import Others
 
 
 class BubblewrapHouse(House):
@@ -29,7 +30,9 @@ class BubblewrapHouse(House):
             self.layout = msgspec.structs.replace(self.layout, roots=tuple(map(str, roots)))
         if isinstance(self.confinement, Bubblewrap):
             self.confinement.close()
-        self.confinement = Bubblewrap(self.layout, Shape(BWRAP))
+        # The agent that looks for what others have is root here, and nobody when it starts programs as nobody.
+        others = Others() if self.user == "nobody" else None
+        self.confinement = Bubblewrap(self.layout, Shape(BWRAP), others=others)
 
     def _end_all(self, started: subprocess.Popen[bytes], launch: Launch) -> None:
         started.wait(30)

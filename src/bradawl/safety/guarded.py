@@ -37,6 +37,16 @@ _SYSTEM = (
     "/bin /boot /dev /efi /etc /lib /lib32 /lib64 /libx32 /proc /sbin /sys /usr /var/lib /var/spool /run/systemd"
     " /System /Library /private/etc /private/var/db"
 )
+_SYSTEM_SECRETS = (
+    "/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/master.passwd /etc/security/opasswd"
+    " /etc/ssh/ssh_host_*_key /etc/krb5.keytab /etc/ssl/private /etc/pki/tls/private /etc/letsencrypt /etc/wireguard"
+    " /etc/openvpn /etc/NetworkManager/system-connections /etc/ipsec.secrets /etc/ppp/chap-secrets"
+    " /etc/ppp/pap-secrets /etc/kubernetes /etc/rancher /etc/credstore /etc/credstore.encrypted /etc/mysql/debian.cnf"
+    " /etc/apt/auth.conf /etc/apt/auth.conf.d /etc/sasldb2 /etc/postfix/sasl_passwd /etc/exim4/passwd.client"
+    " /etc/bind/rndc.key /etc/rndc.key /etc/samba/smbpasswd /etc/sudoers /etc/sudoers.d /var/lib/private"
+    " /var/lib/samba/private /var/lib/sss /var/lib/cloud /var/lib/kubelet /var/lib/systemd/credential.secret"
+    " /var/spool/cron /var/backups /private/etc/master.passwd /private/etc/sudoers"
+)
 _OF_PROGRAMS = (
     ".vimrc .gvimrc .exrc .vim .config/nvim .emacs .emacs.el .emacs.d .config/emacs .doom.d .nanorc .tmux.conf"
     " .config/tmux .screenrc .direnvrc .config/direnv .config/mise .asdfrc .pythonrc .pythonrc.py .pdbrc .ipython"
@@ -74,6 +84,11 @@ def system_folders() -> tuple[str, ...]:
     return tuple(_SYSTEM.split())
 
 
+def system_secrets() -> tuple[str, ...]:
+    """Files and folders of the system with passwords and keys; `*` is a part of a name, and many are missing."""
+    return tuple(_SYSTEM_SECRETS.split())
+
+
 def credentials(home: str) -> tuple[str, ...]:
     """Files and folders of a home folder that hold keys, passwords, sessions or what was typed; many are missing."""
     return tuple(f"{home.rstrip('/')}/{name}" for name in CREDENTIALS.split()) if home else ()
@@ -108,7 +123,8 @@ def may_hold_secrets(name: str) -> bool:
 def is_left_out_of_searches(home: str = "", own: tuple[str, ...] = ()) -> Callable[[str], bool]:
     """Tells of an absolute path whether it is asked about before it is read, so that no search shows what is in it."""
     names = f"{CREDENTIALS} {' '.join(_OWN)}"
-    places = re.compile(_caseless(f"{_SECRETS}|{_ENVIRONS}|{below_home(home, names)}|{_below(own)}"), re.DOTALL)
+    everywhere = f"{_SECRETS}|{_ENVIRONS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}"
+    places = re.compile(_caseless(f"{everywhere}|{below_home(home, names)}|{_below(own)}"), re.DOTALL)
     return lambda path: places.fullmatch(path) is not None
 
 
@@ -168,6 +184,7 @@ _RUNS_LATER = (
 )
 _SECRETS = rf".*/(?:{_ENV}|{_KEYS}|{_ALSO_SECRET})"
 # What is no path here, but one elsewhere or after somebody has decoded it; and what can't be seen on a screen.
+_SECRETS_OF_SYSTEM = "|".join(re.escape(name).replace(r"\*", "[^/]*") for name in _SYSTEM_SECRETS.split())
 _IN_DISGUISE = (
     r".*(?:[\x00-\x1f\x7f-\x9f\\\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
     r"\u2024\u2025\u2044\u2215\u29f5\u29f8\ufe52\ufe68\uff0e\uff0f\uff3c]|%(?:00|2e|2f|5c)|/~[^/]*/|/[a-z][a-z0-9+.-]*:/).*"
@@ -259,7 +276,7 @@ def built_in_rules(
     never = _never_written(home, own)
     ours = _own_folders(home, own)
     kept = rf"(?!{_below(readable)}\Z)" if readable else ""
-    secret = _but_for(roots, rf"{_SECRETS}|{below_home(home, CREDENTIALS)}")
+    secret = _but_for(roots, rf"{_SECRETS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}|{below_home(home, CREDENTIALS)}")
     stores = rf"{any_of(ours)}/(?:.*/)?credentials[^/]*" if ours else r"(?!)"
     return (
         *(Rule("deny", "write", _but_for(roots, places), why=why) for places, why in never),

@@ -222,7 +222,8 @@ class LocalProcesses:
                 environment[HELD_BACK] = environment["BASH_ENV"]
             environment |= {"BASH_ENV": readable[0], REPORT_FD: str(sinks[2])}
             own |= {"BASH_ENV", REPORT_FD, HELD_BACK}
-        return Program(argv, command.cwd, environment, inherited, readable, (*own, *command.env))
+        path = self._environment.get("PATH", "")
+        return Program(argv, command.cwd, environment, inherited, readable, path, (*own, *command.env))
 
     def _place_of(self, name: str) -> str:
         """Where a program is that nothing holds. Raises `FileNotFoundError` for one that only the workspace has."""

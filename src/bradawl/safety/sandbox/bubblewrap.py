@@ -14,12 +14,13 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.guarded import credentials
 from bradawl.safety.sandbox.caches import cache_variables
-from bradawl.safety.sandbox.confinement import Launch, Layout, Program
+from bradawl.safety.sandbox.confinement import Launch, Layout, Program, path_of
 from bradawl.safety.sandbox.covers import Cover, Plan, data_folders, is_empty_folder
 from bradawl.safety.sandbox.environment import held_environment
 from bradawl.safety.sandbox.history import History, Watches
 from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.leftovers import Ghost, Leftovers
+from bradawl.safety.sandbox.others import Others, find_others, secrets_within
 from bradawl.safety.sandbox.places import TEMPORARY, Names, emptied, existing, is_replaced, shown
 from bradawl.safety.sandbox.repositories import Repositories
 from bradawl.safety.sandbox.seccomp import filter_for
@@ -44,8 +45,14 @@ class Shape(msgspec.Struct, frozen=True):
 class Bubblewrap:
     """`Confinement` by bubblewrap for one workspace. Not for several threads."""
 
-    def __init__(self, layout: Layout, shape: Shape, lacks: tuple[str, ...] = ()) -> None:
-        """Nothing is made before the first launch; `layout.scratch` must not exist yet, and is removed by `close`."""
+    def __init__(
+        self, layout: Layout, shape: Shape, lacks: tuple[str, ...] = (), *, others: Others | None = None
+    ) -> None:
+        """Nothing is made before the first launch; `layout.scratch` must not exist yet, and is removed by `close`.
+
+        `others` is what is not shown; looked for if not given.
+        """
+        hidden = find_others(layout.home, layout.roots) if others is None else others
         self._layout = layout
         self._shape = shape
         self._lacks = lacks
@@ -53,7 +60,9 @@ class Bubblewrap:
         self._leftovers = Leftovers(layout.state)
         self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
         self._watched = self._watch() if layout.state else None
+        self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._shown: tuple[str, ...] = ()
+        self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
         self._is_ready = self._has_scratch = False
         real = (*layout.roots, *layout.readable, layout.cache, layout.home)
@@ -161,9 +170,10 @@ class Bubblewrap:
     # ------------------------------------------------------------------ what is made once
 
     def _make_ready(self, program: Program) -> None:
-        path = program.environment.get("PATH", "")
+        path = path_of(program)
         if path != self._shown_for:
-            self._shown, self._shown_for = shown(self._layout, path), path
+            self._shown, self._shown_for = shown(self._layout, path, self._others), path
+            self._shown_secrets = secrets_within(self._shown, self._others)
         if self._is_ready:
             return
         self._leftovers.clean_up_after_others()
@@ -240,8 +250,10 @@ class Bubblewrap:
         arguments += ["--ro-bind", "/", "/", "--dev", "/dev"]
         # To who starts us as root the kernel's settings would be open, and one of them names a program it starts.
         arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * shape.own_proc
-        for folder in emptied():
+        for folder in (*emptied(), *self._others):
             arguments += ["--tmpfs", folder]
+        for path in self._system_secrets:
+            arguments += ["--tmpfs", path] if Path(path).is_dir() else ["--ro-bind", f"{self._empties}/file", path]
         arguments += ["--bind", layout.scratch, TEMPORARY]
         seen = (*layout.readable, *program.readable, *plan.covers, *layout.roots, layout.cache, *grant.uncovered)
         arguments += self._pinned((*seen, *self._shown, layout.scratch))
@@ -251,12 +263,12 @@ class Bubblewrap:
         hidden = self._hidden(grant)
         sealed: list[str] = []
         for path in hidden:
-            arguments += self._hide(path, seen, sealed)
+            arguments += _hide(path, (*seen, layout.scratch), sealed, self._empties)
         for path in (*layout.readable, *program.readable):
-            if os.path.lexists(path) and (is_replaced(path) or any(is_within(path, each) for each in hidden)):
+            if os.path.lexists(path) and self._is_covered_up(path, hidden):
                 arguments += ["--ro-bind", path, path]
         arguments += self._covered(plan, grant, hidden)
-        for path in sealed:
+        for path in (*sealed, *self._others, *(each for each in self._system_secrets if Path(each).is_dir())):
             arguments += ["--remount-ro", path]
         return [*arguments, "--chdir", self._place_of(program, hidden), "--clearenv"]
 
@@ -273,24 +285,16 @@ class Bubblewrap:
         """Folders and files that are there, by their real paths."""
         layout = self._layout
         found: dict[str, None] = {}
-        for path in (*layout.own, layout.state, *credentials(layout.home)):
+        for path in (*layout.own, layout.state, *credentials(layout.home), *self._shown_secrets):
             if path and os.path.lexists(path):
                 real = os.path.realpath(path)
                 if os.path.lexists(real) and not any(is_within(real, each) for each in (*found, *grant.uncovered)):
                     found[real] = None
         return tuple(found)
 
-    def _hide(self, path: str, seen: Iterable[str], sealed: list[str]) -> list[str]:
-        if not Path(path).is_dir():
-            return ["--ro-bind", f"{self._empties}/file", path]
-        if any(is_within(each, path) for each in (*seen, self._layout.scratch) if each):
-            sealed.append(path)
-            return ["--tmpfs", path]
-        return ["--ro-bind", f"{self._empties}/folder", path]
-
     def _covered(self, plan: "_Writable", grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
         """Outer folders first, so that what lies within is laid over them."""
-        cache = self._cache(grant)
+        cache = _made_cache(self._layout.cache, grant)
         covers = {**plan.covers, **({cache: Cover(cache, "write")} if cache else {})}
         for path in sorted(covers, key=lambda each: each.split("/")):
             kind = covers[path].kind
@@ -302,39 +306,54 @@ class Bubblewrap:
             elif os.path.lexists(path):  # a ghost that nobody could make is missing
                 yield from ("--bind" if kind == "write" else "--ro-bind", path, path)
         for root in self._layout.roots:
-            if root not in covers and (is_replaced(root) or any(is_within(root, each) for each in hidden)):
+            if root not in covers and self._is_covered_up(root, hidden):
                 yield from ("--ro-bind", root, root)
         for path in grant.uncovered:
             if os.path.lexists(path) and not any(is_within(path, each) for each in _NOT_BOUND):
                 is_writable = any(is_within(path, each) for each in grant.writable)
                 yield from ("--bind" if is_writable else "--ro-bind", path, path)
 
+    def _is_covered_up(self, path: str, hidden: tuple[str, ...]) -> bool:
+        return is_replaced(path, self._others) or any(is_within(path, each) for each in hidden)
+
     def _place_of(self, program: Program, hidden: tuple[str, ...]) -> str:
         cwd = program.cwd
-        if any(is_within(cwd, each) for each in hidden) and not any(is_within(cwd, r) for r in self._layout.roots):
+        is_shown = any(is_within(cwd, each) for each in (*self._shown, *self._layout.roots))
+        away = () if is_shown else self._others
+        if any(is_within(cwd, e) for e in (*hidden, *away)) and not any(is_within(cwd, r) for r in self._layout.roots):
             raise ToolError(f"the sandbox hides {cwd}, so nothing can run there; cd elsewhere")
         return self._names.inside(self._names.outside(cwd))
-
-    def _cache(self, grant: Grant) -> str:
-        """Where the tools keep their things; empty where nothing may be written, or it can't be made."""
-        cache = self._layout.cache
-        if not cache or not grant.writable:
-            return ""
-        try:
-            Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError:
-            return ""
-        return cache
 
     def _environment(self, program: Program, grant: Grant) -> dict[str, str]:
         layout, exported = self._layout, frozenset(program.exported)
         held = held_environment(program.environment, exported, layout.kept_variables, network=grant.network)
         held["PWD"] = self._names.inside(self._names.outside(program.cwd))
-        cache = self._cache(grant) or f"{TEMPORARY}/.cache"
+        cache = _made_cache(self._layout.cache, grant) or f"{TEMPORARY}/.cache"
         caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)
         if os.geteuid() == 0:  # alone among its users it could give nothing away, which its tar would try
             caches["TAR_OPTIONS"] = "--no-same-owner"
         return {**caches, **held}
+
+
+def _hide(path: str, seen: Iterable[str], sealed: list[str], empties: str) -> list[str]:
+    """Lay something empty over what is there; a folder with something in it that is `seen` is sealed at the end."""
+    if not Path(path).is_dir():
+        return ["--ro-bind", f"{empties}/file", path]
+    if any(is_within(each, path) for each in seen if each):
+        sealed.append(path)
+        return ["--tmpfs", path]
+    return ["--ro-bind", f"{empties}/folder", path]
+
+
+def _made_cache(cache: str, grant: Grant) -> str:
+    """Where the tools keep their things; empty where nothing may be written, or it can't be made."""
+    if not cache or not grant.writable:
+        return ""
+    try:
+        Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return ""
+    return cache
 
 
 class _Writable:

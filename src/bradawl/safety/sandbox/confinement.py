@@ -18,8 +18,15 @@ class Program(msgspec.Struct, frozen=True):
     """Descriptors it needs besides its standard streams."""
     readable: tuple[str, ...] = ()
     """Files it needs that the sandbox would hide, such as what its shell reads first."""
+    path: str = ""
+    """PATH of the agent's own environment, whatever the session exported: the sandbox shows what lies there."""
     exported: tuple[str, ...] = ()
     """Variables that are not the agent's own: those the session exported, and those its shell needs."""
+
+
+def path_of(program: Program) -> str:
+    """PATH as the agent has it; a session can't name what the sandbox shows."""
+    return program.path or ("" if "PATH" in program.exported else program.environment.get("PATH", ""))
 
 
 class Launch(msgspec.Struct, frozen=True):

@@ -16,12 +16,14 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.guarded import credentials, protected_names, watched_names
 from bradawl.safety.sandbox.caches import cache_variables
-from bradawl.safety.sandbox.confinement import Launch, Layout, Program
+from bradawl.safety.sandbox.confinement import Launch, Layout, Program, path_of
 from bradawl.safety.sandbox.covers import data_folders
 from bradawl.safety.sandbox.environment import held_environment
 from bradawl.safety.sandbox.history import History, Watches
 from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.lines import LINES
+from bradawl.safety.sandbox.others import folders_of_others, secrets_of_system, secrets_within
+from bradawl.safety.sandbox.places import shown
 from bradawl.safety.sandbox.protected import Place
 from bradawl.safety.sandbox.repositories import Repositories
 from bradawl.safety.sandbox.seccomp import filter_for, is_known
@@ -29,6 +31,8 @@ from bradawl.safety.sandbox.survey import Survey
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _HIDDEN = tuple(f"/{name}" for name in ("tmp", "run", "dev", "lost+found"))
+_SETTINGS = b"/etc"
+"""Some of its files are hidden; what is in it is listed all the same."""
 _LONGEST_ARGUMENT = 131_071  # of Linux, whatever the limit on all together
 _GIT = ".git/"
 _OWN_VARIABLES = "BRADAWL_"
@@ -206,12 +210,13 @@ class LandlockConfinement:
 
     def _rules(self, program: Program, grant: Grant) -> list[bytes]:
         hidden = self._hidden(grant)
-        reads = (*self._seen(hidden), *self._layout.readable, *program.readable, *grant.uncovered)
+        reads = (*self._seen(program, hidden), *self._layout.readable, *program.readable, *grant.uncovered)
         data = self._data_folders() if set(self._layout.roots) & set(grant.writable) else ()
         writes = (self._layout.scratch, self._layout.cache, *self._writable(grant), *data)
         if self._layout.cache:
             Path(self._layout.cache).mkdir(mode=0o700, parents=True, exist_ok=True)
         return [
+            b"l" + _SETTINGS,
             *(b"r" + os.fsencode(path) for path in dict.fromkeys(reads)),
             *(b"w" + os.fsencode(path) for path in dict.fromkeys(writes) if path),
             *(b"d/dev/" + name.encode() for name in _DEVICES),
@@ -219,16 +224,32 @@ class LandlockConfinement:
 
     def _hidden(self, grant: Grant) -> frozenset[str]:
         """Names and, where they are links, what they lead to; what is missing needs no hiding."""
-        secret = (*credentials(self._layout.home), *self._layout.own, _state(self._layout))
+        layout = self._layout
+        secret = (*credentials(layout.home), *layout.own, _state(layout), *self._system_secrets)
         real = {path for name in secret if os.path.lexists(name) for path in (name, os.path.realpath(name))}
-        return frozenset(real - set(grant.uncovered)) | frozenset(_HIDDEN)
+        return frozenset({*real, *self._others} - set(grant.uncovered)) | frozenset(_HIDDEN)
 
-    def _seen(self, hidden: frozenset[str]) -> Iterator[str]:
+    def _seen(self, program: Program, hidden: frozenset[str]) -> Iterator[str]:
         yield from visible("/", hidden)
         yield os.path.realpath("/etc/resolv.conf")
         for place in (self._layout.home, *self._layout.roots, sys.prefix, sys.base_prefix):
-            if any(is_within(place, each) for each in _HIDDEN):
+            if any(is_within(place, each) for each in (*_HIDDEN, *self._others)):
                 yield from visible(place, hidden)
+        programs = [each for each in self._shown(program) if any(is_within(each, place) for place in self._others)]
+        secrets = secrets_within(programs, self._others)
+        for place in programs:
+            yield from visible(place, hidden | frozenset(secrets))
+
+    def _shown(self, program: Program) -> tuple[str, ...]:
+        return shown(self._layout, path_of(program), self._others) if self._others else ()
+
+    @cached_property
+    def _system_secrets(self) -> tuple[str, ...]:
+        return secrets_of_system(self._layout.roots)
+
+    @cached_property
+    def _others(self) -> tuple[str, ...]:
+        return folders_of_others(self._layout.home, self._layout.roots)
 
     def _writable(self, grant: Grant) -> Iterator[str]:
         hidden = self._hidden(grant) - set(_HIDDEN)

@@ -27,7 +27,7 @@ _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _WRITE = 0xFFFF & ~_MAKE_DEVICES & ~_IOCTL_DEV
 _DEVICE = _READ_FILE | _WRITE_FILE | _IOCTL_DEV
-_RIGHTS = {b"r": _READ, b"w": _WRITE, b"d": _DEVICE}
+_RIGHTS = {b"l": _READ_DIR, b"r": _READ, b"w": _WRITE, b"d": _DEVICE}
 _BITS_BY_VERSION = (0, 13, 14, 15, 15, 16)
 
 libc = ctypes.CDLL(None, use_errno=True)

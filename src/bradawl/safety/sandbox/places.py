@@ -19,24 +19,29 @@ def emptied() -> tuple[str, ...]:
     return tuple(path for path in _RUNTIME if os.path.realpath(path) == path and Path(path).is_dir())
 
 
-def is_replaced(path: str) -> bool:
-    """Whether it lies where programs see something else."""
-    return any(is_within(path, folder) for folder in (TEMPORARY, *_RUNTIME))
+def is_replaced(path: str, further: Iterable[str] = ()) -> bool:
+    """Whether it lies where programs see something else: in a temporary folder or in one of `further`."""
+    return any(is_within(path, folder) for folder in (TEMPORARY, *_RUNTIME, *further))
 
 
-def shown(layout: Layout, path: str) -> tuple[str, ...]:
-    """Folders that must be seen although they lie in a replaced place: home, programs on `path`, our interpreter."""
+def shown(layout: Layout, path: str, further: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Folders that must be seen although they lie in a replaced place: home, programs on `path`, our interpreter.
+
+    `further` are replaced places, too.
+    """
     programs = [folder for folder in path.split(":") if folder.startswith("/")]
-    prefixes = (_prefix(os.path.realpath(folder)) for folder in programs)
+    prefixes = (_prefix(os.path.realpath(folder), further) for folder in programs)
     wanted = (layout.home, sys.prefix, sys.base_prefix, *prefixes, os.path.realpath(_RESOLVER))
-    found = (os.path.realpath(each) for each in wanted if each and Path(each).exists())
-    return tuple(dict.fromkeys(each for each in found if is_replaced(each) and each not in (TEMPORARY, *_RUNTIME)))
+    found = dict.fromkeys(os.path.realpath(each) for each in wanted if each and Path(each).exists())
+    whole = (TEMPORARY, *_RUNTIME, *further)
+    return tuple(each for each in found if is_replaced(each, further) and each not in whole)
 
 
-def _prefix(folder: str) -> str:
-    """The installation a folder of programs belongs to; itself if that is a replaced place as a whole."""
+def _prefix(folder: str, further: tuple[str, ...]) -> str:
+    """The installation a folder of programs belongs to; itself if that is a whole replaced place or home."""
     parent = str(Path(folder).parent)
-    return parent if folder.endswith("/bin") and parent not in (TEMPORARY, *_RUNTIME) else folder
+    is_whole = parent in (TEMPORARY, *_RUNTIME, *further) or str(Path(parent).parent) in further
+    return parent if folder.endswith("/bin") and not is_whole else folder
 
 
 class Names:
