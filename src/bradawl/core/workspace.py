@@ -1,8 +1,12 @@
 """What the workspace gives and takes: files as they were found, programs and how they ended."""
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
+
+PROCESS_LIMIT: Final = "BRADAWL_PROCESSES"
+"""Variable that tells a shell in a sandbox how many processes its user may have in there; the shell unsets it."""
 
 
 class FileContent(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from bradawl.core.workspace import PROCESS_LIMIT
 from bradawl.workspace.exports import changes
 
 MARK: Final = "BRADAWL_CALL"
@@ -28,7 +29,8 @@ HELD_BACK: Final = "BRADAWL_BASH_ENV"
 PRELUDE: Final = f"""\
 __bradawl_fd=${REPORT_FD}
 if [[ -v {HELD_BACK} ]]; then export BASH_ENV=${HELD_BACK}; else unset BASH_ENV; fi
-unset {REPORT_FD} {HELD_BACK}
+if [[ ${PROCESS_LIMIT} ]]; then ulimit -u "${PROCESS_LIMIT}" 2>/dev/null; fi
+unset {REPORT_FD} {HELD_BACK} {PROCESS_LIMIT}
 for __bradawl_kept in 10 11 12; do
 if eval "{{ exec {_SPARE_FD}>&$__bradawl_kept; }} $__bradawl_fd>&- 2>/dev/null; \
 read -r -N {KEY_LENGTH} -u {_SPARE_FD} __bradawl_key 2>/dev/null && exec $__bradawl_fd>&{_SPARE_FD}"; then break; fi

@@ -12,6 +12,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
+from bradawl.core.workspace import PROCESS_LIMIT
 from bradawl.safety.guarded import credentials
 from bradawl.safety.sandbox.caches import cache_variables
 from bradawl.safety.sandbox.confinement import Launch, Layout, Program, path_of
@@ -29,6 +30,8 @@ from bradawl.safety.sandbox.survey import Survey
 NAME: Final = "bubblewrap"
 _HIDDEN_TEXT: Final = "# this file holds keys: it is not shown in the sandbox\n"
 _GAP_TEXT: Final = "# nothing is here: this stands in a sandbox where a protected file or folder is missing\n*\n"
+_PROCESSES: Final = "4096"
+"""Counted in the user namespace alone (Linux 5.14); root is not limited by this."""
 _IS_COMPLETE: Final = "complete-2"
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")
 
@@ -332,7 +335,7 @@ class Bubblewrap:
         caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)
         if os.geteuid() == 0:  # alone among its users it could give nothing away, which its tar would try
             caches["TAR_OPTIONS"] = "--no-same-owner"
-        return {**caches, **held}
+        return {**caches, **held, **({PROCESS_LIMIT: _PROCESSES} if "BASH_ENV" in held else {})}
 
 
 def _hide(path: str, seen: Iterable[str], sealed: list[str], empties: str) -> list[str]:

@@ -1,0 +1,43 @@
+"""A program in the sandbox can't have more than so many processes; one that is not held may."""
+
+import os
+
+import pytest
+from bwrap import HAS_BWRAP
+from held import held
+
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+
+RAISE = "python3 -c 'import resource as r; r.setrlimit(r.RLIMIT_NPROC, (9999, 9999))' 2>&1 | tail -1; ulimit -u"
+BOMB = "python3 bomb.py"
+TEXT = """
+import os, time
+made = 0
+for _ in range(6000):
+    try:
+        if os.fork() == 0:
+            time.sleep(30)
+            os._exit(0)
+        made += 1
+    except OSError:
+        break
+print(made)
+"""
+
+
+@pytest.fixture
+def made(tmp_path):
+    with held(tmp_path) as here:
+        yield here
+
+
+def test_the_limit_is_set_for_all_that_the_shell_starts_and_can_not_be_raised(made):
+    assert made.out("ulimit -Hu; ulimit -Su; bash -c 'ulimit -u'; env | grep -c BRADAWL_PROC") == "4096\n" * 3 + "0\n"
+    assert made.out(RAISE).splitlines()[-1] == "4096"
+    assert made.bare("ulimit -u") != "4096\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the kernel counts no processes of root's")
+def test_a_fork_bomb_ends_at_the_limit(made):
+    made.write("bomb.py", TEXT)
+    assert int(made.out(BOMB)) < 4096
