@@ -8,6 +8,7 @@ stays.
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
@@ -166,9 +167,9 @@ class _Watched:
             return [*gone, *((head,) if head not in gone and not self._has_head() else ())]
         names = f"{self.data}/refs/"
         packed = _packed(f"{self.data}/packed-refs") if gone else ""
-        return [
-            path for path in gone if path.startswith(names) and self._is_not_deleted(path[len(names) - 5 :], packed)
-        ]
+        replaced = [path for path in gone if os.path.lexists(path)]
+        deleted = (path for path in gone if path.startswith(names) and path not in replaced)
+        return [*replaced, *(path for path in deleted if self._is_not_deleted(path[len(names) - 5 :], packed))]
 
     def _is_broken(self) -> bool:
         had = (f"{self.data}/{name}" for name in _NEEDED)
@@ -254,7 +255,17 @@ class _Watched:
 
 
 def _is_gone(path: str, entry: Entry) -> bool:
-    return not os.path.lexists(path) and entry.kind in ("file", "folder", "link")
+    """Whether it is missing, or a file has become something else, such as a pipe on which git would wait."""
+    if entry.kind == "file":
+        return not stat.S_ISREG(_mode(path))
+    return entry.kind in ("folder", "link") and not os.path.lexists(path)
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0
 
 
 def _packed(path: str) -> str:

@@ -18,6 +18,7 @@ from bradawl.safety.sandbox.protected import Entry, Found, Place, is_new_reposit
 from bradawl.safety.sandbox.putting_back import Keeping, put_back
 
 _RECORD = "before-"
+_MOST_ALONE = 20
 _KEPT_S = 30 * 86_400
 _NEW_RECORD = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -144,7 +145,7 @@ class ProtectedFiles:
         for path in sorted(changed):
             entry = before.get(path)
             try:
-                put_back(path, os.fsdecode((entry or now[path]).place), entry, keeping)
+                put_back(path, os.fsdecode((entry or now.get(path) or _anything_in(path, now)).place), entry, keeping)
             except OSError as error:
                 done.append(f"{path} (could not be put back: {error.strerror})")
             else:
@@ -191,7 +192,20 @@ def _changed(before: Found, now: Found) -> list[str]:
     """Paths whose kind, content or mode is another; of a new folder, or one that is gone, the folder alone."""
     paths = {path for path in (*before, *now) if not _same(before.get(path), now.get(path))}
     paths = {path for path in paths if path in before or not _may_be_new(path, now[path], before)}
+    paths |= _crowded(paths, before)
     return [path for path in paths if path in before or not _lies_in(path, paths)]
+
+
+def _anything_in(folder: str, now: Found) -> Entry:
+    return next(entry for path, entry in now.items() if is_within(path, folder))
+
+
+def _crowded(paths: set[str], before: Found) -> set[str]:
+    """New folders with so much in them that is to be moved aside that they are moved as a whole."""
+    from collections import Counter
+
+    count = Counter(path.rpartition("/")[0] for path in paths if path not in before)
+    return {folder for folder, number in count.items() if number > _MOST_ALONE and folder not in before}
 
 
 def _may_be_new(path: str, entry: Entry, before: Found) -> bool:
