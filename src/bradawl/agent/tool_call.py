@@ -31,6 +31,8 @@ from bradawl.core.events import (
 from bradawl.core.messages import Part, Text, ToolCall, ToolResult
 from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, Question, Request, decide
 from bradawl.core.ports import CallContext, Tool, ToolOutput
+from bradawl.core.rules import path_rules
+from bradawl.safety.ruled_files import ruled
 from bradawl.shaping import fitting
 from bradawl.shaping.consent import covered
 from bradawl.shaping.preview import fitted
@@ -352,12 +354,12 @@ def _context(
     def change(state: State) -> None:
         session.record(StateChanged(state))
 
-    agent = session.agent
+    agent, rules = session.agent, path_rules(session.policy().rules)
     return CallContext(
         call_id=call.id,
         cwd=place.cwd,
         env=place.env,
-        files=agent.files,
+        files=ruled(agent.files, rules),
         processes=agent.processes,
         seen=session.seen,
         grant=grant,
@@ -366,4 +368,5 @@ def _context(
         jobs=session.jobs,
         spawner=session.spawner.at(place.cwd, place.env, progress),
         approver=OneByOne(session),
+        rules=rules,
     )

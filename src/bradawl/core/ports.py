@@ -17,6 +17,7 @@ from bradawl.core.http import HttpRequest
 from bradawl.core.messages import Document, Image, Message, Note, Origin, Text, ToolCall, ToolResult
 from bradawl.core.permissions import Answer, Choice, Grant, Question
 from bradawl.core.retry import RetryBudget
+from bradawl.core.rules import Rule
 from bradawl.core.usage import Price
 from bradawl.core.workspace import Command, CommandResult, FileContent, FileEntry, Job
 
@@ -297,6 +298,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     approver: "Approver | None" = None
     permit: Callable[[Effects], Awaitable[None]] | None = None
     """Judges what turns up while the call runs, as a call of its own. Raises `ToolError` if it is refused."""
+    rules: tuple[Rule, ...] = ()
+    """Rules other than the built-in ones that refuse paths or ask about them: see `core.rules.path_rules`."""
 
     def resolve(self, path: str) -> str:
         """Absolute path, relative ones seen from the session's working directory."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from bradawl.core.effects import Effects
+from bradawl.core.effects import Effects, is_within
 
 BUILT_IN = "built-in"
 Subject = Literal["tool", "read", "write", "run", "network", "reach"]
@@ -32,6 +32,8 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a refusal or a question says; without it the rule is named."""
     in_bypass: bool = True
     """Of a refusal: it holds even where questions are switched off."""
+    places: tuple[str, ...] = ()
+    """`read`, `write`: the folders or files at or below which every path lies that `pattern` matches; absolute."""
 
     @property
     def reason(self) -> str:
@@ -66,7 +68,13 @@ def speaks_of(rule: Rule, part: Part) -> bool:
     if rule.on == "reach":
         host = rule.pattern
         return host in ("*", part) or part.endswith("." + host)
-    return re.fullmatch(rule.pattern, part, re.DOTALL) is not None
+    if re.fullmatch(rule.pattern, part, re.DOTALL):
+        return True
+    if part.isascii() or rule.verdict == "allow":
+        return False
+    from unicodedata import normalize  # some file systems store another spelling of a name than the one given
+
+    return re.fullmatch(rule.pattern, normalize("NFC", part), re.DOTALL) is not None
 
 
 def _same_words(wanted: tuple[str, ...], words: tuple[str, ...]) -> bool:
@@ -78,7 +86,31 @@ def _same_words(wanted: tuple[str, ...], words: tuple[str, ...]) -> bool:
 
 def met(rule: Rule, tool: str, effects: Effects) -> tuple[Part, ...]:
     """The parts of a call that a rule is about."""
-    return tuple(part for part in parts(rule, tool, effects) if speaks_of(rule, part))
+    found = parts(rule, tool, effects)
+    if not rule.places or rule.verdict == "allow" or effects.seal or tool in _SELECTIVE:
+        return tuple(part for part in found if speaks_of(rule, part))
+    return tuple(part for part in found if speaks_of(rule, part) or _holds(part, rule))
+
+
+_SELECTIVE = frozenset({"glob", "grep", "read_file"})
+"""Tools that leave out of a folder what rules refuse; of a shell line (`Effects.seal`) such paths are declared."""
+
+
+def _holds(part: Part, rule: Rule) -> bool:
+    """Whether a folder, which stands for all below it, holds the one path that a rule without wildcards names."""
+    return isinstance(part, str) and any(is_within(each, part) and speaks_of(rule, each) for each in rule.places)
+
+
+def path_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Those that refuse or ask about paths and are not built in."""
+    return tuple(
+        rule for rule in rules if rule.verdict != "allow" and rule.on in ("read", "write") and rule.source != BUILT_IN
+    )
+
+
+def refuses(rules: Iterable[Rule], on: Subject, path: str) -> bool:
+    """Whether one of the rules refuses to read, or to write, this path."""
+    return any(rule.verdict == "deny" and rule.on == on and speaks_of(rule, path) for rule in rules)
 
 
 def all_met(rules: Iterable[Rule], found: Iterable[Part]) -> Rule | None:

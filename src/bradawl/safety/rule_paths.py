@@ -5,7 +5,7 @@ again once it was found. That is no loss, since what follows the last piece is a
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from posixpath import dirname, join
 from typing import NamedTuple
 
@@ -24,29 +24,66 @@ class Bases(NamedTuple):
     """Of all others."""
 
 
+class PathPattern(NamedTuple):
+    """What a pattern for paths matches, and where to look for it."""
+
+    expression: str
+    """A regular expression for the paths that are named, and for all below them."""
+    places: tuple[str, ...]
+    """Literal beginnings: every path that matches is one of these or lies below one."""
+
+
 def path_pattern(spec: str, bases: Bases, resolve: Resolve, *, widens: bool) -> str:
-    """A regular expression for the paths that `spec` names, and for all below them. Raises `ValueError`.
+    """A regular expression for the paths that `spec` names, and for all below them. Raises `ValueError`."""
+    return located_pattern(spec, bases, resolve, widens=widens).expression
+
+
+def located_pattern(spec: str, bases: Bases, resolve: Resolve, *, widens: bool) -> PathPattern:
+    """The same, with the places it starts from. Raises `ValueError`.
 
     What widens is never resolved further than the folder it starts from, since links in a workspace are made by
     programs; what narrows is also held against the place that its literal beginning leads to, in any case.
     """
+    if widens:
+        return _widening(spec, bases, resolve)
+    found = dict(_readings(spec, bases, resolve))
+    if not (spec + "".join(found.values())).isascii():
+        from unicodedata import normalize
+
+        found |= {normalize("NFC", expression): place for expression, place in found.items()}
+    return PathPattern(f"(?i:{'|'.join(found)})", tuple(dict.fromkeys(found.values())))
+
+
+def _widening(spec: str, bases: Bases, resolve: Resolve) -> PathPattern:
     base, rest, is_anchored = _start(spec, bases)
-    base = resolve(base)
-    base, segments = _segments(base, rest)
+    base, segments = _segments(resolve(base), rest)
     literals = _literal_start(segments)
     if not is_anchored:
         segments = ["**", *segments]
-    elif widens and base == "/" and literals:
+    elif base == "/" and literals:
         # The entries of `/` are the system's own: /tmp may be a link, and nobody else can make one there.
         base, segments = resolve("/" + literals[0]), segments[1:]
-    pattern = _expression(base, segments)
-    if widens:
-        return pattern
-    if is_anchored and literals:
-        named = join(base, *literals)
-        if (real := resolve(named)) != named:
-            pattern = f"{pattern}|{_expression(real, segments[len(literals) :])}"
-    return f"(?i:{pattern})"
+    return PathPattern(_expression(base, segments), ())
+
+
+def _readings(spec: str, bases: Bases, resolve: Resolve) -> Iterator[tuple[str, str]]:
+    """Each way to read a pattern that narrows: an expression, and the literal place it begins with.
+
+    `..` is applied to the text, and also to the folder that a link before it leads to.
+    """
+    start, rest, is_anchored = _start(spec, bases)
+    start = resolve(start)
+    base, segments = _segments(start, rest)
+    if not is_anchored:
+        yield _expression(base, ["**", *segments]), base
+        return
+    literals = _literal_start(segments)
+    named, behind = join(base, *literals), segments[len(literals) :]
+    yield _expression(base, segments), named
+    as_written = _literal_start([part for part in rest.split("/") if part not in ("", ".")])
+    for real in (resolve(named), resolve(join(start, *as_written)) if ".." in as_written else named):
+        if real != named:
+            yield _expression(real, behind), real
 
 
 def name_pattern(glob: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.rules import Rule, Subject, speaks_of
-from bradawl.safety.rule_paths import Bases, Resolve, name_pattern, path_pattern
+from bradawl.safety.rule_paths import Bases, Resolve, located_pattern, name_pattern
 
 Verdict = Literal["deny", "ask", "allow", "network"]
 """What a rule says; `network`: these commands may reach the network unasked."""
@@ -191,8 +191,9 @@ def _read(written: _Written) -> tuple[Rule, ...]:
         return _bare(written, meaning)
     match meaning.on:
         case "read" | "write":
-            pattern = path_pattern(written.spec, written.bases, written.resolve, widens=written.widens)
-            return (written.rule(meaning.on, pattern),)
+            found = located_pattern(written.spec, written.bases, written.resolve, widens=written.widens)
+            rule = written.rule(meaning.on, found.expression)
+            return (msgspec.structs.replace(rule, places=found.places),)
         case "run":
             words = _words(written.spec, written.bases.home, widens=written.widens)
             return tuple(written.rule("run", words=each) for each in _ways_to_call(words, widens=written.widens))

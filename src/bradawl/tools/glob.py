@@ -75,7 +75,8 @@ class Glob:
 
     async def _search(self, root: str, rest: str, where: str, context: CallContext) -> "Search":
         try:
-            entries, is_cut = await context.files.list(root, _FEW if self._rg else _WALK_LIMIT)
+            # ripgrep knows nothing of rules that refuse paths, and the list is without those.
+            entries, is_cut = await context.files.list(root, _FEW if self._rg and not context.rules else _WALK_LIMIT)
         except ToolError as error:
             if root == where:
                 raise await with_suggestion(error, root, context) from None
@@ -83,7 +84,7 @@ class Glob:
             return Search(root, (), 0, 0, is_cut=False)
         if not rest and not any(entry.path == root for entry in entries):
             rest = "**"  # the pattern names a folder: all that is in it
-        if is_cut and self._rg:
+        if is_cut and self._rg and not context.rules:
             from bradawl.tools.searching.ripgrep import Ripgrep
 
             return await _newest(Ripgrep(self._rg, root, False, self._ignore_file(root)), rest, context)

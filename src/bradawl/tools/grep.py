@@ -6,16 +6,18 @@ from typing import Annotated
 
 import msgspec
 
-from bradawl.core.effects import Effects
+from bradawl.core.effects import Effects, is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.rules import refuses
 from bradawl.tools.reading.decoding import presentable
 from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
 from bradawl.tools.searching.search import MOST_CONTEXT, Found, OutputMode, Query, is_included, shown
 
 _DEFAULT_LIMIT = 200
 _MOST = 2_000
+_RULES_NAMED = 3
 _TYPE = r"[\w+-]+"
 _SLOWER = "[ripgrep is not installed: this search was slower]"
 
@@ -69,12 +71,12 @@ class Grep:
         (root,) = self.effects(params, context).reads
         with named_as_given(root, params.path, context):
             query = _query(params, root, await _is_file(root, context), self._timeout_s)
-        query = self._without_keys(query)
+        query = _without_refused(self._without_keys(query), context)
         found = await self._ripgrep(self._rg, query, context) if self._rg else None
         if found is None:
             found = await self._scan(query, context)
         where = context.relative(root) if root != context.cwd else f"the working directory {root}"
-        found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes))
+        found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
         return ToolOutput((Text(presentable(shown(found, query, on_one_line(where), context))),), limit=None)
 
     def _without_keys(self, query: Query) -> Query:
@@ -99,6 +101,25 @@ class Grep:
         names = await names_of_type(query.file_type, self._rg, context) if query.file_type else ()
         found = await scanning.search(query, names, context)
         return found if self._rg else msgspec.structs.replace(found, notes=(*found.notes, _SLOWER))
+
+
+def _without_refused(query: Query, context: CallContext) -> Query:
+    """The query without files that permission rules refuse to read."""
+    if not context.rules:
+        return query
+    others, rules = query.leaves_out, context.rules
+    return msgspec.structs.replace(query, leaves_out=lambda path: others(path) or refuses(rules, "read", path))
+
+
+def _refused(root: str, context: CallContext) -> list[str]:
+    """A note on the rules that may leave something out below a folder, the same whatever was found."""
+    found = [
+        rule.text
+        for rule in context.rules
+        if (rule.verdict, rule.on) == ("deny", "read")
+        and any(is_within(place, root) or is_within(root, place) for place in rule.places)
+    ]
+    return [f"[left out: what permission rules refuse, {', '.join(dict.fromkeys(found[:_RULES_NAMED]))}]"] * bool(found)
 
 
 def _check(params: GrepParams) -> None:

@@ -18,6 +18,7 @@ from bradawl.safety.sandbox.caches import cache_variables
 from bradawl.safety.sandbox.confinement import Launch, Layout, Program, path_of
 from bradawl.safety.sandbox.covers import Cover, Plan, data_folders, is_empty_folder
 from bradawl.safety.sandbox.environment import held_environment
+from bradawl.safety.sandbox.gitdirs import HIDDEN_TEXT
 from bradawl.safety.sandbox.history import History, Watches
 from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.leftovers import Ghost, Leftovers
@@ -28,7 +29,6 @@ from bradawl.safety.sandbox.seccomp import filter_for
 from bradawl.safety.sandbox.survey import Survey
 
 NAME: Final = "bubblewrap"
-_HIDDEN_TEXT: Final = "# this file holds keys: it is not shown in the sandbox\n"
 _GAP_TEXT: Final = "# nothing is here: this stands in a sandbox where a protected file or folder is missing\n*\n"
 _PROCESSES: Final = "4096"
 """Counted in the user namespace alone (Linux 5.14); root is not limited by this."""
@@ -386,7 +386,7 @@ def _make_empties(place: Path) -> None:
     if not (place / _IS_COMPLETE).exists():
         (place / "folder").mkdir(0o755, parents=True, exist_ok=True)
         (place / "file").touch(0o444)
-        for name, text in (("secret", _HIDDEN_TEXT), ("ignore", _GAP_TEXT)):
+        for name, text in (("secret", HIDDEN_TEXT), ("ignore", _GAP_TEXT)):
             (place / name).write_text(text)
         _make_gap(place / "gap")
         (place / _IS_COMPLETE).touch()

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -11,7 +11,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.guarded import protected_names
-from bradawl.safety.sandbox.gitdirs import data_above, data_folder, is_tracked
+from bradawl.safety.sandbox.gitdirs import data_above, data_folder
 from bradawl.safety.sandbox.leftovers import Ghost
 from bradawl.safety.sandbox.survey import Finds, Survey
 
@@ -90,7 +90,7 @@ class Plan:
         return tuple(cover for cover in self.covers.values() if cover.kind == "secret")[:_MOST]
 
     def _hide(self, finds: Finds) -> None:
-        for secret in _to_hide(self._root, finds):
+        for secret in finds.secrets:
             self._add(secret, "secret")
 
     def of_data_folder(self) -> "Plan":
@@ -217,14 +217,7 @@ def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -
 
 def secrets_below(folder: str) -> tuple[str, ...]:
     """Files with keys below a folder that a sandbox would show without content; looked for now."""
-    return tuple(_to_hide(folder, Survey(folder).finds()))
-
-
-def _to_hide(root: str, finds: Finds) -> Iterator[str]:
-    for secret in finds.secrets:
-        inside = (folder for folder in (*finds.repositories, root) if is_within(secret, folder))
-        if not is_tracked(secret, max(inside, key=len, default=root)):
-            yield secret
+    return Survey(folder).finds().secrets
 
 
 def _kind(path: str) -> Literal["", "file", "folder", "link"]:

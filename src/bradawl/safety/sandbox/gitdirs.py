@@ -7,13 +7,16 @@ turn: that is written there by git, and not by who wrote the project.
 import os
 import re
 import stat
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Literal
 
 from bradawl.core.effects import is_within
 
 _LARGEST = 65_536
 _LARGEST_INDEX = 50_000_000
+HIDDEN_TEXT = "# this file holds keys: it is not shown in the sandbox\n"
+"""What a sandbox shows in place of a file with keys."""
 
 
 def data_folder(dot_git: str) -> str:
@@ -67,19 +70,46 @@ def is_tracked(path: str, repository: str) -> bool:
         found = os.lstat(index)
     except OSError:
         return False
-    return _lists(index, (found.st_mtime_ns, found.st_size, found.st_ino), os.fsencode(path[len(repository) + 1 :]))
+    listed = _listed(index, (found.st_mtime_ns, found.st_size, found.st_ino), os.fsencode(path[len(repository) + 1 :]))
+    return listed == "tracked" or (listed == "empty" and _is_empty(path))
 
 
 @lru_cache(maxsize=256)
-def _lists(index: str, _: tuple[int, int, int], name: bytes) -> bool:
-    """An entry of an index ends in the length of its name, in twelve bits, the name, and a NUL."""
+def _listed(index: str, _: tuple[int, int, int], name: bytes) -> Literal["", "tracked", "empty", "cover"]:
+    """What an index says of a file.
+
+    An entry ends in the content's hash, the length of its name, in twelve bits, the name, and a NUL. A content that is
+    a sandbox's cover was added by a program in a sandbox, and so may be one that is empty (`git add -N`).
+    """
     data = _data(index, _LARGEST_INDEX)
     start = data.find(name + b"\0")
     while start > 1:
         if int.from_bytes(data[start - 2 : start]) & 0xFFF == min(len(name), 0xFFF):
-            return True
+            return _kind_of(data[max(0, start - 34) : start - 2])
         start = data.find(name + b"\0", start + 1)
-    return False
+    return ""
+
+
+def _kind_of(entry: bytes) -> Literal["tracked", "empty", "cover"]:
+    if entry.endswith(_hashes(HIDDEN_TEXT)):
+        return "cover"
+    return "empty" if entry.endswith(_hashes("")) else "tracked"
+
+
+@cache
+def _hashes(text: str) -> tuple[bytes, ...]:
+    """What git calls a file with this text, in repositories of both kinds."""
+    from hashlib import sha1, sha256
+
+    blob = b"blob %d\0%b" % (len(text), text.encode())
+    return sha1(blob, usedforsecurity=False).digest(), sha256(blob).digest()
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return os.lstat(path).st_size == 0
+    except OSError:
+        return False
 
 
 def _is_repository(folder: str) -> bool:

@@ -3,14 +3,17 @@
 import os
 import stat
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
+from bradawl.core.effects import is_within
 from bradawl.safety.guarded import is_secret_name
+from bradawl.safety.sandbox.gitdirs import is_tracked
 
 _DEPTH: Final = 3
-_FOLDERS: Final = 400
+"""Levels below the root at which repositories are looked for; files with keys are looked for at any."""
+_FOLDERS: Final = 4_000
 _SETTLED_NS: Final = 50_000_000
 _PASSED_OVER: Final = frozenset(
     (".git", "node_modules", "__pycache__", "site-packages", ".tox", ".nox", ".mypy_cache", ".ruff_cache")
@@ -23,45 +26,71 @@ class Finds(msgspec.Struct, frozen=True):
     repositories: tuple[str, ...] = ()
     """Folders below the root that have a `.git` of any kind."""
     secrets: tuple[str, ...] = ()
+    """Files with keys, but for those that git tracked when they were first seen."""
+
+
+class _Secret(NamedTuple):
+    path: str
+    inode: tuple[int, int]
 
 
 class _Folder(msgspec.Struct, frozen=True):
     changed_ns: int
     inner: tuple[str, ...]
-    secrets: tuple[str, ...]
+    secrets: tuple[_Secret, ...]
     has_git: bool
 
 
 class Survey:
-    """Looks through a root, three levels down and at no more than 400 folders; one that is unchanged is not read."""
+    """Looks through a root, at no more than 4,000 folders; one that is unchanged is not read.
+
+    What git tracks is no secret of this machine, and git would take its cover for the new content. But programs can
+    add a file to the index: a file that was once untracked stays a secret, under its path and wherever it is moved.
+    """
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._known: dict[str, _Folder] = {}
+        self._secret_paths: set[str] = set()
+        self._secret_inodes: set[tuple[int, int]] = set()
 
     def finds(self) -> Finds:
         """What is there now."""
-        seen = dict(self._walk())
-        self._known = {path: folder for path, folder in seen.items() if folder.changed_ns}
-        return Finds(
-            tuple(path for path, folder in seen.items() if folder.has_git and path != self._root),
-            tuple(secret for folder in seen.values() for secret in folder.secrets),
-        )
+        repositories: list[str] = []
+        secrets: list[_Secret] = []
+        known: dict[str, _Folder] = {}
+        for depth, path, folder in self._walk():
+            secrets += folder.secrets
+            if folder.changed_ns:
+                known[path] = folder
+            if folder.has_git and depth <= _DEPTH and path != self._root:
+                repositories.append(path)
+        self._known = known
+        return Finds(tuple(repositories), tuple(each.path for each in secrets if self._is_kept(each, repositories)))
 
-    def _walk(self) -> Iterator[tuple[str, _Folder]]:
-        level, left = [self._root], _FOLDERS
-        for _ in range(_DEPTH + 1):
+    def _is_kept(self, secret: _Secret, repositories: list[str]) -> bool:
+        if secret.path not in self._secret_paths and secret.inode not in self._secret_inodes:
+            inside = (folder for folder in (*repositories, self._root) if is_within(secret.path, folder))
+            if is_tracked(secret.path, max(inside, key=len, default=self._root)):
+                return False
+        self._secret_paths.add(secret.path)
+        self._secret_inodes.add(secret.inode)
+        return True
+
+    def _walk(self) -> Iterator[tuple[int, str, _Folder]]:
+        level, left, depth = [self._root], _FOLDERS, 0
+        while level and left:
             inner: list[str] = []
             for path in level[:left]:
                 if folder := self._look(path):
-                    yield path, folder
+                    yield depth, path, folder
                     inner += folder.inner
             left -= min(left, len(level))
-            level = inner
+            level, depth = inner, depth + 1
 
     def _look(self, path: str) -> _Folder | None:
         try:
-            changed_ns = os.lstat(path).st_mtime_ns
+            changed_ns = os.lstat(path).st_ctime_ns  # programs can set the other time
             known = self._known.get(path)
             return known if known and known.changed_ns == changed_ns else _read(path, changed_ns)
         except OSError:
@@ -73,7 +102,7 @@ def _read(path: str, changed_ns: int) -> _Folder:
     import time
 
     inner: list[str] = []
-    secrets: list[str] = []
+    secrets: list[_Secret] = []
     has_git = False
     with os.scandir(path) as entries:
         for entry in entries:
@@ -87,14 +116,15 @@ def _read(path: str, changed_ns: int) -> _Folder:
     return _Folder(changed_ns if is_settled else 0, tuple(inner), tuple(secrets), has_git)
 
 
-def _secret(entry: "os.DirEntry[str]") -> str:
+def _secret(entry: "os.DirEntry[str]") -> _Secret | None:
     """The regular file it is, or the one it links to if that has such a name, too: a link may name any file."""
     path = entry.path
     try:
         if entry.is_symlink():
             path = os.path.realpath(path)
             if not is_secret_name(path.rpartition("/")[2]):
-                return ""
-        return path if stat.S_ISREG(os.lstat(path).st_mode) else ""
+                return None
+        status = os.lstat(path)
     except OSError:
-        return ""
+        return None
+    return _Secret(path, (status.st_dev, status.st_ino)) if stat.S_ISREG(status.st_mode) else None

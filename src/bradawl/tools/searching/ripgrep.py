@@ -139,7 +139,7 @@ async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallCo
 async def _searched(searches: int, rg: Ripgrep, query: Query, context: CallContext) -> int:
     """How many files were looked at, when ripgrep looked at others too, or does not say (13 does not, in JSON)."""
     is_exact = not query.include or query.is_file or (named(query.include) and not query.file_type)
-    if searches and is_exact:
+    if searches and is_exact and not context.rules:
         return searches
     names = await names_of_type(query.file_type, rg.program, context) if query.file_type else ()
     entries, _ = await context.files.list(query.root, _WALK_LIMIT)

@@ -1,0 +1,80 @@
+"""Files with keys stay hidden from programs, wherever they lie and whatever earlier programs did to hide that."""
+
+import pytest
+from bwrap import HAS_BWRAP
+from held import Held, held
+
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+KEY = "KEY=very-secret"
+
+
+@pytest.fixture
+def made(tmp_path):
+    with held(tmp_path) as built:
+        yield built
+
+
+@pytest.mark.parametrize("name", [".env", "a/b/c/.env", "a/b/c/d/e/f/g/h/.env.local", "x/y/z/w/id_rsa"])
+def test_at_any_depth(made: Held, name: str) -> None:
+    made.write(name, KEY)
+    assert "very-secret" not in made.out(f"cat {name}; tar c . ; cp -r . /tmp/all; grep -r KEY . /tmp/all")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("mv app app2", "cat app2/.env"),
+        ("mv app app2; cat app2/.env",),
+        ("mkdir -p d/e/f/g; mv app d/e/f/g/app", "cat d/e/f/g/app/.env"),
+        ("touch -d 2001-01-01 . ; mv app app2; touch -d 2001-01-01 .", "cat app2/.env"),
+        ("mv app/.env app/plain; mv app/.env plain; cp app/.env plain", "cat plain app/plain"),
+        ("ln app/.env plain; ln -s app/.env link", "cat plain; cat link"),
+        ("rm -f app/.env; git rm -f --cached app/.env", "cat app/.env"),
+        ("git add -f app/.env", "cat app/.env"),
+        ("git add -f app/.env && git commit -qm x", "git show HEAD:app/.env; cat app/.env"),
+        ("git add -N -f app/.env", "cat app/.env"),
+        ("mv app app2; git add -f app2/.env", "cat app2/.env"),
+        ("mv conf conf0; mv app conf", "cat conf/.env"),
+        ("git update-index --add --cacheinfo 100644,$(echo x | git hash-object -w --stdin),app/.env", "cat app/.env"),
+        ('python3 -c \'import os; os.rename("app", "app2")\'', "find . -name .env -exec cat {} +"),
+        ("git stash -u -a; git stash show -p --include-untracked stash@{0}", "git stash show -p; cat app/.env"),
+        ("mount --bind app x; unshare -rm sh -c 'umount app/.env; cat app/.env'", "cat app/.env"),
+    ],
+)
+def test_whatever_is_moved_linked_or_added_to_the_index(made: Held, lines: tuple[str, ...]) -> None:
+    made.git_init()
+    made.write("conf/.env", "EXAMPLE=1\n")
+    made.bare("git add -f conf/.env; git commit -qm tracked")
+    made.write("app/.env", KEY)
+    assert "EXAMPLE" in made.out("cat conf/.env")
+    for line in lines:
+        assert "very-secret" not in made.out(line), line
+    assert "very-secret" not in made.out("cat .env */.env */*/.env; tar c . --to-stdout .; git grep KEY; git log -p")
+
+
+def test_what_another_session_added_to_the_index_is_no_less_a_secret(made: Held) -> None:
+    made.git_init()
+    made.write("app/.env", KEY)
+    made.run("git add -f app/.env && git commit -qm x")
+    made.confinement.close()
+    later = Held(made.place)
+    assert "very-secret" not in later.out("cat app/.env")
+    later.close()
+
+
+def test_a_tracked_file_is_shown_also_after_git_has_written_it_anew(made: Held) -> None:
+    made.git_init()
+    made.write(".env", "EXAMPLE=1\n")
+    made.bare("git add -f .env; git commit -qm one")
+    made.write(".env", "EXAMPLE=2\n")
+    made.bare("git commit -qam two")
+    assert "EXAMPLE=2" in made.out("cat .env")
+    assert "EXAMPLE=1" in made.out("git checkout -q HEAD~1; cat .env")
+    assert made.out("git status --short; cat .env") == "EXAMPLE=1\n"
+
+
+def test_an_empty_tracked_file_stays_as_it_is(made: Held) -> None:
+    made.git_init()
+    made.write(".env", "")
+    made.bare("git add -f .env; git commit -qm one")
+    assert made.out("git status --short; cat .env") == ""
