@@ -12,6 +12,8 @@ from landlock_house import house
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
+from bradawl.safety.rule_paths import Bases
+from bradawl.safety.rules import parse_rule
 from bradawl.safety.sandbox.landlock_helper import rule_set, version
 from bradawl.workspace.descendants import living
 from bradawl.workspace.processes import LocalProcesses
@@ -127,3 +129,33 @@ def test_a_held_line_costs_less_than_25_ms_more(made):
     bare = best(10, lambda: subprocess.run(["/bin/true"], check=True, cwd=made.root))
     held = best(10, lambda: made.run(("/bin/true",)))
     assert held - bare < 0.025
+
+
+def refusing(made, *texts: str) -> Grant:
+    """A grant with rules that refuse paths."""
+    bases = Bases(str(made.root), str(made.home), str(made.root))
+    rules = tuple(rule for text in texts for rule in parse_rule(text, "deny", "test", bases))
+    return Grant(writable=made.layout.roots, rules=rules)
+
+
+def test_what_a_rule_refuses_to_write_is_put_back(made, processes):
+    (made.root / "migrations").mkdir()
+    (made.root / "migrations/1.sql").write_text("one")
+    grant = refusing(made, "Edit(migrations/**)", "Edit(*.lock)")
+    line = "echo two > migrations/1.sql; echo x > migrations/2.sql; mkdir d; echo x > d/new.lock; echo x > fine"
+    result = run(processes, made, line, grant=grant)
+    assert (made.root / "migrations/1.sql").read_text() == "one"
+    assert not (made.root / "migrations/2.sql").exists()
+    assert not (made.root / "d/new.lock").exists()
+    assert (made.root / "fine").exists()
+    assert len(result.restored) == 3
+    run(processes, made, "mv migrations m2; echo two > m2/1.sql", grant=grant)
+    assert (made.root / "migrations/1.sql").read_text() == "one"
+
+
+def test_what_a_rule_refuses_to_read_outside_the_workspace_is_hidden(made, processes):
+    (made.home / "notes").mkdir()
+    (made.home / "notes/n").write_text("very-secret")
+    line = f"cat {made.home}/notes/n"
+    assert b"very-secret" in run(processes, made, line).stdout
+    assert b"very-secret" not in run(processes, made, line, grant=refusing(made, "Read(~/notes/**)")).stdout

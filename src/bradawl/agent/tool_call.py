@@ -32,10 +32,10 @@ from bradawl.core.messages import Part, Text, ToolCall, ToolResult
 from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, Question, Request, decide
 from bradawl.core.ports import CallContext, Tool, ToolOutput
 from bradawl.core.rules import path_rules
-from bradawl.safety.ruled_files import ruled
 from bradawl.shaping import fitting
 from bradawl.shaping.consent import covered
 from bradawl.shaping.preview import fitted
+from bradawl.shaping.ruled_files import ruled
 from bradawl.shaping.validation import validated
 
 if TYPE_CHECKING:

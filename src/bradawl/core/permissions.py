@@ -7,7 +7,7 @@ import msgspec
 
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.messages import ToolCall, Value
-from bradawl.core.rules import BUILT_IN, Rule, all_met, met
+from bradawl.core.rules import BUILT_IN, Rule, all_met, met, path_rules
 
 Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto", "bypass")
@@ -27,6 +27,8 @@ class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
     a call that runs no command."""
     uncovered: tuple[str, ...] = ()
     """Paths the sandbox would hide or protect, and that were allowed by name."""
+    rules: tuple[Rule, ...] = ()
+    """Rules that refuse paths, for the sandbox to cover."""
 
 
 class Allow(Value, frozen=True):
@@ -259,6 +261,9 @@ def _is_listed(policy: Policy, effects: Effects) -> bool:
 def _grant(policy: Policy, request: Request, *, network: bool) -> Grant:
     effects, everything = request.effects, policy.mode == "bypass"
     grant = Grant(command_hash=effects.seal or request.arguments_digest, uncovered=_uncovered(policy, effects))
+    if effects.seal:
+        refusals = tuple(rule for rule in path_rules(policy.rules) if rule.verdict == "deny" and rule.places)
+        grant = msgspec.structs.replace(grant, rules=refusals)
     if _stays_inside(effects) and not everything:
         return grant
     confined = bool(policy.sandbox.name) and "sandbox" not in effects.lifts

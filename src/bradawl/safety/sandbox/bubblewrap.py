@@ -25,6 +25,7 @@ from bradawl.safety.sandbox.leftovers import Ghost, Leftovers
 from bradawl.safety.sandbox.others import Others, find_others, secrets_within
 from bradawl.safety.sandbox.places import TEMPORARY, Names, emptied, existing, is_replaced, shown
 from bradawl.safety.sandbox.repositories import Repositories
+from bradawl.safety.sandbox.rule_covers import RuleCovers, Wanted
 from bradawl.safety.sandbox.seccomp import filter_for
 from bradawl.safety.sandbox.survey import Survey
 
@@ -32,7 +33,7 @@ NAME: Final = "bubblewrap"
 _GAP_TEXT: Final = "# nothing is here: this stands in a sandbox where a protected file or folder is missing\n*\n"
 _PROCESSES: Final = "4096"
 """Counted in the user namespace alone (Linux 5.14); root is not limited by this."""
-_IS_COMPLETE: Final = "complete-2"
+_IS_COMPLETE: Final = "complete-3"
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")
 
 
@@ -62,6 +63,7 @@ class Bubblewrap:
         self._surveys = {root: Survey(root) for root in layout.roots}
         self._leftovers = Leftovers(layout.state)
         self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
+        self._ruled = RuleCovers(layout.roots)
         self._watched = self._watch() if layout.state else None
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._shown: tuple[str, ...] = ()
@@ -72,8 +74,9 @@ class Bubblewrap:
         self._names = Names(layout.scratch, [path for path in real if path and is_within(path, TEMPORARY)])
 
     def _watch(self) -> Watches:
-        state, found = self._layout.state, self._repositories
-        files = ProtectedFiles(found.places, f"{state}/put-back", found.appeared, found.may_stay, is_held=True)
+        state, found, ruled = self._layout.state, self._repositories, self._ruled
+        places, appeared = lambda: (*found.places(), *ruled.places()), lambda: (*found.appeared(), *ruled.appeared())
+        files = ProtectedFiles(places, f"{state}/put-back", appeared, found.may_stay, is_held=True)
         return Watches(files, History(found.histories, f"{state}/history"))
 
     @property
@@ -109,6 +112,11 @@ class Bubblewrap:
                 plan.add(Plan(root).of_what_is_only_read(self._surveys[root].finds()), grant.uncovered)
         if plan.roots:
             self._add_data_folders(plan, grant)
+        self._ruled.use(grant.rules)
+        if grant.rules:
+            seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
+            unseen = (TEMPORARY, *_NOT_BOUND, *emptied(), *self._hidden(grant))
+            plan.covers = self._ruled.added(plan.covers, Wanted(grant.writable, program.cwd, seen, unseen))
         on_end = self._prepare(plan, grant)
         with contextlib.ExitStack() as undo:
             undo.callback(on_end)
@@ -299,18 +307,11 @@ class Bubblewrap:
         """Outer folders first, so that what lies within is laid over them."""
         cache = _made_cache(self._layout.cache, grant)
         covers = {**plan.covers, **({cache: Cover(cache, "write")} if cache else {})}
-        for path in sorted(covers, key=lambda each: each.split("/")):
-            kind = covers[path].kind
-            if kind == "secret":
-                yield from ("--ro-bind", f"{self._empties}/secret", path)
-            elif kind == "gap" and is_empty_folder(path):
-                yield from ("--ro-bind", f"{self._empties}/gap", path)
-                yield from ("--ro-bind", f"{self._empties}/ignore", f"{path}/.gitignore")
-            elif os.path.lexists(path):  # a ghost that nobody could make is missing
-                yield from ("--bind" if kind == "write" else "--ro-bind", path, path)
-        for root in self._layout.roots:
+        for root in self._layout.roots:  # before what is laid over parts of them
             if root not in covers and self._is_covered_up(root, hidden):
                 yield from ("--ro-bind", root, root)
+        for path in sorted(covers, key=lambda each: each.split("/")):
+            yield from _laid_over(covers[path], self._empties)
         for path in grant.uncovered:
             if os.path.lexists(path) and not any(is_within(path, each) for each in _NOT_BOUND):
                 is_writable = any(is_within(path, each) for each in grant.writable)
@@ -381,11 +382,30 @@ class _Writable:
                 self.covers[cover.path] = cover
 
 
+def _laid_over(cover: Cover, empties: str) -> Iterator[str]:
+    path, kind = cover.path, cover.kind
+    if kind == "secret":
+        yield from ("--ro-bind", f"{empties}/secret", path)
+    elif not os.path.lexists(path):
+        return  # a ghost that nobody could make, or gone by now
+    elif kind == "gap" and is_empty_folder(path):
+        yield from ("--ro-bind", f"{empties}/gap", path)
+        yield from ("--ro-bind", f"{empties}/ignore", f"{path}/.gitignore")
+    elif kind == "unreadable":
+        yield from ("--ro-bind", f"{empties}/closed-{'folder' if Path(path).is_dir() else 'file'}", path)
+    elif kind == "empty":
+        yield from ("--ro-bind", f"{empties}/folder", path)
+    else:
+        yield from ("--bind" if kind == "write" else "--ro-bind", path, path)
+
+
 def _make_empties(place: Path) -> None:
     """What is seen in place of what is hidden; the same for all agents, so that it stays."""
     if not (place / _IS_COMPLETE).exists():
         (place / "folder").mkdir(0o755, parents=True, exist_ok=True)
         (place / "file").touch(0o444)
+        (place / "closed-folder").mkdir(0o000, exist_ok=True)
+        (place / "closed-file").touch(0o000)
         for name, text in (("secret", HIDDEN_TEXT), ("ignore", _GAP_TEXT)):
             (place / name).write_text(text)
         _make_gap(place / "gap")

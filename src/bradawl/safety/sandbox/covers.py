@@ -22,12 +22,12 @@ _LOOKED_INTO: Final = 12
 _MOST: Final = 300
 _MOST_BESIDE_A_LINK: Final = 250
 
-Kind = Literal["write", "read", "secret", "gap"]
+Kind = Literal["write", "read", "secret", "gap", "unreadable", "empty"]
 
 
 class Cover(msgspec.Struct, frozen=True):
-    """One path, and how programs see it: writable, and then it can't be moved away; read-only; without content; or as
-    a folder that git passes over, where nothing is.
+    """One path, and how programs see it: writable, and then it can't be moved away; read-only; without content; as a
+    folder that git passes over, where nothing is; there, but closed; or as an empty folder.
     """
 
     path: str

@@ -15,6 +15,7 @@ from bradawl.core.effects import is_within
 
 _LARGEST = 65_536
 _LARGEST_INDEX = 50_000_000
+_WHOLE_NAMES = 3  # later versions of an index write only what differs from the name before
 HIDDEN_TEXT = "# this file holds keys: it is not shown in the sandbox\n"
 """What a sandbox shows in place of a file with keys."""
 
@@ -63,15 +64,44 @@ def is_tracked(path: str, repository: str) -> bool:
 
     What git tracks must not be hidden from it either: it would take the cover for the new content, and commit that.
     """
-    dot_git = f"{repository}/.git"
-    named = _named_in(dot_git, "gitdir:")
-    index = f"{os.path.realpath(Path(repository, named)) if named else dot_git}/index"
+    index = _index_of(repository)
     try:
         found = os.lstat(index)
     except OSError:
         return False
     listed = _listed(index, (found.st_mtime_ns, found.st_size, found.st_ino), os.fsencode(path[len(repository) + 1 :]))
     return listed == "tracked" or (listed == "empty" and _is_empty(path))
+
+
+def tracks_below(folder: str, repository: str) -> bool:
+    """Whether git has a file below a folder in its index; true also where that can't be told."""
+    index = _index_of(repository)
+    try:
+        found = os.lstat(index)
+    except OSError:
+        return False
+    name = os.fsencode(folder[len(repository) + 1 :]) + b"/"
+    return _lists_below(index, (found.st_mtime_ns, found.st_size, found.st_ino), name)
+
+
+def _index_of(repository: str) -> str:
+    dot_git = f"{repository}/.git"
+    named = _named_in(dot_git, "gitdir:")
+    return f"{os.path.realpath(Path(repository, named)) if named else dot_git}/index"
+
+
+@lru_cache(maxsize=256)
+def _lists_below(index: str, stamp: tuple[int, int, int], name: bytes) -> bool:
+    data = _data(index, _LARGEST_INDEX)
+    if data[:4] != b"DIRC" or int.from_bytes(data[4:8]) > _WHOLE_NAMES:
+        return stamp[1] > 0
+    start = data.find(name)
+    while start > 1:
+        length = data.find(b"\0", start) - start
+        if int.from_bytes(data[start - 2 : start]) & 0xFFF == min(length, 0xFFF):
+            return True
+        start = data.find(name, start + 1)
+    return False
 
 
 @lru_cache(maxsize=256)

@@ -26,6 +26,7 @@ from bradawl.safety.sandbox.others import folders_of_others, secrets_of_system, 
 from bradawl.safety.sandbox.places import shown
 from bradawl.safety.sandbox.protected import Place
 from bradawl.safety.sandbox.repositories import Repositories
+from bradawl.safety.sandbox.rule_covers import RuleCovers
 from bradawl.safety.sandbox.seccomp import filter_for, is_known
 from bradawl.safety.sandbox.survey import Survey
 
@@ -50,7 +51,8 @@ CANT_HOLD: Final = {
     "new_protected_file": "as protected_file: what a program makes is moved away when it has ended",
     "rename_protected": "as protected_file: what a program moves away is made again when it has ended",
     "symlinked_git": "as protected_file",
-    "credentials": "files like .env in the workspace can be read; those of the home folder and the agent's own can't",
+    "credentials": "files like .env in the workspace can be read, and those that a rule refuses; those of the home"
+    " folder and the agent's own can't",
     "private_tmp": f"{_HIDDEN[0]} is closed; the session's own temporary folder is the one that TMPDIR names",
     "escapees": "there are no process namespaces: who clears its environment and leaves its parents gets away, and"
     " stays limited",
@@ -129,7 +131,9 @@ class LandlockConfinement:
         self._interpreter = os.path.realpath(interpreter or sys.executable)
         self._surveys = {root: Survey(root) for root in layout.roots}
         found = self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
-        files = ProtectedFiles(self._places, f"{_state(layout)}/changed", found.appeared, found.is_gone)
+        ruled = self._ruled = RuleCovers(layout.roots)
+        appeared = lambda: (*found.appeared(), *ruled.appeared())  # noqa: E731
+        files = ProtectedFiles(self._places, f"{_state(layout)}/changed", appeared, found.is_gone)
         self._protected = Watches(files, History(found.histories, f"{_state(layout)}/history"))
 
     # ------------------------------------------------------------------ the port
@@ -143,6 +147,7 @@ class LandlockConfinement:
         """How to start a program within a grant. Raises `ToolError` where it can't be held."""
         if any(len(os.fsencode(word)) > _LONGEST_ARGUMENT for word in program.argv):
             raise ToolError("the command is too long for the system (about 128 KB); put it into a file and run that")
+        self._ruled.use(grant.rules)
         # Sockets of the internet only, should the network be given: what has a name in the file system is not hidden.
         code = filter_for(network=False, loopback=grant.network)
         order = _order(self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network)
@@ -188,6 +193,7 @@ class LandlockConfinement:
         names = (*protected_names(), *watched_names())
         of_git = tuple(name for name in names if name.startswith(_GIT))
         yield from self._repositories.places()
+        yield from self._ruled.all_places()
         for root in self._layout.roots:
             inner = [each[len(root) :].strip("/") for each in self._repositories.covered if is_within(each, root)]
             yield from ((root, name) for name in names)
@@ -227,7 +233,8 @@ class LandlockConfinement:
         layout = self._layout
         secret = (*credentials(layout.home), *layout.own, _state(layout), *self._system_secrets)
         real = {path for name in secret if os.path.lexists(name) for path in (name, os.path.realpath(name))}
-        return frozenset({*real, *self._others} - set(grant.uncovered)) | frozenset(_HIDDEN)
+        allowed = set(grant.uncovered)
+        return frozenset({*real, *self._others} - allowed) | frozenset(_HIDDEN) | frozenset(self._ruled.hidden())
 
     def _seen(self, program: Program, hidden: frozenset[str]) -> Iterator[str]:
         yield from visible("/", hidden)

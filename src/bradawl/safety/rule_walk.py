@@ -1,0 +1,167 @@
+"""Finds the files and folders on the disk that permission rules speak of."""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple
+
+from bradawl.core.effects import is_within
+from bradawl.core.rules import Rule, speaks_of
+
+MOST_FOLDERS: Final = 10_000
+"""Folders that are looked through for all rules together."""
+_SETTLED_NS: Final = 50_000_000
+_PASSED_OVER: Final = re.compile(
+    r"\.git|node_modules|__pycache__|site-packages|\.tox|\.nox|\.mypy_cache|\.ruff_cache|\.pytest_cache"
+)
+"""Folders of installed packages and caches: looked through only for a rule that starts in one."""
+
+Kind = Literal["file", "folder", "link"]
+
+
+class TooMuch(Exception):
+    """A rule speaks of more of the disk than can be looked through; never leaves the room. Its text is the rule's."""
+
+
+class Match(NamedTuple):
+    """A path that a rule speaks of; nothing above it is one. A link is given as itself, not as what it leads to."""
+
+    rule: Rule
+    path: str
+    kind: Kind
+
+
+class _Folder(NamedTuple):
+    changed_ns: int
+    matches: tuple[Match, ...]
+    inner: tuple[str, ...]
+
+
+class _Group(NamedTuple):
+    """Rules that start at one place, which are looked for together."""
+
+    place: str
+    rules: tuple[Rule, ...]
+
+
+class RuledTree:
+    """The disk as some rules see it. A folder that has not changed since it was last read is not read again."""
+
+    def __init__(self, rules: tuple[Rule, ...], exact: tuple[str, ...] = ()) -> None:
+        """Names on the way to `exact` are taken as they are written; others also in another case or spelling."""
+        self.rules = rules
+        self._exact = exact
+        self._groups = tuple(_grouped(rules))
+        self._folders: dict[tuple[int, str], _Folder] = {}
+        self._names: dict[str, tuple[int, dict[str, list[str]]]] = {}
+        self._left = 0
+
+    def matches(self, top: str = "/") -> Iterator[Match]:
+        """All there are now at or below a folder. Raises `TooMuch`."""
+        self._left = MOST_FOLDERS
+        for number, group in enumerate(self._groups):
+            for start in self._spelled(group.place):
+                real = os.path.realpath(start)
+                if is_within(start, top) or is_within(real, top):
+                    yield from _of_start(group, start, real)
+                if real == start and (is_within(start, top) or is_within(top, start)):
+                    yield from self._below(number, group, start if is_within(start, top) else top)
+
+    def _below(self, number: int, group: _Group, start: str) -> Iterator[Match]:
+        waiting = [] if all(speaks_of(rule, start) for rule in group.rules) else [start]
+        while waiting:
+            if self._left <= 0:
+                raise TooMuch(group.rules[0].text)
+            self._left -= 1
+            if (folder := self._look(number, group, waiting.pop())) is not None:
+                yield from folder.matches
+                waiting += folder.inner
+
+    def _look(self, number: int, group: _Group, path: str) -> _Folder | None:
+        try:
+            changed_ns = os.lstat(path).st_ctime_ns
+            known = self._folders.get((number, path))
+            if known is None or known.changed_ns != changed_ns:
+                known = _read(path, group, changed_ns)
+                self._folders[number, path] = known
+        except OSError:
+            return None
+        return known
+
+    # -------------------------------------------------------------- the literal beginning
+
+    def _spelled(self, place: str) -> Iterator[str]:
+        """A place under each spelling that is there, in any case; the place itself also if it is missing."""
+        found = [""]
+        for name in place.split("/")[1:]:
+            found = [f"{parent}/{each}" for parent in found for each in self._spellings(parent or "/", name)]
+        yield from dict.fromkeys(each or "/" for each in found)
+
+    def _spellings(self, parent: str, name: str) -> list[str]:
+        path = f"{parent.rstrip('/')}/{name}"
+        if not name or any(is_within(each, path) for each in self._exact):
+            return [name] if name else []
+        try:
+            changed_ns = os.lstat(parent).st_ctime_ns
+            known = self._names.get(parent)
+            if known is None or known[0] != changed_ns:
+                names: dict[str, list[str]] = {}
+                with os.scandir(parent) as entries:
+                    for entry in entries:
+                        names.setdefault(folded(entry.name), []).append(entry.name)
+                known = self._names[parent] = (_if_settled(changed_ns), names)
+        except OSError:
+            return [name]
+        return list(dict.fromkeys((name, *known[1].get(folded(name), ()))))
+
+
+def _of_start(group: _Group, start: str, real: str) -> Iterator[Match]:
+    """The literal beginning itself, and where it leads by now."""
+    for path in dict.fromkeys((start, real)):
+        if kind := _kind(path):
+            yield from (Match(rule, path, kind) for rule in group.rules if speaks_of(rule, start))
+
+
+def folded(name: str) -> str:
+    """A name as file systems compare it that know neither case nor spellings."""
+    if name.isascii():
+        return name.lower()
+    from unicodedata import normalize
+
+    return normalize("NFC", name).casefold()
+
+
+def _grouped(rules: tuple[Rule, ...]) -> Iterator[_Group]:
+    places = dict.fromkeys(place for rule in rules for place in rule.places)
+    for place in places:
+        yield _Group(place, tuple(rule for rule in rules if place in rule.places))
+
+
+def _if_settled(changed_ns: int) -> int:
+    """A folder that changed just now may change again without getting another time."""
+    import time
+
+    return changed_ns if time.time_ns() - changed_ns > _SETTLED_NS else 0
+
+
+def _read(path: str, group: _Group, changed_ns: int) -> _Folder:
+    matches: list[Match] = []
+    inner: list[str] = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            kind: Kind = "link" if entry.is_symlink() else "folder" if entry.is_dir() else "file"
+            speaking = [rule for rule in group.rules if speaks_of(rule, entry.path)]
+            matches += [Match(rule, entry.path, kind) for rule in speaking]
+            if kind == "folder" and len(speaking) < len(group.rules) and not _PASSED_OVER.fullmatch(entry.name):
+                inner.append(entry.path)
+    return _Folder(_if_settled(changed_ns), tuple(matches), tuple(inner))
+
+
+def _kind(path: str) -> Kind | None:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return None
+    import stat
+
+    return "link" if stat.S_ISLNK(mode) else "folder" if stat.S_ISDIR(mode) else "file"
