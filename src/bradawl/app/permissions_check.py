@@ -24,6 +24,7 @@ from bradawl.core.errors import BradawlError, SettingsError, ToolError
 from bradawl.core.events import State
 from bradawl.core.permissions import Allow, Ask, Deny, Grant, Mode, Policy, Request, decide
 from bradawl.core.ports import CallContext, Tool
+from bradawl.core.rules import Rule, path_rules
 from bradawl.core.workspace import Command
 from bradawl.safety.git_config import GitConfig
 from bradawl.safety.guarded import built_in_rules
@@ -162,9 +163,10 @@ class Judge:
 
     def _call(self, tool: Tool[P], params: P, tree: VirtualTree, mode: Mode) -> Verdict:
         """As the agent judges a call: effects, then the decision."""
-        return _judged(tool, params, self._context(tree), self._around.policy(mode))
+        policy = self._around.policy(mode)
+        return _judged(tool, params, self._context(tree, path_rules(policy.rules)), policy)
 
-    def _context(self, tree: VirtualTree) -> CallContext:
+    def _context(self, tree: VirtualTree, rules: tuple[Rule, ...]) -> CallContext:
         return CallContext(
             call_id="check",
             cwd=self._around.workspace,
@@ -174,6 +176,7 @@ class Judge:
             grant=None,
             progress=_ignore,
             change=_ignore,
+            rules=rules,
         )
 
 

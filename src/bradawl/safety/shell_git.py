@@ -4,7 +4,7 @@ Git reads run programs named in the configuration (fsmonitor, filters, textconv,
 nothing here counts unless somebody has looked at that, and runs git with `GIT_OPTIONAL_LOCKS=0`.
 """
 
-from posixpath import basename, dirname, join
+from posixpath import basename, dirname, join, normpath
 
 import msgspec
 
@@ -35,6 +35,9 @@ def _git(scene: Scene, words: Words) -> None:
         call, operands = _judge(reading, rest)
         if name in _SHOWS and not (name == "log" and _SHOWS_LINES.isdisjoint(call.flags)):
             _read_secrets(scene, [*operands, call.flags.get("L", "")])
+            _read_refused(scene, [*operands, call.flags.get("L", "")])
+        if name == "grep" and "untracked" in call.flags:
+            scene.show_all_below((), hidden=True)
     scene.read_path(_top(scene))
 
 
@@ -53,6 +56,24 @@ def _read_secrets(scene: Scene, operands: list[str]) -> None:
         path = operand.rpartition(":")[2].rstrip("/")
         if may_hold_secrets(basename(path)):
             scene.read_path(join(scene.cwd, path))
+
+
+def _read_refused(scene: Scene, operands: list[str]) -> None:
+    """Files that rules refuse, as far as git would show what it has recorded of them."""
+    if scene.world.ruled is None:
+        return
+    top = _top(scene)
+    paths = [operand.rpartition(":")[2].rstrip("/") for operand in operands]
+    named = [normpath(join(folder, path)) for path in paths if path for folder in (scene.cwd, top)]
+    there = scene.world.entries
+    is_limited = any(":" in operand and operand[-1] != ":" for operand in operands) or any(
+        basename(path) in (there(dirname(join(scene.cwd, path))) or {}) for path in paths if path
+    )
+    for place in named if is_limited else [*named, top]:
+        for path in scene.world.ruled.tracked_below(place, top):
+            scene.read_path(path)
+        if scene.world.ruled.speaks("read", place):
+            scene.read_path(place)
 
 
 def _judge(reading: _Reading, texts: list[str]) -> tuple[Call, list[str]]:

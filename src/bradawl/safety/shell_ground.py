@@ -44,6 +44,8 @@ class Ground(msgspec.Struct, frozen=True):
     """(path, cwd) to an absolute path without symlinks. May raise `ToolError`."""
     copies: frozenset[str] = frozenset()
     """Files into which keys were put before."""
+    refused: Callable[[str], str] = lambda _: ""
+    """Why a rule refuses to write to a path; empty if none does."""
 
     def places(self, text: str, cwd: str | None) -> tuple[str, ...]:
         """Where a path may lead: as it is written, and with symlinks followed. Nothing if that can't be told."""
@@ -110,7 +112,7 @@ class Ground(msgspec.Struct, frozen=True):
                 return f"it would write to the device {path}"
             if re.fullmatch(DECIDES_WHO_MAY, path):
                 return f"it would write to {path}, which decides who may do what on this machine"
-            if why := is_guarded(path, self.roots, self.home):
+            if why := is_guarded(path, self.roots, self.home) or self.refused(path):
                 return f"it would write to {path}: {why}"
         return ""
 

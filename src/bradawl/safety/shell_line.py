@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from bradawl.core.effects import Effects, is_within
+from bradawl.core.rules import Rule, speaks_of
 from bradawl.safety.shell_danger import Seen, look_through
 from bradawl.safety.shell_effects import confirmed_line, effects_in
 from bradawl.safety.shell_folders import entries as entries_on_disk
 from bradawl.safety.shell_ground import Ground
 from bradawl.safety.shell_network import reaches_out
+from bradawl.safety.shell_rules import RuledPaths
 from bradawl.safety.shell_scene import NOWHERE, Entries, Resolve, World
 from bradawl.safety.shell_search import Programs
 from bradawl.safety.shell_words import Line
@@ -38,7 +40,23 @@ class Surroundings(msgspec.Struct, frozen=True):
     is_confined: Callable[[], bool] = bool
     """Whether what only reads runs where it can't write, and reaches no network."""
     secrets: Callable[[str], Iterable[str]] = lambda _: ()
-    """Files with keys below a folder that nothing hides from programs."""
+    """Files with keys below a folder that nothing hides from programs. May raise `NotUnderstood`."""
+    is_brought_back: Callable[[str], bool] = _not_there
+    """Whether an ignore file may bring a file back that ripgrep passes over for a dot in its path."""
+    rules: tuple[Rule, ...] = ()
+    """Rules other than the built-in ones that refuse paths or ask about them."""
+    is_covered: Callable[[], bool] = bool
+    """Whether a sandbox keeps programs from what the rules refuse."""
+
+    @property
+    def ruled(self) -> RuledPaths | None:
+        """The same rules, for paths of lines."""
+        return RuledPaths(self.rules, self.is_covered) if self.rules else None
+
+    def refused(self, path: str) -> str:
+        """Why a rule refuses to write to a path; empty if none does."""
+        found = (rule for rule in self.rules if (rule.verdict, rule.on) == ("deny", "write"))
+        return next((rule.reason for rule in found if speaks_of(rule, path)), "")
 
 
 def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Surroundings) -> Effects:
@@ -50,12 +68,14 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Sur
     effects = _understood(text, cwd, env, around)
     if effects.understood and not _needs_a_second_look(effects, around.roots):
         return effects
-    ground = Ground(around.home, around.roots, around.resolve)
+    ground = Ground(around.home, around.roots, around.resolve, refused=around.refused)
     seen = look_through(text, cwd=cwd, ground=ground)
     if effects.understood:
         return msgspec.structs.replace(effects, danger=seen.danger) if seen.danger else effects
     commands = _plain_commands(text, around.home, seen)
+    ruled = around.ruled
     return Effects(
+        reads=ruled.named(text, (*commands, *seen.argvs), cwd) if ruled else (),
         unknown=True,
         commands=commands,
         inner=tuple(argv for argv in seen.argvs if argv not in commands),
@@ -77,7 +97,15 @@ def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: Surr
     programs = Programs(around.search_path, changeable) if around.search_path and changeable else None
 
     def judged(*, git_is_safe: bool) -> Effects:
-        world = World(around.resolve, around.entries, around.home, git_is_safe, secrets=around.secrets)
+        world = World(
+            around.resolve,
+            around.entries,
+            around.home,
+            git_is_safe,
+            secrets=around.secrets,
+            is_brought_back=around.is_brought_back,
+            ruled=around.ruled,
+        )
         return effects_in(world, text, cwd, env, programs)
 
     if "git" not in text:

@@ -32,6 +32,8 @@ class Call(msgspec.Struct, frozen=True):
     operands: tuple[Word, ...]
     reads: tuple[Word, ...]
     """Files that options name."""
+    given: tuple[tuple[str, str], ...] = ()
+    """As `flags`, with every value an option had."""
 
 
 def options(short: str, long: str = "", *, numbers: bool = False, mixes: bool = True) -> Options:
@@ -57,7 +59,7 @@ def read_options(known: Options, words: tuple[Word, ...]) -> Call:
     reader = _Reader(known, words)
     while reader.place < len(words):
         reader.step()
-    return Call(reader.flags, tuple(reader.operands), tuple(reader.reads))
+    return Call(reader.flags, tuple(reader.operands), tuple(reader.reads), tuple(reader.given))
 
 
 class _Reader:
@@ -66,6 +68,7 @@ class _Reader:
         self.flags: dict[str, str] = {}
         self.operands: list[Word] = []
         self.reads: list[Word] = []
+        self.given: list[tuple[str, str]] = []
         self._known = known
         self._letter_kinds, self._name_kinds = _kinds(known)
         self._words = words
@@ -130,5 +133,6 @@ class _Reader:
 
     def _keep(self, name: str, kind: str, value: str) -> None:
         self.flags[name] = value
+        self.given.append((name, value))
         if kind == "<":
             self.reads.append(Word(value))

@@ -6,10 +6,12 @@ letters that mean a file, a program or a link to follow on another system are le
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
 from bradawl.safety.shell_options import Call, Options, options, read_options
+from bradawl.safety.shell_ripgrep import RG, SHOWS_HIDDEN, brings_back
 from bradawl.safety.shell_scene import Scene
 from bradawl.safety.shell_words import NotUnderstood, Word
 
@@ -57,9 +59,9 @@ def reads(known: Options, *, least: int = 0, most: int = _MANY, here: bool = Fal
 def read_all(scene: Scene, call: Call, files: Words, *, here: bool) -> None:
     """The files that options name and these."""
     for word in (*call.reads, *files):
-        scene.read(word)
+        scene.read(word, lists_folders=here)
     if here and not files:
-        scene.read_here()
+        scene.read_path(scene.cwd)
 
 
 def opaque(known: Options, *, least: int = 0, most: int = _MANY, is_builtin: bool = False) -> Program:
@@ -93,11 +95,12 @@ def _grep(scene: Scene, words: Words) -> None:
 
 
 def _rg(scene: Scene, words: Words) -> None:
-    call = read_options(_RG, words)
+    call = read_options(RG, words)
     has_pattern = not {"e", "f", "regexp", "file", "files", "type-list"}.isdisjoint(call.flags)
     files = _searched(scene, call, has_pattern=has_pattern, here=True)
     if {"files", "type-list"}.isdisjoint(call.flags):
-        scene.show_all_below(files, hidden=not {"hidden", ".", "u", "unrestricted"}.isdisjoint(call.flags))
+        hidden = not SHOWS_HIDDEN.isdisjoint(call.flags)
+        scene.show_all_below(files, hidden=hidden, brings_back=partial(brings_back, call))
 
 
 def _searched(scene: Scene, call: Call, *, has_pattern: bool, here: bool) -> Words:
@@ -121,6 +124,9 @@ def _diff(scene: Scene, words: Words) -> None:
         return
     for word in call.operands:
         scene.read_with_links(word)
+    folders = tuple(word for word in call.operands if word.text != "-" and scene.is_folder(scene.place(word.text)))
+    if folders:  # their files are compared, not those in further folders
+        scene.show_all_below(folders, hidden=True)
 
 
 def _find(scene: Scene, words: Words) -> None:
@@ -128,9 +134,9 @@ def _find(scene: Scene, words: Words) -> None:
     texts = [word.text for word in words]
     count = next((index for index, text in enumerate(texts) if text[:1] in ("-", "(", "!", ",", ")")), len(texts))
     for word in words[:count]:
-        scene.read(word)
+        scene.read(word, lists_folders=True)
     if count == 0:
-        scene.read_here()
+        scene.read_path(scene.cwd)
     rest = iter(texts[count:])
     for text in rest:
         if text in _FIND_WITH_FILE:
@@ -260,17 +266,6 @@ _GREP = options(
     " regexp= after-context= before-context= context= max-count= include= exclude= exclude-dir= label="
     " binary-files= color? colour? file< exclude-from<",
     numbers=True,
-)
-_RG = options(
-    "nNiSsFwxvclHIopqPUau0. e: g: t: T: A: B: C: m: M: r: j: d: E: f<",
-    "line-number no-line-number ignore-case smart-case case-sensitive fixed-strings word-regexp line-regexp"
-    " invert-match count count-matches files-with-matches files-without-match with-filename no-filename"
-    " only-matching pretty quiet pcre2 multiline multiline-dotall text null hidden no-hidden no-ignore"
-    " no-ignore-vcs no-ignore-parent no-ignore-global no-ignore-dot unrestricted files type-list stats json"
-    " vimgrep heading no-heading trim column no-column passthru no-messages no-config crlf one-file-system"
-    " line-buffered block-buffered byte-offset sort= sortr= glob= iglob= type= type-not= after-context="
-    " before-context= context= max-count= max-columns= max-depth= maxdepth= max-filesize= replace= threads="
-    " encoding= color= colors= regexp= context-separator= engine= file< ignore-file<",
 )
 _DIFF = options(
     "abBcdEeiNnpqrstTuwyZ U: C: I: W: L:",

@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from posixpath import normpath
+from typing import Literal
 
 import msgspec
 
+from bradawl.safety.shell_rules import RuledPaths
 from bradawl.safety.shell_words import NotUnderstood, Word
 
 Resolve = Callable[[str, str], str]
@@ -32,7 +34,11 @@ class World(msgspec.Struct, frozen=True):
     start: str = ""
     """The working directory in which the line begins, resolved."""
     secrets: Callable[[str], Iterable[str]] = lambda _: ()
-    """Files with keys below a folder that nothing hides from programs."""
+    """Files with keys below a folder that nothing hides from programs. May raise `NotUnderstood`."""
+    is_brought_back: Callable[[str], bool] = lambda _: False
+    """Whether an ignore file may bring a file back that ripgrep passes over for a dot in its path."""
+    ruled: RuledPaths | None = None
+    """Rules that refuse paths or ask about them, where there are any."""
 
 
 class Touched:
@@ -63,10 +69,13 @@ class Scene:
 
     # -------------------------------------------------------------- declaring
 
-    def read(self, word: Word) -> None:
-        """A file, or a folder with all below it. `-` is the standard input."""
+    def read(self, word: Word, *, lists_folders: bool = False) -> None:
+        """A file, or a folder with all below it. `-` is the standard input.
+
+        `lists_folders`: a folder that a pattern stands for is gone into.
+        """
         if word.is_glob:
-            self._read_matches(word.text)
+            self._read_matches(word.text, lists_folders=lists_folders)
         elif word.text != "-":
             self.read_path(word.text)
 
@@ -87,20 +96,38 @@ class Scene:
         for name in self._links(place):
             self.read_path(f"{place}/{name}")
 
-    def read_here(self) -> None:
-        """The working directory."""
-        self.place(self.cwd)
-        self._touched.reads[self.cwd] = None
+    def show_all_below(
+        self, words: Iterable[Word], *, hidden: bool, brings_back: Callable[[str], bool] | None = None
+    ) -> None:
+        """The content of all files below these, or below the working directory.
 
-    def show_all_below(self, words: Iterable[Word], *, hidden: bool) -> None:
-        """The content of all files below these, or below the working directory; `hidden`: also of dotfiles."""
-        tops = [
-            self._expand(word.text)[0] if word.is_glob else self.place(word.text) for word in words if word.text != "-"
-        ]
-        for top in tops or [self.cwd]:
+        `hidden`: also of dotfiles; else of those only that `brings_back`, or an ignore file, speaks of.
+        """
+        words = [word for word in words if word.text != "-"]
+        found = [self._expand(word.text) if word.is_glob else self.place(word.text) for word in words] or [self.cwd]
+        for each in found:
+            for top in [each] if isinstance(each, str) else each[2]:
+                self._take_ruled("read", top)
+            top = each if isinstance(each, str) else each[0]
             for path in self.world.secrets(top):
-                if hidden or "/." not in path[len(top) :]:
+                is_plain = hidden or "/." not in path[len(top) :]
+                if is_plain or (brings_back and brings_back(path)) or self.world.is_brought_back(path):
                     self._touched.reads[path] = None
+
+    def give_away(self, word: Word) -> None:
+        """A file, or a folder with all below it, that gets another name or a copy."""
+        if self.world.ruled is None or word.text == "-":
+            return
+        for top in self._expand(word.text)[2] if word.is_glob else self.entry(word.text):
+            if self.world.ruled.speaks("read", top):
+                self._touched.reads[top] = None
+            self._take_ruled("read", top)
+
+    def _take_ruled(self, on: Literal["read", "write"], top: str) -> None:
+        """Paths at or below a place that a rule speaks of."""
+        if self.world.ruled:
+            touched = self._touched.reads if on == "read" else self._touched.writes
+            touched |= dict.fromkeys(self.world.ruled.below(on, top))
 
     def write(self, word: Word) -> None:
         """A file that is written through links, or a folder with all below it."""
@@ -124,15 +151,23 @@ class Scene:
     def remove(self, word: Word) -> None:
         """A name that goes away, whatever it is the name of."""
         if word.is_glob:
-            folder, _ = self._expand(word.text)
+            folder, _, matches = self._expand(word.text)
             self._touched.writes[folder] = None
+            for each in matches if self.world.ruled else ():
+                self._take_written(each)
             return
         entry, place = self.entry(word.text)
         if entry == NOWHERE:
             raise NotUnderstood
         self._touched.writes |= {entry: None, place: None}
+        self._take_ruled("write", entry)
         if entry != place:
             self.relink(entry, is_link=True)
+
+    def _take_written(self, path: str) -> None:
+        if self.world.ruled and self.world.ruled.speaks("write", path):
+            self._touched.writes[path] = None
+        self._take_ruled("write", path)
 
     def relink(self, entry: str, *, is_link: bool) -> None:
         """From the next command on links at or below `entry` are not known. Not in a pipeline, where next is now."""
@@ -212,18 +247,25 @@ class Scene:
     def _links(self, folder: str) -> list[str]:
         return [name for name, is_link in self.names(folder).items() if is_link]
 
-    def _read_matches(self, pattern: str) -> None:
-        folder, links = self._expand(pattern)
+    def _read_matches(self, pattern: str, *, lists_folders: bool) -> None:
+        folder, links, matches = self._expand(pattern)
         self._touched.reads[folder] = None
         self._touched.reads |= dict.fromkeys(links)
+        if self.world.ruled:
+            named = [path for path in matches if self.world.ruled.speaks("read", path)]
+            self._touched.reads |= dict.fromkeys(p for p in named if lists_folders or not self.is_folder(p))
 
     def _write_matches(self, pattern: str) -> None:
-        folder, links = self._expand(pattern)
+        folder, links, matches = self._expand(pattern)
         self._touched.writes[folder] = None
         self._touched.writes |= dict.fromkeys(links)
+        if self.world.ruled:
+            named = (path for path in matches if self.world.ruled.speaks("write", path))
+            self._touched.writes |= dict.fromkeys(named)
 
-    def _expand(self, pattern: str) -> tuple[str, list[str]]:
-        """The folder below which all names lie that match; where those lead that are links, and those one asks about.
+    def _expand(self, pattern: str) -> tuple[str, list[str], list[str]]:
+        """The folder below which all names lie that match; where those lead that are links, and those one asks about;
+        and the names that match and are no links.
 
         `.env` is among them whether it is there or not: who writes `.e*` means it.
         """
@@ -241,7 +283,7 @@ class Scene:
             if is_last and part[0] == "." and part[1:2] not in ("*", "?", ""):
                 links += [f"{folder.rstrip('/')}/.env" for folder in folders if fnmatchcase(".env", part)]
             folders = self._matches(folders, part, links, is_last=is_last, may_begin=may_begin and index == 0)
-        return top, links
+        return top, links, folders
 
     def _matches(self, folders: list[str], part: str, links: list[str], *, is_last: bool, may_begin: bool) -> list[str]:
         from bradawl.safety.guarded import may_hold_secrets  # only patterns need it
@@ -257,12 +299,13 @@ class Scene:
                     continue
                 if (may_begin and name.startswith("-")) or (is_link and not is_last):
                     raise NotUnderstood
+                path = f"{folder.rstrip('/')}/{name}"
                 if is_link:
-                    links.append(self.place(f"{folder.rstrip('/')}/{name}"))
-                elif not is_last:
-                    found.append(f"{folder.rstrip('/')}/{name}")
-                elif part[0] == "." or (name[0] != "." and may_hold_secrets(name)):
-                    links.append(f"{folder.rstrip('/')}/{name}")
+                    links.append(self.place(path))
+                    continue
+                found.append(path)
+                if is_last and (part[0] == "." or (name[0] != "." and may_hold_secrets(name))):
+                    links.append(path)
         return found
 
 

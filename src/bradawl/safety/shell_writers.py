@@ -76,6 +76,7 @@ def _mv(scene: Scene, words: Words) -> None:
     check(bool(sources) and not target.is_glob)
     is_file = not {"T", "no-target-directory"}.isdisjoint(call.flags)
     for source in sources:
+        scene.give_away(source)
         if source.is_glob:
             _move_matches(scene, source, target)
             continue
@@ -105,6 +106,7 @@ def _cp(scene: Scene, words: Words) -> None:
         # First the goal, because what is read may lie in it.
         goal = target if source.is_glob else Word(_goal(scene, target, source, is_file=is_file))
         scene.read(source)
+        scene.give_away(source)
         if is_deep:
             check(not source.is_glob)
             _copy_folder(scene, source, goal.text)
@@ -141,6 +143,7 @@ def _ln(scene: Scene, words: Words) -> None:
     source = call.operands[0]
     target = call.operands[1] if len(call.operands) == 2 else Word(".")
     if {"s", "symbolic"}.isdisjoint(call.flags):
+        scene.give_away(source)
         scene.remove(source)  # from now on a write to one is a write to both
     replaces = not {"n", "T", "no-dereference", "no-target-directory"}.isdisjoint(call.flags)
     goals = {_goal(scene, target, source, is_file=False)}

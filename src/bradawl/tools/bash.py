@@ -170,22 +170,35 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             git_is_safe=self.git_is_safe,
             is_confined=lambda: not params.sandbox and self.sandbox().holds_anything,
             secrets=partial(self._secrets_below, is_lifted=params.sandbox == "off"),
+            is_brought_back=_is_brought_back,
+            rules=context.rules,
+            is_covered=partial(self._is_covered, is_lifted=params.sandbox == "off"),
         )
         return line_effects(params.command, cwd, context.env, around)
 
     def _secrets_below(self, folder: str, *, is_lifted: bool) -> tuple[str, ...]:
-        sandbox = self.sandbox()
-        if self.entries is not None or (sandbox.name and not is_lifted and "credentials" not in sandbox.lacks):
+        if self.entries is not None or self._is_covered(is_lifted=is_lifted):
             return ()
         from bradawl.safety.sandbox.covers import secrets_below  # only where nothing else holds them back
 
         return secrets_below(folder)
+
+    def _is_covered(self, *, is_lifted: bool) -> bool:
+        """Whether files that programs are not to see are hidden from them."""
+        sandbox = self.sandbox()
+        return bool(sandbox.name) and not is_lifted and "credentials" not in sandbox.lacks
 
     def _lifts(self, sandbox: Literal["", "network", "off"]) -> tuple[str, ...]:
         """Where nothing holds commands there is nothing to lift."""
         if not sandbox or not self.sandbox().name:
             return ()
         return ("sandbox",) if sandbox == "off" else ("network",)
+
+
+def _is_brought_back(path: str) -> bool:
+    from bradawl.safety.sandbox.ignored import is_brought_back  # only where a search meets a file with keys
+
+    return is_brought_back(path)
 
 
 def _check_text(text: str) -> None:

@@ -14,12 +14,14 @@ from bradawl.safety.guarded import protected_names
 from bradawl.safety.sandbox.gitdirs import data_above, data_folder
 from bradawl.safety.sandbox.leftovers import Ghost
 from bradawl.safety.sandbox.survey import Finds, Survey
+from bradawl.safety.shell_words import NotUnderstood
 
 _MORE_OF_GIT: Final = (".git/worktrees/*/commondir", ".git/worktrees/*/gitdir")
 _FOLDERS_OF_GIT: Final = ("hooks", "info")
 _LOOKED_INTO: Final = 12
 """Nested repositories of which git may still change the data; of further ones nothing changes."""
 _MOST: Final = 300
+_MOST_FOLDERS: Final = 20_000
 _MOST_BESIDE_A_LINK: Final = 250
 
 Kind = Literal["write", "read", "secret", "gap", "unreadable", "empty"]
@@ -216,8 +218,15 @@ def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -
 
 
 def secrets_below(folder: str) -> tuple[str, ...]:
-    """Files with keys below a folder that a sandbox would show without content; looked for now."""
-    return Survey(folder).finds().secrets
+    """Files with keys below a folder that a sandbox would show without content; looked for now, at any depth.
+
+    Raises `NotUnderstood` where there are too many folders to look through.
+    """
+    survey = Survey(folder, _MOST_FOLDERS, frozenset({".git"}))
+    secrets = survey.finds().secrets
+    if survey.is_cut:
+        raise NotUnderstood
+    return secrets
 
 
 def _kind(path: str) -> Literal["", "file", "folder", "link"]:

@@ -158,6 +158,16 @@ def _working_tree(config: str) -> str:
     return found[0] if len(found) == 1 else ""
 
 
+def text_in(path: str) -> str | None:
+    """A small file's text; None for one that is large or can't be read."""
+    try:
+        size = os.lstat(path).st_size
+    except OSError:
+        return None
+    text = _text(path)
+    return text if text or not size else None
+
+
 def _text(path: str) -> str:
     return os.fsdecode(_data(path, _LARGEST))
 

@@ -48,8 +48,12 @@ class Survey:
     add a file to the index: a file that was once untracked stays a secret, under its path and wherever it is moved.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, most_folders: int = _FOLDERS, passed_over: frozenset[str] = _PASSED_OVER) -> None:
+        self.is_cut = False
+        """Whether there were more folders at the last look."""
         self._root = root
+        self._most_folders = most_folders
+        self._passed_over = passed_over
         self._known: dict[str, _Folder] = {}
         self._secret_paths: set[str] = set()
         self._secret_inodes: set[tuple[int, int]] = set()
@@ -78,26 +82,28 @@ class Survey:
         return True
 
     def _walk(self) -> Iterator[tuple[int, str, _Folder]]:
-        level, left, depth = [self._root], _FOLDERS, 0
+        level, left, depth = [self._root], self._most_folders, 0
         while level and left:
             inner: list[str] = []
             for path in level[:left]:
                 if folder := self._look(path):
                     yield depth, path, folder
                     inner += folder.inner
+            self.is_cut = left < len(level)
             left -= min(left, len(level))
             level, depth = inner, depth + 1
+        self.is_cut = self.is_cut or bool(level)
 
     def _look(self, path: str) -> _Folder | None:
         try:
             changed_ns = os.lstat(path).st_ctime_ns  # programs can set the other time
             known = self._known.get(path)
-            return known if known and known.changed_ns == changed_ns else _read(path, changed_ns)
+            return known if known and known.changed_ns == changed_ns else _read(path, changed_ns, self._passed_over)
         except OSError:
             return None
 
 
-def _read(path: str, changed_ns: int) -> _Folder:
+def _read(path: str, changed_ns: int, passed_over: frozenset[str]) -> _Folder:
     """One that changed just now may change again without getting another time; it is not kept in mind."""
     import time
 
@@ -108,7 +114,7 @@ def _read(path: str, changed_ns: int) -> _Folder:
         for entry in entries:
             has_git = has_git or entry.name == ".git"
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _PASSED_OVER:
+                if entry.name not in passed_over:
                     inner.append(entry.path)
             elif is_secret_name(entry.name) and (secret := _secret(entry)):
                 secrets.append(secret)
