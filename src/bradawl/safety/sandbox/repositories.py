@@ -107,7 +107,7 @@ class Repositories:
                 yield from self._settings_of(tree)
 
     def _now(self) -> tuple[str, ...]:
-        inner = (folder for survey in self._surveys for folder in survey.finds().repositories)
+        inner = (folder for survey in self._surveys for folder in survey.repositories())
         return tuple(dict.fromkeys((*(each for each in self._roots if os.path.lexists(f"{each}/.git")), *inner)))
 
     def _data_outside(self) -> tuple[str, ...]:

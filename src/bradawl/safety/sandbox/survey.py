@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -14,6 +15,7 @@ from bradawl.safety.sandbox.gitdirs import is_tracked
 _DEPTH: Final = 3
 """Levels below the root at which repositories are looked for; files with keys are looked for at any."""
 _FOLDERS: Final = 4_000
+_FOLDERS_OF_REPOSITORIES: Final = 400
 _SETTLED_NS: Final = 50_000_000
 _PASSED_OVER: Final = frozenset(
     (".git", "node_modules", "__pycache__", "site-packages", ".tox", ".nox", ".mypy_cache", ".ruff_cache")
@@ -63,14 +65,19 @@ class Survey:
         repositories: list[str] = []
         secrets: list[_Secret] = []
         known: dict[str, _Folder] = {}
-        for depth, path, folder in self._walk():
+        for number, (depth, path, folder) in enumerate(self._walk(self._most_folders)):
             secrets += folder.secrets
             if folder.changed_ns:
                 known[path] = folder
-            if folder.has_git and depth <= _DEPTH and path != self._root:
+            if folder.has_git and depth <= _DEPTH and number < _FOLDERS_OF_REPOSITORIES and path != self._root:
                 repositories.append(path)
         self._known = known
         return Finds(tuple(repositories), tuple(each.path for each in secrets if self._is_kept(each, repositories)))
+
+    def repositories(self) -> tuple[str, ...]:
+        """The repositories alone, for which fewer folders are looked at."""
+        walk = self._walk(_FOLDERS_OF_REPOSITORIES, _DEPTH)
+        return tuple(path for _, path, folder in walk if folder.has_git and path != self._root)
 
     def _is_kept(self, secret: _Secret, repositories: list[str]) -> bool:
         if secret.path not in self._secret_paths and secret.inode not in self._secret_inodes:
@@ -81,9 +88,9 @@ class Survey:
         self._secret_inodes.add(secret.inode)
         return True
 
-    def _walk(self) -> Iterator[tuple[int, str, _Folder]]:
-        level, left, depth = [self._root], self._most_folders, 0
-        while level and left:
+    def _walk(self, left: int, deepest: int = sys.maxsize) -> Iterator[tuple[int, str, _Folder]]:
+        level, depth = [self._root], 0
+        while level and left and depth <= deepest:
             inner: list[str] = []
             for path in level[:left]:
                 if folder := self._look(path):
