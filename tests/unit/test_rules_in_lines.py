@@ -357,3 +357,12 @@ def test_a_tool_that_declares_a_folder_declares_all_below_it(tool, effects, expe
     rules = (*parse_rule("Read(secrets/**)", "deny", "t", bases), *parse_rule("Edit(secrets/**)", "deny", "t", bases))
     policy = Policy("bypass", rules=rules, roots=("/ws",))
     assert isinstance(decide(policy, Request(tool, "d", Effects(**effects))), expected)
+
+
+@pytest.mark.parametrize(("sandbox", "count"), [(NONE, 1), (LANDLOCK, 1), (BUBBLEWRAP, 0)])
+def test_the_doctor_says_where_nothing_hides_what_rules_refuse(ws, sandbox, count):
+    from bradawl.app.doctor import rule_checks
+
+    rules = denied(ws, "Read(secrets/**)")
+    assert len(rule_checks(Policy(rules=rules, sandbox=sandbox))) == count
+    assert rule_checks(Policy(rules=denied(ws, "Bash(rm *)"), sandbox=sandbox)) == []

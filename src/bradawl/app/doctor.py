@@ -21,8 +21,9 @@ from bradawl.app.sources import homes
 from bradawl.app.tui.render import one_line
 from bradawl.app.window import longer_context
 from bradawl.core.errors import BradawlError, SettingsError
-from bradawl.core.permissions import Sandbox
+from bradawl.core.permissions import Policy, Sandbox
 from bradawl.core.ports import Prefix, Window
+from bradawl.core.rules import path_rules
 from bradawl.providers.catalog import Catalog
 from bradawl.providers.local import LocalServer
 from bradawl.safety.terminal import json_for_terminals
@@ -278,7 +279,18 @@ def _permissions(agent: "Agent") -> list[Check]:
         policy = agent.policy()
     except BradawlError as error:
         return [Check("permissions", "problem", str(error))]
-    return [Check("mode", "ok", mode_text(policy.mode))]
+    return [Check("mode", "ok", mode_text(policy.mode)), *rule_checks(policy)]
+
+
+def rule_checks(policy: Policy) -> list[Check]:
+    """Rules that refuse paths, where nothing keeps programs from those."""
+    rules = [rule.text for rule in path_rules(policy.rules) if rule.verdict == "deny" and rule.places]
+    if not rules or (policy.sandbox.name and "credentials" not in policy.sandbox.lacks):
+        return []
+    text = (
+        f"{', '.join(dict.fromkeys(rules))}: nothing here hides files from programs; unclear commands are asked about"
+    )
+    return [Check("rules", "warning", text)]
 
 
 def _fit(settings: Settings, needed: int, window: Window) -> Check:
