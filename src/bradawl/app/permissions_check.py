@@ -381,6 +381,7 @@ def _judged_here(settings: Settings, command: str, build: Callable[[Settings], A
             grant=None,
             progress=_ignore,
             change=_ignore,
+            rules=path_rules(policy.rules),
         )
         return _guarded(lambda: _judged(bash, BashParams(command), context, policy))
     finally:

@@ -190,10 +190,7 @@ class Process(Protocol):
 
 
 class Processes(Protocol):
-    """Programs. Nothing starts without a grant, and nothing that `run` starts outlives its call.
-
-    A shell line starts only with a grant for its seal.
-    """
+    """Programs. Nothing starts without a grant, a shell line not without one for its seal. `run` leaves none behind."""
 
     def seal(self, command: Command) -> str:
         """Names a shell line with all that decides what it would do now: text, folder, variables, sandbox."""
