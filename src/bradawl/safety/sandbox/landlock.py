@@ -132,8 +132,12 @@ class LandlockConfinement:
         self._surveys = {root: Survey(root) for root in layout.roots}
         found = self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
         ruled = self._ruled = RuleCovers(layout.roots)
-        appeared = lambda: (*found.appeared(), *ruled.appeared())  # noqa: E731
-        files = ProtectedFiles(self._places, f"{_state(layout)}/changed", appeared, found.is_gone)
+        files = ProtectedFiles(
+            self._places,
+            f"{_state(layout)}/changed",
+            lambda: (*found.appeared(), *ruled.appeared()),
+            found.is_gone,
+        )
         self._protected = Watches(files, History(found.histories, f"{_state(layout)}/history"))
 
     # ------------------------------------------------------------------ the port
