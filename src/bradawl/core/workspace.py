@@ -37,6 +37,9 @@ class Command(msgspec.Struct, frozen=True):
     """Variables on top of those every program gets; None leaves one out."""
     spill_limit_bytes: int = 0
     """A shell line's output that is more than is kept goes to a file, up to so many bytes; 0 for no file."""
+    is_helper: bool = False
+    """A program the agent runs on its own account, by absolute path: no sandbox holds it, and it gets no variables but
+    those of `env` and a few fixed ones."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):

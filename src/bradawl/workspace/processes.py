@@ -34,6 +34,7 @@ _OWN_ENVIRONMENT = {
     "TERM": "dumb",
     "NO_COLOR": "1",
 }
+_HELPERS_PATH = "/usr/local/bin:/usr/bin:/bin"
 _LEFT_OUT = {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"}  # each makes bash run or do what nobody asked for
 _FUNCTIONS = "BASH_FUNC_"  # they would stand for programs of the same name
 _NOT_OURS = _LEFT_OUT | {"OLDPWD"}  # where the user came from is nowhere `cd -` should lead to
@@ -50,13 +51,15 @@ class LocalProcesses:
         term_grace_s: float = _TERM_GRACE_S,
         flood_bytes: int = _FLOOD_BYTES,
         confinement: "Callable[[], Confinement | None] | None" = None,
+        helpers: Mapping[str, str] | None = None,
     ) -> None:
         """`environment` is what programs see, save for the variables that would make them wait for a person.
 
         `bash` is looked for on its PATH; empty means that there is none and that /bin/sh runs shell lines, without
         telling its last folder. `term_grace_s` is what a program has after a timeout to clean up; who prints
-        more than `flood_bytes` is ended at once. `confinement` gives what holds shell lines that are not granted to run
-        outside it, if there is anything; it is asked at each start, and closed by who made it.
+        more than `flood_bytes` is ended at once. `confinement` gives what holds programs that are neither helpers nor
+        granted to run outside it, if there is anything; it is asked at each start, and closed by who made it.
+        `helpers` is the environment of helpers and of the watchdog; its PATH must not be one that a project can change.
         """
         kept = {
             name: value
@@ -70,7 +73,8 @@ class LocalProcesses:
         self._flood_bytes = flood_bytes
         self._confinement = confinement or _nothing_holds
         self._mark = os.urandom(8).hex()
-        self._watchdog = Watchdog(self._mark, self._environment.get("PATH", os.defpath))
+        self._helpers = {"PATH": _HELPERS_PATH} if helpers is None else dict(helpers)
+        self._watchdog = Watchdog(self._mark, self._helpers.get("PATH", _HELPERS_PATH))
         self._running: set[Child] = set()
 
     def seal(self, command: Command) -> str:
@@ -130,7 +134,8 @@ class LocalProcesses:
             streams.keeps_recent = keeps_recent
             if command.is_shell:  # what else runs here ends by itself when nobody reads it
                 self._watchdog.start()
-            confinement = self._confinement() if command.is_shell and not grant.outside_sandbox else None
+            is_held = not grant.outside_sandbox and (command.is_shell or not command.is_helper)
+            confinement = self._confinement() if is_held else None
             program = self._program(command, streams.sinks, mark)
             if confinement is None:
                 process, hold = _popen(_bare(program), streams.sinks), Hold()
@@ -191,7 +196,7 @@ class LocalProcesses:
         environment[MARK] = f"{self._environment.get(MARK, '')} {mark}".lstrip()
         own = {MARK}
         if not command.is_shell:
-            return Program(command.argv, command.cwd, environment)
+            return Program(self._argv(command), command.cwd, environment, exported=(MARK, *command.env))
         argv = (self._bash or "/bin/sh", "-c", *command.argv)
         inherited, readable = (), ()
         if self._bash:
@@ -203,10 +208,21 @@ class LocalProcesses:
             own |= {"BASH_ENV", REPORT_FD, HELD_BACK}
         return Program(argv, command.cwd, environment, inherited, readable, (*own, *command.env))
 
+    def _argv(self, command: Command) -> tuple[str, ...]:
+        """With the path of the program: the sandbox does not look for it. A helper is never looked for."""
+        name = command.argv[0] if command.argv else ""
+        if name.startswith("/") or ("/" in name and not command.is_helper):
+            return command.argv
+        found = None if command.is_helper else _find(name, self._environment)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "no such program", name)
+        return (found, *command.argv[1:])
+
     def _environment_of(self, command: Command) -> dict[str, str]:
+        given = self._helpers if command.is_helper else self._environment
         if not command.env:
-            return {**self._environment, "PWD": command.cwd}
-        merged = {**self._environment, **command.env, "PWD": command.cwd}
+            return {**given, "PWD": command.cwd}
+        merged = {**given, **command.env, "PWD": command.cwd}
         return {name: value for name, value in merged.items() if value is not None}
 
 
@@ -234,7 +250,8 @@ def _popen(launch: "Launch", sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]
 
 
 def _find(name: str, environment: Mapping[str, str]) -> str | None:
-    candidates = [Path(folder, name) for folder in os.get_exec_path(environment)] + [Path("/bin", name)]
+    folders = [folder for folder in os.get_exec_path(environment) if folder.startswith("/")]
+    candidates = [Path(folder, name) for folder in (*folders, "/bin")]
     return next((str(path) for path in candidates if os.access(path, os.X_OK) and path.is_file()), None)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 # mark in the environment, and all descendants of either: asked first, killed half a second later.
 _SCRIPT: Final = r"""
 unset BRADAWL_WATCHDOG
-leaders= folder= PATH=$PATH:/usr/bin:/bin
+leaders= folder= PATH=${PATH:+$PATH:}/usr/bin:/bin
 IFS= read -r mark || exit
 while IFS= read -r line; do
   case $line in
@@ -69,7 +69,7 @@ class Watchdog:
     """A small shell beside the agent that outlives it by a moment. Started before the first program it is to guard."""
 
     def __init__(self, mark: str, path: str) -> None:
-        """`mark` is what all programs carry in their environment; `path` is where commands are looked for."""
+        """`mark` is what all programs carry in their environment; `path` is a PATH that no project can change."""
         self._mark = mark
         self._path = path
         self._line: socket.socket | None = None
