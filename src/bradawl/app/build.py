@@ -14,6 +14,7 @@ from bradawl.agent.agent import Agent
 from bradawl.agent.limits import Limits
 from bradawl.app.environment import SystemPrompt
 from bradawl.app.git_files import read_whole
+from bradawl.app.git_status import GitStatus
 from bradawl.app.headless import NobodyApprover
 from bradawl.app.json_schema import check_for
 from bradawl.app.model_settings import ModelSettings
@@ -29,6 +30,7 @@ from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
 from bradawl.core.retry import RetryBudget
 from bradawl.safety.git_config import GitConfig
+from bradawl.safety.programs import TrustedPrograms, trusted_programs
 from bradawl.session.store import LocalStore, project_folder
 from bradawl.tools.agent import AgentTool
 from bradawl.tools.ask_user import AskUser
@@ -79,8 +81,11 @@ def build_agent(
     store = LocalStore(settings.home, place.project, clock, ids)
     environment = without_keys(settings.environment, settings.key_names)
     sandbox = choose_sandbox(settings, place, environment)
-    processes = LocalProcesses(environment, confinement=None if sandbox is None else sandbox.confinement)
+    programs = trusted_programs(environment, (*place.roots, place.cache), sys.prefix)
+    confinement = None if sandbox is None else sandbox.confinement
+    processes = LocalProcesses(environment, confinement=confinement, helpers=helper_environment(environment, programs))
     git = GitConfig(read_whole, environment, settings.user_home)
+    status = GitStatus(git, processes, programs.find("git"), place.private)
     found = Sandbox if sandbox is None else lambda: sandbox.sandbox
     scratch = (sandbox.layout.scratch,) if sandbox else ()
     policies = Policies(settings, (*place.roots, *scratch), place.own, place.blobs, found)
@@ -100,7 +105,7 @@ def build_agent(
         clock=clock,
         ids=ids,
         policy=policies,
-        system_prompt=_prompt(settings, place, processes, git, sandbox),
+        system_prompt=_prompt(settings, place, status, sandbox),
         project=place.project,
         version=__version__,
         limits=Limits(max_steps=settings.max_steps),
@@ -121,6 +126,8 @@ class Place(NamedTuple):
     cache: str
     """Made when first needed."""
     state: str
+    private: str
+    """For files of a run that no command may change."""
 
 
 def place_of(settings: Settings) -> Place:
@@ -130,8 +137,8 @@ def place_of(settings: Settings) -> Place:
     data = os.path.realpath(settings.home)
     folder = str(project_folder(Path(data), project))
     own = tuple(dict.fromkeys((data, os.path.realpath(home.config))))
-    blobs, cache, state = (str(Path(folder, name)) for name in ("blobs", "cache", "sandbox"))
-    return Place(project, (project, *settings.add_dirs), own, blobs, cache, state)
+    blobs, cache, state, private = (str(Path(folder, name)) for name in ("blobs", "cache", "sandbox", "git"))
+    return Place(project, (project, *settings.add_dirs), own, blobs, cache, state, private)
 
 
 def choose_sandbox(settings: Settings, place: Place, environment: Mapping[str, str]) -> "SandboxChoice | None":
@@ -190,16 +197,14 @@ def _as_commands_see(sandbox: "SandboxChoice | None") -> Callable[[str], str] | 
 def _prompt(
     settings: Settings,
     place: Place,
-    processes: LocalProcesses,
-    git: GitConfig,
+    git: GitStatus,
     sandbox: "SandboxChoice | None",
 ) -> Callable[[], Awaitable[str]]:
     write = SystemPrompt(
         place.project,
-        processes,
         user_present=not settings.headless,
         is_trusted=settings.is_trusted,
-        git_is_safe=git.is_safe,
+        git=git,
     )
     if sandbox is None:
         return write
@@ -343,6 +348,17 @@ def without_keys(environment: Mapping[str, str], key_names: Sequence[str] = ()) 
     """The variables commands may see: those that hold providers' keys are none of a model's business."""
     keys = {name for known in PROVIDERS.values() for name in known.key_names}.union(key_names)
     return {name: value for name, value in environment.items() if name not in keys}
+
+
+def helper_environment(environment: Mapping[str, str], programs: TrustedPrograms) -> dict[str, str]:
+    """What bradawl's own helpers see of the user's variables: no program's name, and no folder to load code from.
+
+    An interpreter that was built with shared libraries in a place of its own needs to be told where they are.
+    """
+    libraries = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    trusted = [folder for folder in libraries if folder.startswith("/") and not programs.why_untrusted(folder)]
+    kept = {"LD_LIBRARY_PATH": os.pathsep.join(trusted)} if trusted else {}
+    return {"PATH": programs.search_path, "HOME": environment.get("HOME", "/"), **kept}
 
 
 def find_ripgrep() -> str | None:
