@@ -79,11 +79,11 @@ def build_agent(
     clock, ids = SystemClock(), SystemIds()
     place = place_of(settings)
     store = LocalStore(settings.home, place.project, clock, ids)
+    programs = programs_of(settings, place)
     environment = without_keys(settings.environment, settings.key_names)
     sandbox = choose_sandbox(settings, place, environment)
-    programs = trusted_programs(environment, (*place.roots, place.cache), sys.prefix)
-    confinement = None if sandbox is None else sandbox.confinement
-    processes = LocalProcesses(environment, confinement=confinement, helpers=helper_environment(environment, programs))
+    held_by = None if sandbox is None else sandbox.confinement
+    processes = LocalProcesses(environment, confinement=held_by, programs=programs)
     git = GitConfig(read_whole, environment, settings.user_home)
     status = GitStatus(git, processes, programs.find("git"), place.private)
     found = Sandbox if sandbox is None else lambda: sandbox.sandbox
@@ -91,7 +91,7 @@ def build_agent(
     policies = Policies(settings, (*place.roots, *scratch), place.own, place.blobs, found)
     seen = _as_commands_see(sandbox)
     held = None if seen is None else LocalFiles(settings.user_home, seen, only_held=True)
-    surroundings = Surroundings(place, git, found, held)
+    surroundings = Surroundings(place, git, found, held, programs)
     headless = settings.headless or approver is None
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
@@ -139,6 +139,11 @@ def place_of(settings: Settings) -> Place:
     own = tuple(dict.fromkeys((data, os.path.realpath(home.config))))
     blobs, cache, state, private = (str(Path(folder, name)) for name in ("blobs", "cache", "sandbox", "git"))
     return Place(project, (project, *settings.add_dirs), own, blobs, cache, state, private)
+
+
+def programs_of(settings: Settings, place: Place) -> TrustedPrograms:
+    """The programs that bradawl starts on its own account."""
+    return trusted_programs(settings.environment, (*place.roots, *place.own, place.cache), sys.prefix)
 
 
 def choose_sandbox(settings: Settings, place: Place, environment: Mapping[str, str]) -> "SandboxChoice | None":
@@ -236,6 +241,8 @@ class Surroundings(NamedTuple):
     """What holds commands."""
     held: LocalFiles | None
     """The machine as commands see it, where that differs."""
+    programs: TrustedPrograms
+    """Finds what bradawl starts on its own account."""
 
 
 def _tools(
@@ -289,7 +296,7 @@ def build_tools(
     `headless`: nobody is there whom a tool could ask. Without settings there is none that reaches the network, and
     without surroundings none knows of a workspace, of git's configuration or of a sandbox.
     """
-    rg = find_ripgrep()
+    rg = find_ripgrep(around.programs if around else None)
     return (
         _bash(settings, around, user_is_there=not headless) if settings and around else Bash(),
         BashOutput(),
@@ -350,22 +357,11 @@ def without_keys(environment: Mapping[str, str], key_names: Sequence[str] = ()) 
     return {name: value for name, value in environment.items() if name not in keys}
 
 
-def helper_environment(environment: Mapping[str, str], programs: TrustedPrograms) -> dict[str, str]:
-    """What bradawl's own helpers see of the user's variables: no program's name, and no folder to load code from.
-
-    An interpreter that was built with shared libraries in a place of its own needs to be told where they are.
-    """
-    libraries = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-    trusted = [folder for folder in libraries if folder.startswith("/") and not programs.why_untrusted(folder)]
-    kept = {"LD_LIBRARY_PATH": os.pathsep.join(trusted)} if trusted else {}
-    return {"PATH": programs.search_path, "HOME": environment.get("HOME", "/"), **kept}
-
-
-def find_ripgrep() -> str | None:
-    """`rg` on the PATH, else the one installed beside this program."""
-    # `shutil` and `sysconfig` would say the same after five milliseconds of imports.
-    paths = (folder / "rg" for folder in (*map(Path, os.get_exec_path()), Path(sys.executable).parent))
-    return next((str(path) for path in paths if os.access(path, os.X_OK) and path.is_file()), None)
+def find_ripgrep(programs: TrustedPrograms | None = None) -> str | None:
+    """`rg` on the PATH, else the one installed beside this program; never one of the workspace."""
+    if programs is None:
+        programs = trusted_programs(os.environ, (os.path.realpath(os.curdir),), sys.prefix)
+    return programs.find("rg") or programs.beside("rg")
 
 
 def build_model(settings: Settings, clock: Clock, ids: Ids, tell: Callable[[str], None] | None = None) -> Model:
@@ -403,14 +399,17 @@ def _one_model(
         return ScriptedModel(chosen.name, clock=clock, context_window=chosen.context_window)
     from bradawl.providers.client import HttpModel
 
-    line = build_line(chosen, settings.environment)
+    line = build_line(chosen, settings.environment, settings.cwd)
     origin = Origin(line.codec.api, chosen.provider, chosen.name)
     info = ModelInfo(origin, chosen.context_window, chosen.price, chosen.max_output)
     return HttpModel(line, build_http(chosen.proxy, chosen.ca_file), clock, ids, info, cool_downs, log)
 
 
-def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
-    """How a model that is no script is reached: wire format, endpoint, key and patience."""
+def build_line(chosen: ModelSettings, environment: Mapping[str, str], folder: str = "") -> "Line":
+    """How a model that is no script is reached: wire format, endpoint, key and patience.
+
+    A command that prints the key is not looked for in `folder`, the project.
+    """
     from bradawl.providers.client import Line
     from bradawl.providers.codec import Endpoint
     from bradawl.providers.keys import FixedKey
@@ -419,7 +418,8 @@ def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
     if chosen.key_command:
         from bradawl.app.keys import CommandKey
 
-        keys = CommandKey(chosen.key_command, chosen.provider, environment)
+        programs = trusted_programs(environment, (os.path.realpath(folder or os.curdir),), sys.prefix)
+        keys = CommandKey(chosen.key_command, chosen.provider, {**environment, "PATH": programs.search_path})
     endpoint = Endpoint(
         chosen.provider,
         chosen.base_url,

@@ -69,10 +69,17 @@ class CommandKey:
     def __init__(
         self, command: str, provider: str, environment: Mapping[str, str], timeout_s: float = TIMEOUT_S
     ) -> None:
-        """The command runs in `/bin/sh` with this environment and nothing on stdin."""
+        """The command runs in `/bin/sh` with this environment and nothing on stdin.
+
+        It is looked for in the absolute folders of the PATH and runs in the home folder: in a project its name, or a
+        module it imports, could be the project's.
+        """
         self._command = command
         self._provider = provider
-        self._environment = dict(environment)
+        folders = [folder for folder in environment.get("PATH", os.defpath).split(os.pathsep) if folder.startswith("/")]
+        self._environment = {**environment, "PATH": os.pathsep.join(folders or ("/usr/bin", "/bin"))}
+        home = environment.get("HOME", "")
+        self._cwd = home if home.startswith("/") and Path(home).is_dir() else "/"
         self._timeout_s = timeout_s
         self._key = ""
         self._lock = asyncio.Lock()
@@ -92,6 +99,7 @@ class CommandKey:
                 "-c",
                 self._command,
                 env=self._environment,
+                cwd=self._cwd,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import msgspec
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
+from bradawl.safety.programs import TrustedPrograms, trusted_programs
 from bradawl.workspace.child import Child, Hold
 from bradawl.workspace.pipes import Progress, Streams
 from bradawl.workspace.prelude import HELD_BACK, MARK, REPORT_FD
@@ -34,7 +36,7 @@ _OWN_ENVIRONMENT = {
     "TERM": "dumb",
     "NO_COLOR": "1",
 }
-_HELPERS_PATH = "/usr/local/bin:/usr/bin:/bin"
+_HELPERS_PATH = "/usr/local/bin:/usr/bin:/bin"  # none of them looks for a program; a wrapper might
 _LEFT_OUT = {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"}  # each makes bash run or do what nobody asked for
 _FUNCTIONS = "BASH_FUNC_"  # they would stand for programs of the same name
 _NOT_OURS = _LEFT_OUT | {"OLDPWD"}  # where the user came from is nowhere `cd -` should lead to
@@ -51,15 +53,16 @@ class LocalProcesses:
         term_grace_s: float = _TERM_GRACE_S,
         flood_bytes: int = _FLOOD_BYTES,
         confinement: "Callable[[], Confinement | None] | None" = None,
-        helpers: Mapping[str, str] | None = None,
+        programs: TrustedPrograms | None = None,
     ) -> None:
         """`environment` is what programs see, save for the variables that would make them wait for a person.
 
-        `bash` is looked for on its PATH; empty means that there is none and that /bin/sh runs shell lines, without
-        telling its last folder. `term_grace_s` is what a program has after a timeout to clean up; who prints
-        more than `flood_bytes` is ended at once. `confinement` gives what holds programs that are neither helpers nor
-        granted to run outside it, if there is anything; it is asked at each start, and closed by who made it.
-        `helpers` is the environment of helpers and of the watchdog; its PATH must not be one that a project can change.
+        `programs` finds bash, and what is named without a folder and is no shell line; without it, on the PATH of the
+        environment. `bash` is one to take in any case; empty means that there is none and that /bin/sh runs shell
+        lines, without telling its last folder. `term_grace_s` is what a program has after a timeout to clean up; who
+        prints more than `flood_bytes` is ended at once. `confinement` gives what holds programs that are neither
+        helpers nor granted to run outside it, if there is anything; it is asked at each start, and closed by who made
+        it.
         """
         kept = {
             name: value
@@ -68,13 +71,13 @@ class LocalProcesses:
         }
         self._environment = {**kept, **_OWN_ENVIRONMENT}
         self._folder = PrivateFolder(environment.get("TMPDIR") or str(Path("/") / "tmp"))
-        self._bash = _find("bash", self._environment) if bash is None else bash
+        self._programs = programs or trusted_programs(self._environment, (), "")
+        self._bash = self._programs.find("bash") if bash is None else bash
         self._term_grace_s = term_grace_s
         self._flood_bytes = flood_bytes
         self._confinement = confinement or _nothing_holds
         self._mark = os.urandom(8).hex()
-        self._helpers = {"PATH": _HELPERS_PATH} if helpers is None else dict(helpers)
-        self._watchdog = Watchdog(self._mark, self._helpers.get("PATH", _HELPERS_PATH))
+        self._watchdog = Watchdog(self._mark, lambda: self._programs.search_path)
         self._running: set[Child] = set()
 
     def seal(self, command: Command) -> str:
@@ -196,7 +199,8 @@ class LocalProcesses:
         environment[MARK] = f"{self._environment.get(MARK, '')} {mark}".lstrip()
         own = {MARK}
         if not command.is_shell:
-            return Program(self._argv(command), command.cwd, environment, exported=(MARK, *command.env))
+            argv = (self._place_of(command), *command.argv[1:])
+            return Program(argv, command.cwd, environment, exported=(MARK, *command.env))
         argv = (self._bash or "/bin/sh", "-c", *command.argv)
         inherited, readable = (), ()
         if self._bash:
@@ -208,18 +212,28 @@ class LocalProcesses:
             own |= {"BASH_ENV", REPORT_FD, HELD_BACK}
         return Program(argv, command.cwd, environment, inherited, readable, (*own, *command.env))
 
-    def _argv(self, command: Command) -> tuple[str, ...]:
-        """With the path of the program: the sandbox does not look for it. A helper is never looked for."""
+    def _place_of(self, command: Command) -> str:
+        """Where a program is that is no shell. Raises `FileNotFoundError` for one that only the workspace has."""
         name = command.argv[0] if command.argv else ""
         if name.startswith("/") or ("/" in name and not command.is_helper):
-            return command.argv
-        found = None if command.is_helper else _find(name, self._environment)
-        if found is None:
-            raise FileNotFoundError(errno.ENOENT, "no such program", name)
-        return (found, *command.argv[1:])
+            return name
+        if name and not command.is_helper and (found := self._programs.find(name)):
+            return found
+        raise FileNotFoundError(errno.ENOENT, "no such program", name)
+
+    @cached_property
+    def _of_helpers(self) -> dict[str, str]:
+        """Variables of helpers: none names a program, or a folder to load code from that a project can change.
+
+        An interpreter that was built with shared libraries in a place of its own needs to be told where they are.
+        """
+        named = self._environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+        libraries = [folder for folder in named if folder.startswith("/") and not self._programs.why_untrusted(folder)]
+        kept = {"LD_LIBRARY_PATH": os.pathsep.join(libraries)} if libraries else {}
+        return {"PATH": _HELPERS_PATH, "HOME": self._environment.get("HOME", "/"), **kept}
 
     def _environment_of(self, command: Command) -> dict[str, str]:
-        given = self._helpers if command.is_helper else self._environment
+        given = self._of_helpers if command.is_helper else self._environment
         if not command.env:
             return {**given, "PWD": command.cwd}
         merged = {**given, **command.env, "PWD": command.cwd}
@@ -247,12 +261,6 @@ def _popen(launch: "Launch", sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]
         pass_fds=launch.inherited,
         start_new_session=True,
     )
-
-
-def _find(name: str, environment: Mapping[str, str]) -> str | None:
-    folders = [folder for folder in os.get_exec_path(environment) if folder.startswith("/")]
-    candidates = [Path(folder, name) for folder in (*folders, "/bin")]
-    return next((str(path) for path in candidates if os.access(path, os.X_OK) and path.is_file()), None)
 
 
 def _start_error(command: Command, error: OSError | ValueError) -> ToolError:

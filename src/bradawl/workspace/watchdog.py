@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import weakref
+from collections.abc import Callable
 from typing import Final
 
 # Reads the mark, then the ids of the programs that run now, as `+12` and `-12`, and `=/folder` for the one to remove.
@@ -68,8 +69,11 @@ fi
 class Watchdog:
     """A small shell beside the agent that outlives it by a moment. Started before the first program it is to guard."""
 
-    def __init__(self, mark: str, path: str) -> None:
-        """`mark` is what all programs carry in their environment; `path` is a PATH that no project can change."""
+    def __init__(self, mark: str, path: str | Callable[[], str]) -> None:
+        """`mark` is what all programs carry in their environment; `path` is where commands are looked for.
+
+        It outlives commands and is held by nothing, so no folder of the workspace belongs there.
+        """
         self._mark = mark
         self._path = path
         self._line: socket.socket | None = None
@@ -109,7 +113,10 @@ class Watchdog:
                     process = subprocess.Popen(
                         ("/bin/sh", "-c", 'eval "$BRADAWL_WATCHDOG"'),
                         cwd="/",
-                        env={"PATH": self._path, "BRADAWL_WATCHDOG": _SCRIPT},
+                        env={
+                            "PATH": self._path if isinstance(self._path, str) else self._path(),
+                            "BRADAWL_WATCHDOG": _SCRIPT,
+                        },
                         stdin=theirs.fileno(),
                         stdout=subprocess.DEVNULL,
                         stderr=subprocess.DEVNULL,
