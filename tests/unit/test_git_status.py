@@ -189,6 +189,19 @@ def test_a_sparse_checkout_is_no_list_of_deleted_files(house: House):
     assert house.status() == "git: on branch trunk, changed: M in/f"
 
 
+def test_a_sparse_worktree_of_a_whole_repository(house: House):
+    house.init()
+    for name in ("in", "out"):
+        (house.ws / name).mkdir()
+        (house.ws / name / "f").write_text("1\n")
+    house.commit(a="1\n")
+    side = house.home / "side"
+    house.git("worktree", "add", "-q", str(side))
+    house.git("sparse-checkout", "set", "--cone", "in", cwd=side)
+    assert house.status(side) == "git: on branch side, nothing changed"
+    assert house.status() == "git: on branch trunk, nothing changed"
+
+
 def test_without_a_git_to_trust_the_branch_is_told_all_the_same(house: House):
     house.init()
     assert house.status(program=None) == "git: on branch trunk"
@@ -217,9 +230,9 @@ def test_the_repository_is_left_as_it_was(house: House):
 def test_the_private_folder_is_closed_to_others_and_what_killed_runs_left_is_removed(house: House):
     house.init()
     left = house.top / "private" / "left"
-    (left / "info").mkdir(parents=True)
+    left.mkdir(parents=True)
     (left / "refs").symlink_to(house.ws)
-    (left / "info" / "exclude").write_text("")
+    (left / "HEAD").write_text("")
     os.utime(left, (1, 1))
     (house.ws / "keep").write_text("")
     house.status()

@@ -1,7 +1,7 @@
 """What git says of a folder, asked in a way that nothing of the repository can be started.
 
-git runs with a private repository folder: its HEAD and a configuration of our own are files, refs, objects, index and
-the lists of ignored files are the real ones. So no setting of the repository is read but those that are copied, none
+git runs with a private repository folder: its HEAD and settings are our own, refs, objects, index and the
+lists of ignored files are the real ones. So no setting of the repository is read but those that are copied, none
 of which names a program or a file, and there are no hooks. What a real repository holds besides is data.
 """
 
@@ -47,14 +47,13 @@ _COPIED: Final[Mapping[str, re.Pattern[str]]] = {
     "checkstat": re.compile(r"(?i:default|minimal)"),
 }
 _EXTENSIONS: Final = frozenset({"objectformat", "worktreeconfig", "noop", "preciousobjects", "partialclone"})
-_OBJECT_FORMAT: Final = re.compile(r"sha1|sha256")
-_OWN_SETTINGS: Final = """\
-\tbare = false
-\tfsmonitor = false
-\thooksPath = /dev/null
-\tuntrackedCache = false
-\tattributesFile = /dev/null
-"""
+_OWN_SETTINGS: Final = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.untrackedCache=false",
+    "core.attributesFile=/dev/null",
+)
+_SHA256: Final = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
 _ENVIRONMENT: Final = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -98,13 +97,14 @@ class GitStatus(msgspec.Struct, frozen=True):
             return None
         try:
             settings = _settings(found, self.config.ignore_file(found.users))
-            with _private_repository(Path(self.private), found, settings) as place:
-                output = await self._run(self.program, found.repository, place, folder)
+            argv = (self.program, "--no-pager", *(word for each in settings for word in ("-c", each)), *_STATUS)
+            with _private_repository(Path(self.private), found) as place:
+                output = await self._run(argv, found.repository, place, folder)
         except (OddRepository, OSError, ToolError):
             return None
         return None if output is None else _told(output)
 
-    async def _run(self, program: str, repository: Repository, place: str, folder: str) -> str | None:
+    async def _run(self, argv: tuple[str, ...], repository: Repository, place: str, folder: str) -> str | None:
         places = {
             "GIT_DIR": place,
             "GIT_WORK_TREE": repository.top,
@@ -114,7 +114,7 @@ class GitStatus(msgspec.Struct, frozen=True):
         }
         result = await self.processes.run(
             Command(
-                (program, "--no-pager", *_STATUS),
+                argv,
                 folder,
                 timeout_s=self.timeout_s,
                 output_limit_bytes=_OUTPUT_LIMIT_BYTES,
@@ -159,37 +159,32 @@ def _last(entries: Iterable[Entry], name: str) -> str | None:
     return values[-1] if values else None
 
 
-def _settings(found: Configured, ignore_file: str) -> str:
-    """The text of the private configuration. Raises `OddRepository` for what this can't stand in for."""
-    extensions = {entry.name.partition(".")[2]: entry.value or "" for entry in found.own if _is_extension(entry)}
-    if not extensions.keys() <= _EXTENSIONS or _last(found.own, "core.bare") not in (None, "false"):
-        raise OddRepository(found.repository.own)
-    form = extensions.get("objectformat", "sha1")
-    if not _OBJECT_FORMAT.fullmatch(form):
-        raise OddRepository(found.repository.own)
-    lines = [f"[extensions]\n\tobjectFormat = {form}\n" if form != "sha1" else ""]
-    lines.append(f"[core]\n\trepositoryformatversion = {int(form != 'sha1')}\n{_OWN_SETTINGS}")
+def _settings(found: Configured, ignore_file: str) -> list[str]:
+    """What git is to see of the configuration, as `name=value`."""
+    settings = [*_OWN_SETTINGS]
     for name, allowed in _COPIED.items():
         value = _last((*found.users, *found.own), f"core.{name}")
         if value is not None and allowed.fullmatch(value or "true"):
-            lines.append(f"\t{name} = {value or 'true'}\n")
-    lines.append(f"\texcludesFile = {_quoted(ignore_file)}\n")
-    return "".join(lines)
+            settings.append(f"core.{name}={value or 'true'}")
+    # A file of the user's; a repository's own setting may name any file, and is not copied.
+    is_file = ignore_file.startswith("/") and "\0" not in ignore_file and _kind(ignore_file, os.stat) == stat.S_IFREG
+    return [*settings, f"core.excludesFile={ignore_file if is_file else os.devnull}"]
 
 
-def _is_extension(entry: Entry) -> bool:
-    return entry.name.startswith("extensions.")
+def _own_config(found: Configured) -> str:
+    """The text of the private configuration, empty where git can do without.
+
+    Raises `OddRepository` for what the private repository can't stand in for.
+    """
+    names = {entry.name.partition(".")[2] for entry in found.own if entry.name.startswith("extensions.")}
+    form = _last(found.own, "extensions.objectformat") or "sha1"
+    is_bare = _last(found.own, "core.bare") not in (None, "false")
+    if is_bare or not names <= _EXTENSIONS or form not in ("sha1", "sha256"):
+        raise OddRepository(found.repository.own)
+    return _SHA256 if form == "sha256" else ""
 
 
-def _quoted(path: str) -> str:
-    """A file of the user's; a repository's own setting may name any file, and is not copied."""
-    if not path.startswith("/") or not path.isprintable() or _kind(path) != stat.S_IFREG:
-        return "/dev/null"
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _kind(path: str, status: Callable[[str], os.stat_result] = os.stat) -> int:
+def _kind(path: str, status: Callable[[str], os.stat_result] = os.lstat) -> int:
     try:
         return stat.S_IFMT(status(path).st_mode)
     except (OSError, ValueError):
@@ -197,32 +192,38 @@ def _kind(path: str, status: Callable[[str], os.stat_result] = os.stat) -> int:
 
 
 @contextlib.contextmanager
-def _private_repository(parent: Path, found: Configured, settings: str) -> Iterator[str]:
+def _private_repository(parent: Path, found: Configured) -> Iterator[str]:
     """A folder git takes for a repository, with all it reads from the real one. Raises `OSError`, `OddRepository`."""
-    repository = found.repository
-    if _kind(f"{repository.own}/index", os.lstat) not in (0, stat.S_IFREG) or _has_index_in_parts(repository):
+    repository, config = found.repository, _own_config(found)
+    if _kind(f"{repository.own}/index") not in (0, stat.S_IFREG) or _has_index_in_parts(repository):
         raise OddRepository(repository.own)
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _remove_stale(parent)
     place = parent / os.urandom(8).hex()
     place.mkdir(mode=0o700)
     try:
-        (place / "info").mkdir()
         (place / "HEAD").write_text(found.head, "utf-8")
-        (place / "config").write_text(settings, "utf-8")
-        (place / "refs").symlink_to(f"{repository.shared}/refs")
-        for name, target in _linked_files(repository):
-            if _kind(target, os.lstat) == stat.S_IFREG:
-                (place / name).symlink_to(target)
+        if config:
+            (place / "config").write_text(config, "utf-8")
+        for name, target in _links(repository):
+            (place / name).symlink_to(target)
         yield str(place)
     finally:
         _remove(place)
 
 
-def _linked_files(repository: Repository) -> Iterator[tuple[str, str]]:
-    for name in ("packed-refs", "shallow", "info/exclude", "info/attributes"):
-        yield name, f"{repository.shared}/{name}"
-    yield "info/sparse-checkout", f"{repository.own}/info/sparse-checkout"
+def _links(repository: Repository) -> Iterator[tuple[str, str]]:
+    """What is read from the real repository besides its index and objects: refs, and lists of files."""
+    yield "refs", f"{repository.shared}/refs"
+    for name in ("packed-refs", "shallow"):
+        if _kind(f"{repository.shared}/{name}") == stat.S_IFREG:
+            yield name, f"{repository.shared}/{name}"
+    # A worktree has a list of its own if only a part is checked out; then this matters more than what is ignored.
+    is_sparse = repository.own != repository.shared and _kind(f"{repository.own}/info/sparse-checkout")
+    info = f"{repository.own if is_sparse else repository.shared}/info"
+    names = ("exclude", "attributes", "sparse-checkout")
+    if _kind(info) == stat.S_IFDIR and all(_kind(f"{info}/{name}") in (0, stat.S_IFREG) for name in names):
+        yield "info", info
 
 
 def _has_index_in_parts(repository: Repository) -> bool:
@@ -242,8 +243,6 @@ def _remove_stale(parent: Path) -> None:
 def _remove(place: Path) -> None:
     """Links are removed, not what they lead to."""
     with contextlib.suppress(OSError):
-        for folder in (place / "info", place):
-            for each in folder.iterdir():
-                if each.is_symlink() or not each.is_dir():
-                    each.unlink()
-            folder.rmdir()
+        for each in place.iterdir():
+            each.unlink()
+        place.rmdir()
