@@ -19,6 +19,9 @@ _SYSTEM_FILES = ("/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/et
 _A_SUBMODULE = b"\x00\x00\xe0\x00"
 """The mode of an entry in the index that is a repository of its own; git looks into it, and obeys what is there."""
 
+_HAS_FOLDERS = b"sdir\x00\x00\x00\x00"
+"""Marks an index with folders that git reads from objects as it needs them; submodules may be among what it finds."""
+
 # Names that start a program, or lead to other files or machines, when something is only looked at. The submodule's
 # configuration counts where a diff or a search goes on in it.
 _RUNS = (
@@ -191,5 +194,5 @@ def _check_repository(files: GitFiles, repository: Repository) -> None:
     if any(file.name.startswith("sharedindex.") for file in Path(repository.own).iterdir()):
         raise OddRepository("index")
     index = files.data(f"{repository.own}/index", _LONGEST_INDEX)
-    if index is not None and _A_SUBMODULE in index:
+    if index is not None and (_A_SUBMODULE in index or _HAS_FOLDERS in index):
         raise OddRepository("index")
