@@ -1,6 +1,6 @@
 """A coding agent for the terminal, and a library for building one."""
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # the module `typing` may be a project's until `__main__` has looked at the search path
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent

@@ -2,7 +2,10 @@
 
 import sys
 
-from bradawl.app.cli import main
-
 if __name__ == "__main__":
+    from bradawl.safety.import_path import leave_out_working_directory
+
+    leave_out_working_directory()
+    from bradawl.app.cli import main
+
     sys.exit(main())

@@ -79,6 +79,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|workspace/replacing\.py"  # writes for workspace/files.py
     r"|safety/sandbox/(landlock|integrity|protected|putting_back)\.py"  # the sandbox: puts back what was changed
     r"|safety/sandbox/(bubblewrap|choice|gitdirs|leftovers|probe)\.py"  # and makes, tries out and removes what it needs
+    r"|safety/sandbox/bundled\.py"  # compares what was installed with what was examined
 )
 PROGRAMS = frozenset(
     {

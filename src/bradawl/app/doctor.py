@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from shutil import which
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -13,8 +12,9 @@ import msgspec
 from bradawl import __version__
 from bradawl.app.console import Console
 from bradawl.app.local_models import find_local, name_of, suggestions
+from bradawl.app.model_settings import ModelSettings
 from bradawl.app.models import Connect, Status, look, models_text
-from bradawl.app.modes import INSTALL, mode_text, sandbox_text
+from bradawl.app.modes import mode_text, sandbox_text
 from bradawl.app.providers import PROVIDERS, SCRIPTED, is_loopback
 from bradawl.app.settings import Settings, load_settings, read_settings
 from bradawl.app.sources import homes
@@ -29,10 +29,14 @@ from bradawl.safety.terminal import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
+    from bradawl.safety.programs import Rejected
 
 _WORK: Final = 4_000
 """Tokens a first prompt, a look at a file and an answer take beside the system prompt and the tools."""
 _WIDTH: Final = 100
+_ASKED_WITHOUT: Final = (
+    "In the mode auto each command whose changes can't be told is asked about because of what is not held."
+)
 _MARKS: Final = {"ok": "ok", "warning": "note", "problem": "PROBLEM"}
 
 BuildAgent = Callable[[Settings], "Agent"]
@@ -95,7 +99,7 @@ async def diagnose(
         checks += model.result()
         checks += await _context(settings, build)
     checks += [_server(server) for server in servers] or [Check("local server", "ok", _NO_SERVER)]
-    checks += _programs(environ)
+    checks += _machine(settings or _without_a_model(options, environ, cwd))
     return Diagnosis(all(check.state != "problem" for check in checks), tuple(checks), servers)
 
 
@@ -126,35 +130,94 @@ def _files(environ: Mapping[str, str], cwd: str) -> list[Check]:
     return checks
 
 
-def _programs(environ: Mapping[str, str]) -> list[Check]:
-    from bradawl.app.build import find_ripgrep
+def _without_a_model(options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Settings:
+    """The settings that programs and the sandbox depend on, where no model can be chosen, or a file is wrong."""
+    none: dict[str, object] = {"model": f"{SCRIPTED}/none", "fallback_model": None, "small_model": None}
+    try:
+        return load_settings({**options, **none, "headless": False}, environ, cwd)
+    except SettingsError:
+        model, home = ModelSettings(provider=SCRIPTED, name="none"), _data_home(environ, cwd)
+        return Settings(model=model, cwd=cwd, home=home, environment=dict(environ))
 
-    path = environ.get("PATH", os.defpath)
-    checks = [
-        _program("bash", which("bash", path=path), "problem", "Install bash: commands run in it."),
-        _program("git", which("git", path=path), "warning", "Install git, to see and undo what was changed."),
-        _program("ripgrep", find_ripgrep(), "warning", "Install ripgrep (rg); searching is slow without it."),
+
+def _data_home(environ: Mapping[str, str], cwd: str) -> str:
+    try:
+        return homes(environ, cwd).data
+    except BradawlError:
+        return str(Path(cwd, ".bradawl"))  # said by a check of its own
+
+
+def _machine(settings: Settings) -> list[Check]:
+    """What holds commands, and the programs that are needed, as far as they can be trusted."""
+    from bradawl.app.build import choose_sandbox, place_of
+    from bradawl.app.own_programs import find_ripgrep, programs_for
+
+    try:
+        place = place_of(settings)
+        programs = programs_for(settings.environment, place)
+        wanted = msgspec.structs.replace(settings, sandbox="auto") if settings.sandbox == "required" else settings
+        choice = choose_sandbox(wanted, place, settings.environment, programs)
+    except (BradawlError, OSError) as error:
+        return [Check("sandbox", "problem", f"can't be looked for: {error}")]
+    try:
+        found, why = (choice.sandbox, choice.why) if choice else (Sandbox(), ())
+    finally:
+        if choice is not None:
+            choice.close()
+    rejected, rg = programs.rejected, find_ripgrep(programs)
+    no_bash, no_git = "Install bash: commands run in it.", "Install git, to see and undo what was changed."
+    no_rg = "Install ripgrep (rg); searching is slow without it."
+    return [
+        *sandbox_checks(found, settings.sandbox, why, could_be=choice is None or choice.fits),
+        *_installation(place.roots),
+        _program("bash", programs.on_path("bash"), "problem", no_bash, rejected("bash")),
+        _program("git", programs.on_path("git"), "warning", no_git, rejected("git")),
+        _program("ripgrep", rg, "warning", no_rg, rejected("rg")),
     ]
-    return checks
 
 
-def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = ()) -> list[Check]:
-    """What holds commands here, what of it is missing and what that means; `why` is what was found on the way."""
+def _installation(roots: Sequence[str]) -> list[Check]:
+    from bradawl.safety.programs import own_places
+
+    places = own_places(roots)
+    if not places:
+        return []
+    text = f"bradawl runs from {', '.join(places)}, in the workspace: no command and no tool can change that"
+    hint = "Install it outside of projects: `pipx install .` or `uv tool install .` in a clone of bradawl."
+    return [Check("installation", "warning", text, hint)]
+
+
+def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, could_be: bool = True) -> list[Check]:
+    """What holds commands here, what of it is missing and what that means; `why` is what was found on the way.
+
+    `could_be`: a better sandbox could hold this workspace.
+    """
+    from bradawl.app.sandbox_help import install_lines, kernel_hints
     from bradawl.safety.sandbox.lines import LINES
 
     if wanted == "off":
         return [Check("sandbox", "warning", "switched off: commands run with all your rights, once they are allowed")]
-    found = "\n".join(why)
+    better: tuple[str, ...] = ()
+    if could_be and sandbox.name != "bubblewrap":
+        was_tried = any(line.startswith(("/usr/bin/bwrap", "/usr/local/bin/bwrap")) for line in why)
+        better = (*kernel_hints(), *(() if was_tried else install_lines()))
     if not sandbox.name:
         state: Literal["warning", "problem"] = "problem" if wanted == "required" else "warning"
         text = "none: commands run with all your rights, and all that may change something is asked about"
-        return [Check("sandbox", state, text, "\n".join(filter(None, (INSTALL, found))))]
-    checks = [Check("sandbox", "warning" if sandbox.lacks else "ok", sandbox_text(sandbox), found)]
+        return [Check("sandbox", state, text, "\n".join((*why, *better)))]
+    asked = (_ASKED_WITHOUT,) if sandbox.lacks else ()
+    hint = "\n".join((*asked, *why, *better))
+    checks = [Check("sandbox", "warning" if sandbox.lacks else "ok", sandbox_text(sandbox), hint)]
     return checks + [Check("not held", "warning", f"{name}: {LINES.get(name, name)}") for name in sandbox.lacks]
 
 
-def _program(name: str, path: str | None, otherwise: Literal["warning", "problem"], hint: str) -> Check:
-    return Check(name, "ok", path) if path else Check(name, otherwise, "not found", hint)
+def _program(
+    name: str, path: str | None, otherwise: Literal["warning", "problem"], hint: str, rejected: Sequence["Rejected"]
+) -> Check:
+    not_used = [f"{each.path} is not used: {each.reason}" for each in rejected]
+    if path:
+        return Check(name, "ok", path, "\n".join(not_used))
+    return Check(name, otherwise, "none that can be used" if not_used else "not found", "\n".join((*not_used, hint)))
 
 
 # ------------------------------------------------------------------ the model
@@ -194,7 +257,7 @@ def _endpoint(status: Status, model: str) -> Check:
 
 
 async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
-    """Whether what every request begins with fits the model, with room for work; and what holds its commands."""
+    """Whether what every request begins with fits the model, with room for work; and what is asked about."""
     try:
         agent = build(settings)
     except BradawlError as error:
@@ -205,17 +268,17 @@ async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
 
         needed = prefix_tokens(Prefix(await agent.system_prompt(), schemas_of(agent.tools)))
         window = await agent.model.window()
-        return [_fit(settings, needed, window), *_permissions(agent, settings)]
+        return [_fit(settings, needed, window), *_permissions(agent)]
     finally:
         await agent.aclose()
 
 
-def _permissions(agent: "Agent", settings: Settings) -> list[Check]:
+def _permissions(agent: "Agent") -> list[Check]:
     try:
         policy = agent.policy()
     except BradawlError as error:
         return [Check("permissions", "problem", str(error))]
-    return [Check("mode", "ok", mode_text(policy.mode)), *sandbox_checks(policy.sandbox, settings.sandbox)]
+    return [Check("mode", "ok", mode_text(policy.mode))]
 
 
 def _fit(settings: Settings, needed: int, window: Window) -> Check:

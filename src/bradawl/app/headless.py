@@ -28,9 +28,10 @@ _MOST_KEPT: Final = 50
 class NobodyApprover:
     """`Approver` for a run that nobody watches: every question is answered no."""
 
-    def __init__(self, home: str = "") -> None:
-        """`home` is the user's folder, for what is said in the end."""
+    def __init__(self, home: str = "", without_sandbox: "Callable[[], str]" = str) -> None:
+        """`home` is the user's folder, for what is said in the end; `without_sandbox` says how to get a sandbox."""
         self.home = home
+        self.without_sandbox = without_sandbox
         self.refused: list[Question] = []
         """The first questions there were, to say in the end how they would be answered yes."""
 
@@ -144,7 +145,13 @@ def _advice(session: "Session") -> str:
 
     asked = session.agent.approver
     nobody = asked if isinstance(asked, NobodyApprover) else NobodyApprover()
-    return how_to_allow(nobody.refused, session.policy(), cwd=session.agent.project, home=nobody.home)
+    return how_to_allow(
+        nobody.refused,
+        session.policy(),
+        cwd=session.agent.project,
+        home=nobody.home,
+        without_sandbox=nobody.without_sandbox,
+    )
 
 
 def answer_text(text: str) -> str:

@@ -71,13 +71,11 @@ class CommandKey:
     ) -> None:
         """The command runs in `/bin/sh` with this environment and nothing on stdin.
 
-        It is looked for in the absolute folders of the PATH and runs in the home folder: in a project its name, or a
-        module it imports, could be the project's.
+        It runs in the home folder: in a project, `python3 -m keyring` would import the project's `keyring.py`.
         """
         self._command = command
         self._provider = provider
-        folders = [folder for folder in environment.get("PATH", os.defpath).split(os.pathsep) if folder.startswith("/")]
-        self._environment = {**environment, "PATH": os.pathsep.join(folders or ("/usr/bin", "/bin"))}
+        self._environment = dict(environment)
         home = environment.get("HOME", "")
         self._cwd = home if home.startswith("/") and Path(home).is_dir() else "/"
         self._timeout_s = timeout_s

@@ -124,13 +124,13 @@ async def _headless(
     settings: Settings, options: Mapping[str, object], prompt: str, console: Console, build: Build
 ) -> int:
     from bradawl.app.headless import NobodyApprover, Start, run_headless
-    from bradawl.app.modes import begin_in_mode, is_asked_for, sandbox_warning
+    from bradawl.app.modes import begin_in_mode, help_with_refusals, is_asked_for, sandbox_warning
 
     as_json = settings.output_format == "json"
     _keep_quiet(settings.home)
     with Interrupts() as interrupts:
         try:
-            agent = build(settings, NobodyApprover(settings.user_home))
+            agent = build(settings, NobodyApprover(settings.user_home, partial(help_with_refusals, settings)))
             try:
                 start = Start(
                     chosen_session(agent, options),

@@ -17,7 +17,6 @@ _ASKED: Final[dict[Mode, str]] = {
     "auto": "asks only for what leaves the workspace or the sandbox",
     "bypass": "asks nothing",
 }
-INSTALL: Final = "Install bubblewrap (apt install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap)."
 
 
 def mode_text(mode: Mode) -> str:
@@ -42,15 +41,31 @@ def sandbox_warning(find: Callable[[], Sandbox], settings: "Settings", *, user_i
     instead = "you are asked about" if user_is_there else "bradawl refuses"
     if sandbox.name:
         lacks = ", ".join(sandbox.lacks)
-        return f"SANDBOX {sandbox.name} can't hold {lacks}: {instead} every command that can't be judged by itself."
+        text = f"SANDBOX {sandbox.name} can't hold {lacks}: {instead} every command that can't be judged by itself."
+        return f"{text} `bradawl doctor` says how to get one that holds more."
     text = f"NO SANDBOX: nothing holds what commands do, so {instead} every command that may change something."
     if sys.platform != "linux":
         return text
     from shutil import which
 
     # Where it is installed, something else is in the way, such as a workspace that holds the home folder.
-    is_installed = which("bwrap", path=settings.environment.get("PATH")) is not None
-    return f"{text} {'`bradawl doctor` says why there is none.' if is_installed else INSTALL}"
+    if which("bwrap", path=settings.environment.get("PATH")) is not None:
+        return f"{text} `bradawl doctor` says why there is none."
+    from bradawl.app.sandbox_help import install_hint
+
+    return f"{text} {install_hint()}"
+
+
+def help_with_refusals(settings: "Settings") -> str:
+    """What to install so that commands are not refused for want of a sandbox; empty where that would not help."""
+    is_wanted = settings.sandbox != "off" and settings.permission_mode in (None, "auto")
+    if not is_wanted or not sys.platform.startswith("linux"):
+        return ""
+    from bradawl.app.build import layout_of, place_of
+    from bradawl.app.sandbox_help import refused_hint
+    from bradawl.safety.sandbox.places import unfit
+
+    return "" if unfit(layout_of(settings, place_of(settings))) else refused_hint()
 
 
 def begin_in_mode(session: "Session", settings: "Settings", *, is_asked_for: bool) -> None:

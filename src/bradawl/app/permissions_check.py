@@ -121,7 +121,7 @@ class Judge:
         around, tree = self._around, self._tree({})
         bash = Bash(
             home=around.home,
-            search_path=around.environment.get("PATH", _SYSTEM_PATH),
+            search_path=around.environment.get("PATH") or _SYSTEM_PATH,
             workspace=around.roots,
             git_is_safe=self._git_is_safe,
             entries=tree.entries,

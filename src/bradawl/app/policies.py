@@ -62,12 +62,13 @@ class Policies:
     @cached_property
     def fixed(self) -> tuple[Rule, ...]:
         """The rules that no word of the user in this run adds to. Raises `SettingsError` for one nobody can read."""
-        from bradawl.safety.guarded import built_in_rules
+        from bradawl.safety.guarded import built_in_rules, rule_for_installation
+        from bradawl.safety.programs import own_places
 
         settings = self._settings
         built_in = built_in_rules(self._roots, settings.user_home, self._own, (self._blobs,))
         said = tuple(rule for text in settings.rules for rule in _read(text, settings))
-        return (*built_in, *said)
+        return (*built_in, *rule_for_installation(own_places(self._roots)), *said)
 
 
 def default_mode(sandbox: Sandbox) -> Mode:

@@ -16,10 +16,10 @@ import msgspec
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Tool
+from bradawl.safety.programs import site_folders as site_folders
 
 _GROUP: Final = "bradawl.tools"
 _PACKAGE: Final = r"(?i)(bradawl_[\w.]+)-[^-]+\.dist-info"
-_SITES: Final = frozenset({"site-packages", "dist-packages"})
 _NAME: Final = "[a-z0-9_]{1,64}"
 
 
@@ -58,17 +58,6 @@ def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Fo
 
 Source = tuple[str, Callable[[], tuple[Tool[Any], ...]]]
 """What to call it, and what loads it."""
-
-
-def site_folders() -> tuple[str, ...]:
-    """Where this Python's installed packages are. Other places on its path may be a project's."""
-    site = sys.modules.get("site")
-    homes = (sys.prefix, sys.base_prefix, str(getattr(site, "USER_BASE", None) or sys.prefix))
-    return tuple(
-        path
-        for path in dict.fromkeys(sys.path)
-        if Path(path).name in _SITES and any(Path(path).is_relative_to(home) for home in homes)
-    )
 
 
 def _names(folder: str | Path) -> list[str]:

@@ -287,4 +287,13 @@ def built_in_rules(
     )
 
 
+def rule_for_installation(places: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The refusal to write to bradawl's own program, where it lies in the workspace; none where it does not."""
+    return (Rule("deny", "write", _caseless(_below(places)), why=_INSTALLATION_WHY),) if places else ()
+
+
+_INSTALLATION_WHY = (
+    "bradawl itself runs from there, so no tool changes it; use another environment for the project, or ask the user to"
+    " install bradawl outside of it (pipx, uv tool)"
+)
 _SYSTEM_WHY = f"it belongs to the system; {_ASK_THE_USER}"

@@ -30,6 +30,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Folders of the workspace; absolute, resolved."""
     search_path: str = ""
     """PATH as bash has it; empty: every name finds the system's own program."""
+    changeable: tuple[str, ...] = ()
+    """Folders besides the roots in which somebody may have put a program; absolute, resolved."""
     entries: Entries = entries_on_disk
     git_is_safe: Callable[[str], bool] = _not_there
     """Whether git in this folder starts no program that its configuration names."""
@@ -70,7 +72,8 @@ def _needs_a_second_look(effects: Effects, roots: tuple[str, ...]) -> bool:
 
 
 def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: Surroundings) -> Effects:
-    programs = Programs(around.search_path, around.roots) if around.search_path and around.roots else None
+    changeable = (*around.roots, *around.changeable)
+    programs = Programs(around.search_path, changeable) if around.search_path and changeable else None
 
     def judged(*, git_is_safe: bool) -> Effects:
         world = World(around.resolve, around.entries, around.home, git_is_safe, secrets=around.secrets)

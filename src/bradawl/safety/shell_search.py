@@ -5,6 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from bradawl.safety.path_walk import followed
+from bradawl.safety.programs import why_writable
 from bradawl.safety.shell_scene import is_within
 
 
@@ -23,8 +25,16 @@ class Programs(msgspec.Struct, frozen=True):
                 return False  # the working directory, or something in it
             path = f"{folder}/{name}"
             if os.access(path, os.X_OK) and Path(path).is_file():
-                return not any(self._is_changeable(place) for place in (path, os.path.realpath(path)))
+                return self._is_out_of_reach(path)
         return True
+
+    def _is_out_of_reach(self, path: str) -> bool:
+        """Also of each link on the way to it."""
+        try:
+            places = followed(path)
+        except OSError:
+            return False
+        return not any(map(self._is_changeable, (path, *places))) and not why_writable(places[-1])
 
     def _is_changeable(self, place: str) -> bool:
         return any(is_within(place, folder) for folder in self.changeable)

@@ -59,6 +59,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     """PATH as bash gets it: a name that finds a program in the workspace, where the model may have put it, is not taken
     for the system's program of that name."""
     workspace: tuple[str, ...] = ()
+    changeable: tuple[str, ...] = ()
+    """Folders besides the workspace whose programs are not taken for the system's, such as temporary ones."""
     git_is_safe: Callable[[str], bool] = _nowhere
     """Whether git in a folder starts no program that its configuration names."""
     resolve: Callable[[str, str], str] | None = None
@@ -142,6 +144,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             home=self.home,
             roots=self.workspace,
             search_path=self.search_path,
+            changeable=self.changeable,
             entries=self.entries or entries,
             git_is_safe=self.git_is_safe,
             is_confined=lambda: not params.sandbox and self.sandbox().holds_anything,

@@ -70,6 +70,10 @@ class LocalProcesses:
             if name not in _NOT_OURS and not name.startswith(_FUNCTIONS)
         }
         self._environment = {**kept, **_OWN_ENVIRONMENT}
+        if libraries := self._environment.get("LD_LIBRARY_PATH"):
+            # An empty or relative entry would let each program load libraries of the folder it runs in.
+            absolute = (each for each in libraries.replace(";", ":").split(":") if each.startswith("/"))
+            self._environment["LD_LIBRARY_PATH"] = ":".join(absolute)
         self._folder = PrivateFolder(environment.get("TMPDIR") or str(Path("/") / "tmp"))
         self._programs = programs or trusted_programs(self._environment, (), "")
         self._bash = self._programs.find("bash") if bash is None else bash
@@ -200,7 +204,8 @@ class LocalProcesses:
         own = {MARK}
         if not command.is_shell:
             argv = (self._place_of(command), *command.argv[1:])
-            return Program(argv, command.cwd, environment, exported=(MARK, *command.env))
+            trusted = self._programs.without_foreign_libraries(environment)
+            return Program(argv, command.cwd, trusted, exported=(MARK, *command.env))
         argv = (self._bash or "/bin/sh", "-c", *command.argv)
         inherited, readable = (), ()
         if self._bash:
@@ -227,10 +232,8 @@ class LocalProcesses:
 
         An interpreter that was built with shared libraries in a place of its own needs to be told where they are.
         """
-        named = self._environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-        libraries = [folder for folder in named if folder.startswith("/") and not self._programs.why_untrusted(folder)]
-        kept = {"LD_LIBRARY_PATH": os.pathsep.join(libraries)} if libraries else {}
-        return {"PATH": _HELPERS_PATH, "HOME": self._environment.get("HOME", "/"), **kept}
+        kept = {name: self._environment[name] for name in ("HOME", "LD_LIBRARY_PATH") if name in self._environment}
+        return {"HOME": "/", **kept, "PATH": _HELPERS_PATH}
 
     def _environment_of(self, command: Command) -> dict[str, str]:
         given = self._of_helpers if command.is_helper else self._environment

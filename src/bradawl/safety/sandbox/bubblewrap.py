@@ -200,7 +200,7 @@ class Bubblewrap:
         if os.path.realpath(root) != root:
             raise ToolError(f"the workspace {root} has been replaced by a link; end this session and start anew")
         finds = self._surveys[root].finds()
-        whole = Plan(root, plan.free).of_workspace(finds)
+        whole = Plan(root, plan.free).of_workspace(finds).of_installation(self._layout.installation)
         if path == root:
             plan.roots.append(root)
             plan.repositories += (root, *finds.repositories)

@@ -11,29 +11,38 @@ from typing import Final
 
 import msgspec
 
-from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Sandbox
+from bradawl.safety.programs import TrustedPrograms
 from bradawl.safety.sandbox.confinement import Confinement, Layout
 from bradawl.safety.sandbox.leftovers import Leftovers, remove_folder
 
 _PATIENCE_S: Final = 2.0
 _JOIN_S: Final = 0.3
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+_NAME: Final = "bwrap"
+_SYSTEM: Final = ("/usr/bin", "/usr/local/bin", "/bin")
+"""Tried first: some systems let only these make namespaces."""
+NOT_INSTALLED: Final = "bubblewrap is not installed"
 
 
 class SandboxChoice:
     """The sandbox of one workspace."""
 
-    def __init__(self, layout: Layout, environment: Mapping[str, str]) -> None:
-        """`environment` is what programs would see without a sandbox. Nothing is looked at before it is asked for."""
+    def __init__(self, layout: Layout, environment: Mapping[str, str], programs: TrustedPrograms | None = None) -> None:
+        """`environment` is what programs would see without a sandbox. Nothing is looked at before it is asked for.
+
+        `programs` finds bubblewrap; without it the PATH of the environment is searched outside of the workspace, and
+        then the environment of this interpreter.
+        """
         self._layout = _completed(layout, environment)
-        self._path = environment.get("PATH", os.defpath)
+        self._programs = programs or _outside_of(layout.roots, environment.get("PATH", os.defpath))
         self._thread: threading.Thread | None = None
         self._found: Confinement | None = None
         self._why: list[str] = []
         self._chosen: Confinement | None = None
         self._is_decided = False
+        self._fits = True
         self._leftovers = Leftovers(self._layout.state)
         self._owns_state = not layout.state
 
@@ -72,6 +81,12 @@ class SandboxChoice:
         self.confinement()
         return tuple(self._why)
 
+    @property
+    def fits(self) -> bool:
+        """Whether a sandbox could hold programs of this workspace, if there were one."""
+        self.confinement()
+        return self._fits
+
     def close(self) -> None:
         """Give back what it holds; safe to call twice."""
         if self._thread is not None:
@@ -90,6 +105,7 @@ class SandboxChoice:
 
         if reason := unfit(self._layout):
             self._why.append(reason)
+            self._fits = False
             return
         for look in (self._bubblewrap, self._landlock):
             try:
@@ -109,18 +125,41 @@ class SandboxChoice:
         if not is_known():
             self._why.append("there is no filter of system calls for this kind of processor")
             return None
-        program = next(_programs(self._path, self._layout.roots), "")
-        if not program:
-            self._why.append("bubblewrap is not installed (apt install bubblewrap, or dnf, or pacman)")
-            return None
-        return self._shaped(program, deadline)
+        problem = ""
+        for program in self._candidates():
+            found, problem = self._shaped(program, deadline, problem)
+            if found is not None:
+                return found
+        return None
 
-    def _shaped(self, program: str, deadline: float) -> Confinement | None:
-        """Try with all it can do, then with less: inside a container it may not mount /proc."""
+    def _candidates(self) -> Iterator[str]:
+        """The system's bubblewrap, then the one that was installed with bradawl; says why each other is not used."""
+        system = next(_trusted(self._programs, self._why), "")
+        if system:
+            yield system
+        self._why += [f"{path} is not used: {reason}" for path, reason in self._programs.rejected_beside(_NAME)]
+        beside = self._programs.beside(_NAME)
+        if beside is not None and os.path.realpath(beside) != os.path.realpath(system):
+            from bradawl.safety.sandbox.bundled import why_other
+
+            if reason := why_other(beside):
+                self._why.append(f"{beside} is not used: {reason}")
+            else:
+                yield beside
+        elif not system and not self._why:
+            self._why.append(
+                f"{NOT_INSTALLED} (apt install bubblewrap, or dnf, or pacman; or pip install 'bradawl[sandbox]')"
+            )
+
+    def _shaped(self, program: str, deadline: float, known: str) -> tuple[Confinement | None, str]:
+        """Try with all it can do, then with less: inside a container it may not mount /proc.
+
+        Gives back its first problem, too. If that is the `known` one of another program, less is not tried.
+        """
         from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
         from bradawl.safety.sandbox.probe import probe
 
-        folder = self._folder_for_probes()
+        folder, first = self._folder_for_probes(), ""
         for own_proc, disables in ((True, True), (True, False), (False, True), (False, False)):
             shape = Shape(program, own_proc, disables)
             found = probe(lambda layout, shape=shape: Bubblewrap(layout, shape), folder, deadline - time.monotonic())
@@ -128,10 +167,13 @@ class SandboxChoice:
             if not found.problem:
                 holds = f"can't hold: {', '.join(found.lacks)}" if found.lacks else "holds everything"
                 self._why.append(f"{program}{less}: {holds}")
-                return Bubblewrap(self._layout, shape, found.lacks)
-            if not any(line.endswith(found.problem) for line in self._why):
+                return Bubblewrap(self._layout, shape, found.lacks), ""
+            first = first or found.problem
+            if not any(line.startswith(program) and line.endswith(found.problem) for line in self._why):
                 self._why.append(f"{program}{less}: {found.problem}")
-        return None
+            if found.problem == known:
+                break
+        return None, first
 
     def _landlock(self, deadline: float) -> Confinement | None:
         from bradawl.safety.sandbox import landlock
@@ -173,26 +215,46 @@ def _without(own_proc: bool, disables: bool) -> str:
     return " and ".join(lost)
 
 
+def _outside_of(roots: tuple[str, ...], path: str) -> TrustedPrograms:
+    return TrustedPrograms(path, roots, sys.prefix)
+
+
 def _programs(path: str, roots: tuple[str, ...]) -> Iterator[str]:
-    """The system's first, which some systems let make namespaces; never one that somebody else may have put there."""
-    for folder in dict.fromkeys(("/usr/bin", "/usr/local/bin", "/bin", *path.split(":"))):
-        program = os.path.realpath(Path(folder, "bwrap")) if folder.startswith("/") else ""
-        if program and not any(is_within(program, root) for root in roots) and _is_trusted(Path(program)):
+    """The trusted bubblewraps of a search path, or else the one of this interpreter's environment."""
+    programs = _outside_of(roots, path)
+    beside = programs.beside(_NAME)
+    return iter(tuple(_trusted(programs, [])) or ((beside,) if beside else ()))
+
+
+def _trusted(programs: TrustedPrograms, why: list[str]) -> Iterator[str]:
+    """The system's first. Why one is not used is added to `why`."""
+    found = sorted(programs.every(_NAME), key=lambda each: _rank(str(Path(each).parent)))
+    why += [f"{path} is not used: {reason}" for path, reason in programs.rejected(_NAME)]
+    for each in found:
+        program = os.path.realpath(each)
+        if reason := _why_foreign(Path(program)):
+            why.append(f"{program} is not used: {reason}")
+        else:
             yield program
 
 
-def _is_trusted(program: Path) -> bool:
-    try:
-        if not stat.S_ISREG(program.stat().st_mode) or not os.access(program, os.X_OK):
-            return False
-        found = [each.stat() for each in (program, *program.parents)]
-    except OSError:
-        return False
+def _rank(folder: str) -> int:
+    return _SYSTEM.index(folder) if folder in _SYSTEM else len(_SYSTEM)
+
+
+def _why_foreign(program: Path) -> str:
+    """Why another user may have put a program there, or a folder above it; empty if none may."""
     owners = {0, os.geteuid()}
-    return all(
-        each.st_uid in owners and (not each.st_mode & _WRITABLE_BY_OTHERS or each.st_mode & stat.S_ISVTX)
-        for each in found
-    )
+    try:
+        found = [(each, each.stat()) for each in (program, *program.parents)]
+    except OSError as error:
+        return error.strerror or "it can't be examined"
+    for each, status in found:
+        if status.st_uid not in owners:
+            return f"{each} belongs to another user"
+        if status.st_mode & _WRITABLE_BY_OTHERS and not status.st_mode & stat.S_ISVTX:
+            return f"{each} can be written by other users"
+    return ""
 
 
 def _is_held_already() -> bool:

@@ -80,5 +80,7 @@ class Layout(msgspec.Struct, frozen=True):
     """Folder that is `/tmp` inside; its maker removes it."""
     state: str = ""
     """Folder for what has to be put in order after the agent was killed; no program gets to see it."""
+    installation: tuple[str, ...] = ()
+    """Where bradawl itself lies in the roots, and links that lead there: read-only, and can't be moved."""
     kept_variables: tuple[str, ...] = ()
     """Names of variables programs see besides those that everybody needs; a last `*` stands for any ending."""

@@ -67,6 +67,23 @@ class Plan:
             )
         return self
 
+    def of_installation(self, places: Iterable[str]) -> "Plan":
+        """Cover bradawl's own program where it lies in this folder: nothing in there is writable again."""
+        for place in places:
+            if not is_within(place, self._root) and not is_within(self._root, place):
+                continue
+            if _kind(place) == "link":
+                self._freeze(str(Path(place).parent))
+                continue
+            top = place if is_within(place, self._root) else self._root
+            self._pin_down_to(top)
+            self._add(top, "read")
+            for path in [path for path, cover in self.covers.items() if cover.kind != "secret"]:
+                if path != top and is_within(path, top):
+                    del self.covers[path]
+                    self.ghosts.pop(path, None)
+        return self
+
     def of_what_is_only_read(self, finds: Finds) -> tuple[Cover, ...]:
         """The covers of files with keys alone, where nothing is writable."""
         self._hide(finds)

@@ -85,6 +85,9 @@ def unfit(layout: Layout, interpreter: str = "") -> str:
         return "there is no filter of system calls for this kind of processor"
     if inside := [root for root in layout.roots if is_within(python, root)]:
         return f"the Python that would start programs lies in {inside[0]}, where programs may change it"
+    if layout.installation:
+        own = layout.installation[0]
+        return f"bradawl itself is installed in the workspace, in {own}, where programs could change it"
     return ""
 
 

@@ -1,6 +1,7 @@
 """What a sandbox kept a command from, as far as its output shows it, and how the model can ask for it."""
 
 import re
+import sys
 from typing import Final
 
 from bradawl.core.effects import is_within
@@ -29,7 +30,7 @@ _OWN_LOOPBACK: Final = (
 # A file that is bound over itself can't be replaced.
 _READ_ONLY: Final = (
     r"Read-only file system|\bEROFS\b|\(os error 30\)|Filesystem is read-only"
-    r"|\.(?:git|mcp|vscode|idea|zed|envrc|bradawl)\b[^\n]{0,120}Device or resource busy"
+    r"|\.(?:git|mcp|vscode|idea|zed|envrc|bradawl|venv)\b[^\n]{0,120}Device or resource busy"
 )
 _PATH: Final = r"(?<![\w.])(/[^\s'\"`\u2018\u2019:,()\[\]]+)"
 _DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
@@ -59,6 +60,10 @@ _LOOPBACK = (
 )
 _NO_SOCKETS = "commands without network can open no Unix and no UDP sockets here"
 _FILES = "commands can write only in the workspace, /tmp and their caches here, not to protected files"
+_OWN_PROGRAM = (
+    "bradawl itself runs from {prefix}, so commands can't change it. Make another environment for the project "
+    "(python3 -m venv), or let the user install bradawl outside of it (pipx, uv tool)"
+)
 _HIDDEN = "commands can't use {path} here"
 _POWERS = "commands here get no further rights, and no sockets of other programs"
 
@@ -103,12 +108,20 @@ def _why(result: CommandResult, grant: Grant) -> tuple[str, str]:
     if not grant.network and re.search(_NO_NETWORK, text):
         return _NETWORK, "network"
     if re.search(_READ_ONLY, text):
-        return _FILES, "off"
+        return (_OWN_PROGRAM.format(prefix=sys.prefix) if _is_own(text, grant) else _FILES), "off"
     if re.search(_RIGHTS, text):
         return _POWERS, "off"
     if result.sandbox != _ONLY_READ and (path := _refused_outside(text, grant)):
         return _HIDDEN.format(path=path), "off"
     return ("", "") if grant.network else _without_network(text)
+
+
+def _is_own(text: str, grant: Grant) -> bool:
+    """Whether it speaks of bradawl's own environment in the workspace, by its whole path or from its folder."""
+    if not any(is_within(sys.prefix, folder) for folder in grant.writable):
+        return False
+    name = sys.prefix.rpartition("/")[2]
+    return sys.prefix in text or re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text) is not None
 
 
 def _without_network(text: str) -> tuple[str, str]:

@@ -1,0 +1,95 @@
+"""What to type where no sandbox holds commands, or only a lesser one."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+INSTALL: Final = "Install bubblewrap: apt install bubblewrap (or dnf install bubblewrap, pacman -S bubblewrap)"
+_MACHINES: Final = ("x86_64", "aarch64")
+_NOT_ASKED: Final = "With a sandbox commands run unasked, as far as they stay in the workspace."
+_SWITCHES: Final = (
+    (
+        "kernel.apparmor_restrict_unprivileged_userns",
+        lambda value: value != 0,
+        "AppArmor lets only programs it has a profile for make user namespaces (kernel.apparmor_restrict_unprivileged_"
+        "userns = {value}). The bwrap of the system's package, in /usr/bin, may have one; any other needs",
+        0,
+    ),
+    (
+        "kernel.unprivileged_userns_clone",
+        lambda value: value == 0,
+        "This kernel lets only root make user namespaces (kernel.unprivileged_userns_clone = 0). To allow it:",
+        1,
+    ),
+    (
+        "user.max_user_namespaces",
+        lambda value: value == 0,
+        "No user namespace may be made here (user.max_user_namespaces = 0). To allow it:",
+        15_000,
+    ),
+)
+"""Name, whether a value is in the way of bubblewrap, what that means, and the value to set."""
+
+
+def install_lines() -> tuple[str, ...]:
+    """How to get a sandbox: from the system, or without root where there is a package for this machine.
+
+    A line that begins with spaces is to be typed.
+    """
+    extra = _extra_command()
+    return (f"{INSTALL}, or without root:", f"  {extra}") if extra else (f"{INSTALL}.",)
+
+
+def install_hint() -> str:
+    """The same in one sentence."""
+    return " ".join(line.strip() for line in install_lines()).rstrip(".") + "."
+
+
+def refused_hint() -> str:
+    """The same, for somebody whose commands were refused because nothing holds them."""
+    return f"{_NOT_ASKED} {install_hint()} `bradawl doctor` says what is missing."
+
+
+def _extra_command() -> str:
+    """Adds `bradawl[sandbox]` to this very installation; empty where it has nothing for this machine.
+
+    A name with the extra alone would be looked up in the index, where bradawl need not be.
+    """
+    if not _has_package():
+        return ""
+    if "/pipx/" in sys.prefix:
+        return "pipx runpip bradawl install 'bradawl[sandbox]'"
+    import shlex
+
+    python = shlex.quote(sys.executable or "python3")
+    if "/uv/" in sys.prefix:
+        return f"uv pip install --python {python} 'bradawl[sandbox]'"
+    return f"{python} -m pip install 'bradawl[sandbox]'"
+
+
+def _has_package() -> bool:
+    if not sys.platform.startswith("linux") or os.uname().machine not in _MACHINES:
+        return False
+    try:
+        return bool(os.confstr("CS_GNU_LIBC_VERSION"))
+    except (OSError, ValueError):  # another C library
+        return False
+
+
+def kernel_hints(read: Callable[[str], str] | None = None) -> Iterable[str]:
+    """The kernel's settings that keep bubblewrap from working for this user, and how to change each."""
+    for name, is_in_the_way, what, wanted in _SWITCHES:
+        try:
+            text = (read or _read_switch)(name)
+            value = int(text)
+        except (OSError, ValueError):
+            continue  # this kernel has none of that name
+        if is_in_the_way(value):
+            yield what.format(value=value)
+            yield f"  sudo sysctl -w {name}={wanted}"
+
+
+def _read_switch(name: str) -> str:
+    return Path("/proc/sys", *name.split(".")).read_text("utf-8")

@@ -1,0 +1,40 @@
+"""Keeps modules of the working directory out of this process."""
+
+import os
+import sys
+
+
+def leave_out_the_project(path: list[str], cwd: str) -> None:
+    """Remove the entries of a module search path that lead into the working directory.
+
+    `python -m` and an empty entry of PYTHONPATH put that folder first, where a project could have an `asyncio.py`.
+    Removed are relative entries, and entries in `cwd` that come before the standard library. The folder of this
+    package stays. Imports only modules that are loaded already.
+    """
+    own = os.path.realpath(__file__).rsplit("/", 3)[0]
+    library = os.path.dirname(os.__file__)  # noqa: PTH120 - pathlib may be the project's until this is done
+    folder = os.path.realpath(cwd)
+    start = next((index for index, entry in enumerate(path) if _is_library(entry, library)), len(path))
+    path[:] = [
+        entry
+        for index, entry in enumerate(path)
+        if os.path.realpath(entry) == own
+        or (entry.startswith("/") and not (index < start and _is_within(os.path.realpath(entry), folder)))
+    ]
+
+
+def _is_library(entry: str, library: str) -> bool:
+    return entry == library or (entry.endswith(".zip") and entry.startswith(sys.base_prefix))
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def leave_out_working_directory() -> None:
+    """As `leave_out_the_project`, for this process where it stands."""
+    try:
+        cwd = os.getcwd()  # noqa: PTH109 - as above
+    except OSError:
+        return  # nothing can be imported from a folder that is gone
+    leave_out_the_project(sys.path, cwd)

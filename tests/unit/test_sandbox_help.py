@@ -1,0 +1,281 @@
+"""What somebody is told who has no sandbox: why, what that means, and what to type."""
+
+import asyncio
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bradawl.app.advice import how_to_allow
+from bradawl.app.build import build_agent
+from bradawl.app.console import Console
+from bradawl.app.doctor import diagnose, sandbox_checks
+from bradawl.app.launch import launch
+from bradawl.app.model_settings import ModelSettings
+from bradawl.app.modes import help_with_refusals, sandbox_warning
+from bradawl.app.sandbox_help import install_hint, install_lines, kernel_hints, refused_hint
+from bradawl.app.settings import Settings
+from bradawl.core.effects import UNKNOWN, Effects
+from bradawl.core.messages import ToolCall
+from bradawl.core.permissions import Policy, Question, Request, Sandbox
+from bradawl.testing.fakes import Cut, ScriptedHttp
+
+NONE = Sandbox()
+LANDLOCK = Sandbox("landlock", ("protected_file",))
+
+
+def switches(**values: str):
+    def read(name: str) -> str:
+        if name.replace(".", "_") not in values:
+            raise FileNotFoundError(name)
+        return values[name.replace(".", "_")]
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"kernel_apparmor_restrict_unprivileged_userns": "1\n"}, "kernel.apparmor_restrict_unprivileged_userns=0"),
+        ({"kernel_apparmor_restrict_unprivileged_userns": "2"}, "kernel.apparmor_restrict_unprivileged_userns=0"),
+        ({"kernel_unprivileged_userns_clone": "0\n"}, "kernel.unprivileged_userns_clone=1"),
+        ({"user_max_user_namespaces": "0\n"}, "user.max_user_namespaces=15000"),
+        ({"kernel_apparmor_restrict_unprivileged_userns": "0"}, ""),
+        ({"kernel_unprivileged_userns_clone": "1", "user_max_user_namespaces": "63000"}, ""),
+        ({"user_max_user_namespaces": "no number"}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_kernels_switch_that_is_in_the_way_is_named_with_what_to_type(values, named):
+    hints = list(kernel_hints(switches(**values)))
+    assert (f"  sudo sysctl -w {named}" in hints) if named else hints == []
+
+
+def test_both_ways_to_a_sandbox_are_named(monkeypatch):
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "n", "6", "v", "x86_64")))
+    for text in (install_hint(), refused_hint(), "\n".join(install_lines())):
+        assert "apt install bubblewrap" in text and "dnf" in text and "pacman" in text
+        assert "bradawl[sandbox]" in text
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("/home/u/.local/share/pipx/venvs/bradawl", "pipx runpip bradawl install 'bradawl[sandbox]'"),
+        ("/home/u/.local/share/uv/tools/bradawl", "uv pip install --python "),
+        ("/home/u/a b/.venv", "-m pip install 'bradawl[sandbox]'"),
+    ],
+)
+def test_the_command_fits_how_bradawl_was_installed(prefix, command, monkeypatch):
+    monkeypatch.setattr(sys, "prefix", prefix)
+    monkeypatch.setattr(sys, "executable", f"{prefix}/bin/python")
+    assert command in install_hint()
+    assert "a b" not in prefix or "'/home/u/a b/.venv/bin/python'" in install_hint()
+
+
+@pytest.mark.parametrize("machine", ["riscv64", "armv7l", "i686"])
+def test_where_there_is_no_package_for_the_machine_none_is_named(machine, monkeypatch):
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "n", "6", "v", machine)))
+    assert "bradawl[sandbox]" not in install_hint() and "apt install bubblewrap" in install_hint()
+
+
+def test_nor_where_the_c_library_is_another(monkeypatch):
+    def confstr(name):
+        raise ValueError
+
+    monkeypatch.setattr(os, "confstr", confstr)
+    assert "bradawl[sandbox]" not in install_hint()
+
+
+def test_the_warning_at_the_start_names_both(tmp_path):
+    made = Settings(model=ModelSettings("demo", "x"), cwd="/ws", home="/h", environment={"PATH": str(tmp_path)})
+    text = sandbox_warning(lambda: NONE, made, user_is_there=True)
+    assert "apt install bubblewrap" in text and "bradawl[sandbox]" in text
+
+
+# ------------------------------------------------------------------ refusals
+
+COMMAND = Effects(commands=(("make",),), unknown=True, seal="x")
+
+
+def advice(effects: Effects, sandbox: Sandbox = NONE, mode="default") -> str:
+    question = Question(ToolCall("c", "bash", "{}"), Request("bash", "0" * 64, effects), "because")
+    policy = Policy(mode, roots=("/ws",), sandbox=sandbox)
+    return how_to_allow([question], policy, cwd="/ws", home="/home/u", without_sandbox=lambda: "GET ONE")
+
+
+@pytest.mark.parametrize("sandbox", [NONE, LANDLOCK])
+def test_what_a_sandbox_would_have_let_pass_is_told_how_to_get_one(sandbox):
+    text = advice(COMMAND, sandbox, "default" if sandbox is NONE else "auto")
+    assert text.endswith("GET ONE") and "--yolo" in text
+
+
+@pytest.mark.parametrize(
+    "effects",
+    [
+        Effects(writes=("/ws/a",)),
+        Effects(writes=("/etc/a",), seal="x", commands=(("touch", "/etc/a"),)),
+        Effects(hosts=("example.com",)),
+        UNKNOWN,
+        Effects(commands=(("npm", "ci"),), unknown=True, seal="x", lifts=("network",)),
+    ],
+)
+def test_what_it_would_not_have_let_pass_says_nothing_of_it(effects):
+    assert "GET ONE" not in advice(effects)
+
+
+def test_nor_is_it_said_where_there_is_one():
+    assert "GET ONE" not in advice(COMMAND, Sandbox("bubblewrap"), "auto")
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_told"),
+    [
+        ({}, True),
+        ({"permission_mode": "auto"}, True),
+        ({"permission_mode": "default"}, False),
+        ({"sandbox": "off"}, False),
+        ({"cwd": "{home}"}, False),
+    ],
+)
+def test_it_is_told_only_where_it_would_help(tmp_path, changes, is_told):
+    home, ws = tmp_path / "home", tmp_path / "ws"
+    home.mkdir()
+    ws.mkdir()
+    given = {"cwd": str(ws), **changes}
+    given["cwd"] = given["cwd"].format(home=home)
+    made = Settings(
+        model=ModelSettings("demo", "x"),
+        home=f"{tmp_path}/data",
+        user_home=str(home),
+        environment={"HOME": str(home)},
+        **given,
+    )
+    assert bool(help_with_refusals(made)) is is_told
+
+
+def script(tmp_path: Path, command: str) -> Path:
+    call = {"name": "bash", "arguments": {"command": command}}
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps([{"tool_calls": [call]}, {"text": "done"}]))
+    return path
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_run_that_refuses_for_want_of_a_sandbox_says_so(tmp_path, monkeypatch, as_json):
+    ws, home = tmp_path / "ws", tmp_path / "home"
+    ws.mkdir()
+    home.mkdir()
+    monkeypatch.chdir(ws)
+    monkeypatch.setattr("bradawl.safety.sandbox.choice.SandboxChoice._look", lambda self: None)
+    out, errors = io.StringIO(), io.StringIO()
+    environ = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    console = Console(io.StringIO(), out, errors, environ)
+    options = {
+        "model": f"scripted/{script(tmp_path, 'touch made')}",
+        "headless": True,
+        "prompt": "go",
+        "output_format": "json" if as_json else "text",
+    }
+    launch(options, environ, console, as_json=as_json, build=lambda settings, approver: build_agent(settings, approver))
+    said = errors.getvalue() + (out.getvalue() if as_json else "")
+    assert not (ws / "made").exists()
+    assert "apt install bubblewrap" in said and "bradawl[sandbox]" in said, said
+    assert "With a sandbox commands run unasked" in said, said
+    if as_json:
+        assert "bradawl[sandbox]" in json.dumps(json.loads(out.getvalue()))
+
+
+# ------------------------------------------------------------------ doctor
+
+
+def examine(home: Path, cwd: Path, **environ: str):
+    given = {"HOME": str(home), "PATH": "/usr/bin:/bin", **environ}
+    return asyncio.run(diagnose({}, given, str(cwd), lambda *_: ScriptedHttp(lambda _: Cut()), build_agent))
+
+
+@pytest.fixture
+def places(tmp_path) -> tuple[Path, Path]:
+    for name in ("home", "ws"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "home", tmp_path / "ws"
+
+
+def test_the_doctor_looks_for_a_sandbox_also_without_a_model_and_says_why_there_is_none(places, monkeypatch):
+    def look(self):
+        self._why.append("bwrap: no luck")
+
+    monkeypatch.setattr("bradawl.safety.sandbox.choice.SandboxChoice._look", look)
+    found = examine(*places)
+    (check,) = [each for each in found.checks if each.name == "sandbox"]
+    assert check.state == "warning" and "bwrap: no luck" in check.hint and "bradawl[sandbox]" in check.hint
+
+
+def test_also_where_a_settings_file_is_broken(places):
+    config = places[0] / ".config/bradawl"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text("model = [")
+    assert any(each.name == "sandbox" for each in examine(*places).checks)
+
+
+def test_a_required_sandbox_that_is_missing_is_a_problem_with_its_reason(places, monkeypatch):
+    monkeypatch.setattr("bradawl.safety.sandbox.choice.SandboxChoice._look", lambda self: self._why.append("no luck"))
+    found = examine(*places, BRADAWL_SANDBOX="required")
+    (check,) = [each for each in found.checks if each.name == "sandbox"]
+    assert check.state == "problem" and "no luck" in check.hint and not found.healthy
+
+
+def test_a_workspace_that_can_not_be_held_is_not_told_to_install_anything(places):
+    (check,) = [each for each in examine(places[0], places[0]).checks if each.name == "sandbox"]
+    assert "holds your home folder" in check.hint and "apt install" not in check.hint
+
+
+def test_who_has_a_bubblewrap_that_fails_is_not_told_to_install_it():
+    (check,) = sandbox_checks(NONE, "auto", ("/usr/bin/bwrap: bwrap: no namespaces",))
+    assert "no namespaces" in check.hint and "apt install" not in check.hint
+
+
+def test_landlock_says_what_then_asks():
+    check = sandbox_checks(LANDLOCK, "auto", ())[0]
+    assert "is asked about" in check.hint and "apt install bubblewrap" in check.hint
+
+
+def test_programs_that_are_not_used_are_named(places):
+    planted = places[1] / "bin"
+    planted.mkdir()
+    for name in ("git", "bash", "rg"):
+        (planted / name).write_text("#!/bin/sh\n")
+        (planted / name).chmod(0o755)
+    found = {each.name: each for each in examine(*places, PATH=f"{planted}:/usr/bin:/bin").checks}
+    for name, file in (("git", "git"), ("bash", "bash"), ("ripgrep", "rg")):
+        assert f"{planted}/{file} is not used: " in found[name].hint
+        assert str(planted) not in found[name].text
+
+
+def test_an_installation_in_the_workspace_is_told_with_what_is_better(places):
+    prefix = os.path.realpath(sys.prefix)
+    found = {each.name: each for each in examine(places[0], Path(prefix).parent).checks}
+    assert found["installation"].state == "warning" and prefix in found["installation"].text
+    assert "pipx" in found["installation"].hint and "uv tool" in found["installation"].hint
+    assert "installation" not in {each.name for each in examine(*places).checks}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")
+def test_where_user_namespaces_are_forbidden_the_switch_is_named(places):
+    inner = f"echo 0 >/proc/sys/user/max_user_namespaces && exec {sys.executable} -m bradawl doctor"
+    made = subprocess.run(
+        ["unshare", "-Ur", "sh", "-c", inner.replace(sys.executable, f"'{sys.executable}'")],
+        cwd=places[1],
+        env={"HOME": str(places[0]), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    if "version" not in made.stdout:
+        pytest.skip(f"unshare does not work here: {made.stderr[:200]}")
+    assert "sudo sysctl -w user.max_user_namespaces" in made.stdout
