@@ -66,7 +66,7 @@ def test_questions_of_the_model_and_permissions_come_one_after_the_other():
         {"tool_calls": [ask("q1", "first"), call("w", writes=["/p/a"]), ask("q2", "second")]},
         {"text": "done"},
     ]
-    agent, *_ = build(script, approver=guest, tools=(AskUser(), probe), policy=lambda: Policy())
+    agent, *_ = build(script, approver=guest, tools=(AskUser(), probe), policy=lambda: Policy(roots=("/",)))
     run(agent, ("ask_user",))
     names = [line[1:] for line in guest.log]
     assert names[::2] == names[1::2] and sorted(names[::2]) == ["first", "id_w", "second"]

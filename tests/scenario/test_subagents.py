@@ -332,7 +332,7 @@ def test_one_that_says_nothing_is_told_so():
 def asks_from_the_second_call_on() -> Any:
     """A policy under which the call of a sub-agent, the first to be judged, is not in question."""
     policies = iter([Policy("bypass")])
-    return lambda: next(policies, Policy())
+    return lambda: next(policies, Policy(roots=("/",)))
 
 
 def test_a_question_for_a_sub_agent_says_who_asks():
@@ -369,7 +369,7 @@ def test_questions_of_several_are_asked_one_at_a_time_and_a_lasting_yes_holds_fo
         [{"tool_calls": calls}, {"text": "done"}],
         [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "ok"}],
         approver=slow,
-        policy=lambda: Policy(),
+        policy=lambda: Policy(roots=("/",)),
     )
 
     async def main() -> None:

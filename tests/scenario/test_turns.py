@@ -24,6 +24,8 @@ from bradawl.core.ports import ToolOutput
 from bradawl.core.retry import RetryBudget
 from bradawl.testing.fakes import FakeHook, MemoryStore, RecordingEmit, ScriptedApprover
 
+EVERYWHERE = Policy(roots=("/",))
+
 
 def run(script, prompt="go", **changes):
     agent, model, probe = build(script, **changes)
@@ -147,7 +149,7 @@ def test_a_closed_call_starts_while_the_model_is_still_talking() -> None:
 def test_a_call_that_must_be_asked_about_waits_for_the_end_of_the_reply() -> None:
     script = [{"tool_calls": [call("w", writes=["/p/a"]), call("r", reads=["/p/b"])]}, {"text": "ok"}]
     approver = ScriptedApprover([True])
-    _, messages, events, _, probe = run(script, approver=approver, policy=Policy)
+    _, messages, events, _, probe = run(script, approver=approver, policy=lambda: EVERYWHERE)
     names = [type(e).__name__ for e in events]
     assert names.index("AssistantReplied") < names.index("PermissionAsked")
     assert probe.log.index("+r") < probe.log.index("+w")
@@ -157,7 +159,7 @@ def test_a_call_that_must_be_asked_about_waits_for_the_end_of_the_reply() -> Non
 def test_a_yes_for_the_session_is_not_asked_again() -> None:
     script = [{"tool_calls": [call("a", writes=["/p/a"]), call("b", writes=["/p/b"])]}, {"text": "ok"}]
     approver = ScriptedApprover([Answer(True, "user", "session")])
-    result, messages, events, *_ = run(script, approver=approver, policy=Policy)
+    result, messages, events, *_ = run(script, approver=approver, policy=lambda: EVERYWHERE)
     assert result.reason == "completed" and results(messages) == ["did a", "did b"]
     assert sum(isinstance(e, PermissionAsked) for e in events) == 1
 
@@ -165,7 +167,7 @@ def test_a_yes_for_the_session_is_not_asked_again() -> None:
 def test_a_no_is_a_result_and_the_turn_goes_on() -> None:
     script = [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "then not"}]
     approver = ScriptedApprover([Answer(False, "user", message="not there")])
-    result, messages, _, _, probe = run(script, approver=approver, policy=Policy)
+    result, messages, _, _, probe = run(script, approver=approver, policy=lambda: EVERYWHERE)
     assert result.reason == "completed" and probe.log == []
     assert "declined" in results(messages)[0] and "not there" in results(messages)[0]
 
@@ -173,7 +175,7 @@ def test_a_no_is_a_result_and_the_turn_goes_on() -> None:
 def test_a_permission_nobody_could_give_makes_the_turn_refused() -> None:
     script = [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "I could not"}]
     approver = ScriptedApprover([Answer(False, "nobody")])
-    result, _, events, _, probe = run(script, approver=approver, policy=Policy)
+    result, _, events, _, probe = run(script, approver=approver, policy=lambda: EVERYWHERE)
     assert (result.reason, result.text, probe.log) == ("refused", "I could not", [])
     assert [c.name for c in result.denials] == ["probe"]
     assert not any(isinstance(e, ToolStarted) for e in events)
@@ -228,7 +230,7 @@ def test_a_number_where_a_text_belongs_is_its_digits() -> None:
 def test_a_yes_for_the_session_to_one_command_does_not_cover_another() -> None:
     calls = [call("a", unknown=True), {**call("a", unknown=True), "id": "again"}, call("b", unknown=True)]
     approver = ScriptedApprover([Answer(True, "user", "session"), Answer(False, "user")])
-    _, messages, events, *_ = run([{"tool_calls": calls}, {"text": "ok"}], approver=approver, policy=Policy)
+    _, messages, events, *_ = run([{"tool_calls": calls}, {"text": "ok"}], approver=approver, policy=lambda: EVERYWHERE)
     assert [text.startswith("did") for text in results(messages)] == [True, True, False]
     assert sum(isinstance(e, PermissionAsked) for e in events) == 2
 
@@ -280,7 +282,7 @@ def test_the_turn_ends_at_the_step_limit() -> None:
 
 def test_a_refusal_of_the_provider_ends_the_turn_and_starts_nothing_more() -> None:
     script = [{"text": "half", "tool_calls": [call("w", unknown=True)], "stop": "content_filter"}]
-    result, messages, _, _, probe = run(script, policy=Policy, approver=ScriptedApprover([True]))
+    result, messages, _, _, probe = run(script, policy=lambda: EVERYWHERE, approver=ScriptedApprover([True]))
     assert result.reason == "refused" and probe.log == []
     assert "Not run" in results(messages)[0]
 

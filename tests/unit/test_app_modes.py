@@ -12,6 +12,7 @@ from bradawl.app.doctor import sandbox_checks
 from bradawl.app.headless import NobodyApprover
 from bradawl.app.model_settings import ModelSettings
 from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_warning, why_not
+from bradawl.app.policies import Policies
 from bradawl.app.settings import Settings
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import ToolCall
@@ -198,3 +199,14 @@ def test_an_old_name_of_nobody_is_still_one():
     for number in range(100):
         asyncio.run(nobody.ask(question(Effects(writes=(f"/ws/{number}",)), "write_file")))
     assert len(nobody.refused) == 50
+
+
+def test_an_environment_of_any_name_is_asked_about_in_accept_edits(tmp_path):
+    (tmp_path / "tools-env" / "bin").mkdir(parents=True)
+    (tmp_path / "tools-env" / "pyvenv.cfg").touch()
+    (tmp_path / "src" / "bin").mkdir(parents=True)
+    chosen = settings(cwd=str(tmp_path), home=str(tmp_path / "data"), permission_mode="accept-edits")
+    policy = Policies(chosen, (str(tmp_path),), (), "/dev/null", Sandbox)()
+    for name, wanted in (("tools-env/bin/x", Ask), ("src/bin/x", Allow)):
+        found = decide(policy, Request("write_file", "", Effects(writes=(f"{tmp_path}/{name}",))))
+        assert isinstance(found, wanted), found

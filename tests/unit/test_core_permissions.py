@@ -66,7 +66,9 @@ def stays_inside(effects: Effects) -> bool:
 
 @given(EFFECTS)
 def test_in_default_mode_a_call_runs_unasked_exactly_when_nothing_outside_the_conversation_changes(effects: Effects):
-    assert isinstance(decide(Policy(), request(effects)), Allow) == (stays_inside(effects) and not effects.danger)
+    assert isinstance(decide(Policy(roots=("/",)), request(effects)), Allow) == (
+        stays_inside(effects) and not effects.danger
+    )
 
 
 @given(EFFECTS)
@@ -210,7 +212,7 @@ def test_who_only_reads_may_not_change_anything_in_any_mode():
             "nothing may change in plan mode, and the call would write /a, /b, /c; put it into the plan (exit_plan)",
         ),
         (Policy("bypass"), SHELL, "questions are switched off"),
-        (Policy(), LISTING, "it stays within what this mode allows"),
+        (Policy(roots=WS), LISTING, "it stays within what this mode allows"),
     ],
 )
 def test_the_reason_says_what_it_was_about(policy: Policy, effects: Effects, said: str):
@@ -412,12 +414,19 @@ def test_a_yes_to_a_command_says_nothing_about_other_calls():
 # ------------------------------------------------------------------ what goes without saying
 
 
+def test_without_a_workspace_everything_lies_outside_of_it():
+    for mode in ("default", "accept-edits", "auto"):
+        assert judged(Policy(mode), EDIT) == "ask"
+        assert judged(Policy(mode, sandbox=HELD), MAKING) == "ask"
+    assert judged(Policy(), LISTING) == "ask"
+
+
 def test_every_mode_there_is_can_be_listed():
     assert get_args(Mode) == MODES
 
 
 def test_what_is_not_given_is_the_least():
-    assert Policy() == Policy("default", False, (), ("/",), (), Sandbox(""))
+    assert Policy() == Policy("default", False, (), (), (), Sandbox(""))
     assert Grant() == Grant((), False, False, (), "", ())
     assert Answer(True, "user") == Answer(True, "user", "once", "", ())
     asked = Question(ToolCall("1", "bash", "{}"), request(SHELL), "why")

@@ -4,8 +4,10 @@ import io
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from bradawl.app.build import build_agent
 from bradawl.app.cli import run
 from bradawl.app.console import Console
 from bradawl.app.permissions_check import run_check
@@ -21,7 +23,7 @@ class Place:
         self.home, self.project = root / "home", root / "project"
         self.home.mkdir()
         self.project.mkdir()
-        self.environ = {"HOME": str(self.home), "PATH": "/usr/bin:/bin"}
+        self.environ = {"HOME": str(self.home), "PATH": "/usr/bin:/bin", "BRADAWL_SANDBOX": "off"}
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         out, err = io.StringIO(), io.StringIO()
@@ -93,7 +95,14 @@ def test_what_a_sandbox_holds_is_allowed_in_auto(place):
     out = io.StringIO()
     console = Console(io.StringIO(), out, io.StringIO(), {})
     options = {"workspace": str(place.project), "mode": "auto", "shell_line": "make"}
-    assert run_check(options, place.environ, console, "/", lambda _: Sandbox("some")) == 0
+
+    def build(settings):
+        agent = build_agent(settings)
+        return msgspec.structs.replace(
+            agent, policy=lambda: msgspec.structs.replace(agent.policy(), sandbox=Sandbox("some"))
+        )
+
+    assert run_check(options, place.environ, console, "/", build) == 0
     answer = json.loads(out.getvalue())
     assert answer["decision"] == "allow"
     assert answer["grant"]["writable"] == [str(place.project)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bradawl import ModelSettings, Settings, build_agent, build_tools
+from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app.cli import _parser
 from bradawl.app.result import CANCELLED, ERROR, LIMIT, NO_SANDBOX, NOT_SAVED, REFUSED, TERMINATED, TRY_AGAIN, USAGE
 from bradawl.core.messages import ToolResults, text_of
@@ -36,7 +36,7 @@ def test_the_tool_of_the_readme_is_twenty_lines_and_runs(tmp_path: Path) -> None
     script.write_text(json.dumps([{"tool_calls": calls}, {"text": "two"}]))
     home = str(tmp_path / "home")
     settings = Settings(model=ModelSettings("scripted", str(script)), cwd=str(tmp_path), home=home)
-    agent = build_agent(settings, tools=[*build_tools(), tool])
+    agent = build_agent(settings, extra_tools=[tool])
     result = agent.run_sync("how many lines?")
     assert result.reason == "completed", result
     answers = [m for m in agent.model.requests[1] if isinstance(m, ToolResults)]  # type: ignore[attr-defined]  # it is the scripted model

@@ -154,3 +154,85 @@ def test_long_paths_cost_no_more_than_their_length(unit):
     judged("accept-edits", writes=path)
     judged("accept-edits", reads=path)
     assert time.perf_counter() - began < 0.2
+
+
+@pytest.mark.parametrize("mode", ["accept-edits", "auto"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".venv/bin/pytest", "venv/bin/activate", ".venv/lib/python3.11/site-packages/x.py", "env/bin/python3"),
+        *("my-venv/bin/ruff", ".venv/Scripts/python.exe", "venv/pyvenv.cfg", "sub/.tox/py311/bin/x"),
+        *("node_modules/.bin/eslint", "web/node_modules/eslint/index.js", "vendor/bin/phpunit", "vendor/bundle/x.rb"),
+        *("AGENTS.md", "sub/AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", ".cursorrules", ".windsurfrules"),
+        *(".github/copilot-instructions.md", ".cursor/rules/x.mdc", ".claude/settings.json", ".clinerules/a.md"),
+        *(
+            ".roo/rules/x",
+            ".kiro/steering/a.md",
+            ".aider.conf.yml",
+            "opencode.json",
+            ".vscode/tasks.json",
+            ".idea/x.xml",
+        ),
+        *(
+            "sitecustomize.py",
+            "src/usercustomize.py",
+            "src/x.pth",
+            ".envrc",
+            ".direnv/x",
+            ".gitmodules",
+        ),
+        *("agents.md", "Claude.MD", "AGENTS.md.", "AGENTS.md ", "AGENTS.md::$DATA", ".VENV/BIN/x", ".cursorrules. ."),
+        *("AG\u200bENTS.md", ".Vscode/x", "NODE_MODULES/.BIN/x", "src/__pycache__/x.cpython-311.pyc"),
+    ],
+)
+def test_what_runs_or_steers_tools_later_is_asked_about(mode, name):
+    assert isinstance(judged(mode, writes=f"{WORKSPACE}/{name}"), Ask)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "README.md",
+            "src/agents.py",
+            "docs/agents-guide.md",
+            "Makefile",
+            "package.json",
+            "conftest.py",
+            "pyproject.toml",
+        ),
+        *(
+            ".gitignore",
+            "src/bin/main.rs",
+            "bin/tool",
+            "scripts/build.sh",
+            "vendor/lib/x.go",
+            "src/venv.py",
+            "Dockerfile",
+        ),
+        *(
+            "node_modules/.cache/x",
+            "src/claude/client.py",
+            "lib/cursor.ts",
+            "src/site.py",
+            "packages/x.py",
+            ".eslintrc.js",
+        ),
+        *(
+            ".editorconfig",
+            "src/continue.py",
+            "src/python.py",
+            "tests/run/x.py",
+            "src/rules",
+            ".prettierrc",
+            ".dockerignore",
+        ),
+    ],
+)
+def test_ordinary_files_are_edited_unasked(name):
+    assert isinstance(judged("accept-edits", writes=f"{WORKSPACE}/{name}"), Allow)
+
+
+@pytest.mark.parametrize("name", ["sudoers", "sudoers.d/x", "passwd", "shadow", "cron.d/x", "pam.d/sshd"])
+def test_no_mode_writes_what_decides_who_may_do_what(name):
+    assert isinstance(judged("bypass", writes=f"/etc/{name}"), Deny)

@@ -37,14 +37,21 @@ def allows(texts, effects, tool="bash"):
         ("yarn run build", "yarn run build:*"),
         ("cargo test --release", "cargo test:*"),
         ("go test ./...", "go test:*"),
-        ("pytest -q tests/x.py", "pytest:*"),
+        ("pytest -q", "pytest:*"),
+        ("pytest -q tests/x.py", "pytest -q tests/x.py"),
+        ("pytest --rootdir=x", "pytest --rootdir=x"),
+        ("black src", "black src"),
+        ("touch notes", "touch notes"),
+        ("python3 -m pytest t/x.py", "python3 -m pytest t/x.py"),
         ("python3.11 -m pytest -q", "python3.11 -m pytest:*"),
         ("git add -A", "git add:*"),
         ("git commit -m x", "git commit:*"),
         ("git diff HEAD~1", "git diff 'HEAD~1'"),
         ("ruff check src", "ruff check:*"),
         ("tsc --noEmit", "tsc:*"),
-        ("mytool build --fast", "mytool build:*"),
+        ("mytool build --fast", "mytool build --fast"),
+        ("mytool secrets", "mytool secrets"),
+        ("janet main x", "janet main x"),
         ("mytool --check a.txt", "mytool --check a.txt"),
         ("sort -k 2 *.txt", "sort -k 2 '*.txt'"),
     ],
@@ -165,7 +172,7 @@ def test_nothing_is_offered_for_what_can_run_or_lose_anything(command):
 
 def test_each_command_of_a_line_gets_its_rule_and_together_they_allow_it():
     effects = line(["cd", "web"], ["npm", "run", "lint"], ["git", "add", "."], ["npm", "run", "lint"], ["tail", "-5"])
-    assert offered(effects) == ("Bash(npm run lint:*)", "Bash(git add:*)", "Bash(tail:*)")
+    assert offered(effects) == ("Bash(npm run lint:*)", "Bash(git add:*)", "Bash(tail -5)")
     assert allows(offered(effects), effects)
 
 
@@ -212,6 +219,9 @@ def test_a_reading_command_that_is_asked_about_for_its_place_is_offered_whole():
         (Effects(writes=("/srv/data/x/y",)), "write_file", ("Edit(//srv/data/x/**)",)),
         (Effects(writes=("/etc/x",)), "write_file", ("Edit(//etc/x)",)),
         (Effects(reads=("/usr/include/x.h",)), "read_file", ("Read(//usr/include/**)",)),
+        (Effects(writes=("/ws/conf/.env",)), "write_file", ("Edit(conf/.env)",)),
+        (Effects(writes=("/ws/.github/workflows/ci.yml",)), "edit_file", ("Edit(.github/workflows/ci.yml)",)),
+        (Effects(reads=("/home/u/.aws/config",)), "read_file", ("Read(~/.aws/config)",)),
         (Effects(reads=("/ws/a", "/home/u/lib/b")), "grep", ("Read(~/lib/**)",)),
         (Effects(hosts=("docs.python.org",)), "web_fetch", ("WebFetch(domain:docs.python.org)",)),
         (Effects(external=True, unknown=True), "mcp__github__get_issue", ("mcp__github__get_issue",)),
@@ -240,6 +250,14 @@ def test_other_tools_are_offered_by_folder_host_or_name(effects, tool, texts):
 )
 def test_what_a_rule_can_not_name_exactly_is_not_offered(effects, tool):
     assert offered(effects, tool) == ()
+
+
+@pytest.mark.parametrize("command", ["cat x", "mytool x", "pytest x", "black x", "touch x", "tsc -p x", "wc -l x"])
+def test_a_rule_that_is_offered_for_one_file_covers_no_other(command):
+    texts = for_command(command)
+    assert allows(texts, line(command.split()))
+    for other in (command.replace(" x", " y"), f"{command} y", command.replace(" x", " ~/.ssh/id_rsa")):
+        assert not allows(texts, line(other.split())), other
 
 
 NAMES = st.text(st.sampled_from("ab*?[]\\!~$ ().'\"é/"), min_size=1, max_size=8).filter(

@@ -44,6 +44,7 @@ from bradawl.core.ports import Blobs, Emit, ModelInfo, ModelSession, OpenSession
 from bradawl.core.usage import Usage
 from bradawl.folds.session_state import SessionState, remember
 from bradawl.folds.transcript import Transcript, apply, branch
+from bradawl.shaping.guards import guarded
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
@@ -135,8 +136,9 @@ class Session:
         """What holds for the next call: the agent's policy, in the mode that was chosen in this session.
 
         A session never leaves more unasked than it was started with: who resumes one decides anew on `bypass`.
+        A policy without built-in rules gets them here.
         """
-        policy, mode = self.agent.policy(), self.state.mode
+        policy, mode = guarded(self.agent.policy(), self.agent.files), self.state.mode
         if mode is None or mode == "bypass":
             return policy
         return msgspec.structs.replace(policy, mode=mode)

@@ -32,6 +32,7 @@ from bradawl.core.messages import Part, Text, ToolCall, ToolResult
 from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, Question, Request, decide
 from bradawl.core.ports import CallContext, Tool, ToolOutput
 from bradawl.shaping import fitting
+from bradawl.shaping.consent import covered
 from bradawl.shaping.preview import fitted
 from bradawl.shaping.validation import validated
 
@@ -187,10 +188,9 @@ async def authorize(session: "Session", prepared: Prepared, reply_ended: asyncio
             assert_never(decision)
 
 
-def _scope(prepared: Prepared) -> str:
-    """What a yes for the session covers: this very call where it runs something, else the tool."""
-    request = _request(prepared)
-    return f"{request.tool} {request.arguments_digest}" if request.stands_alone else request.tool
+def _scope(session: "Session", prepared: Prepared, ask: Ask) -> str:
+    """What a yes for the session covers; empty for no more than this one call."""
+    return covered(_request(prepared), ask, session.name, prepared.place.cwd, prepared.place.env)
 
 
 def _request(prepared: Prepared) -> Request:
@@ -200,7 +200,7 @@ def _request(prepared: Prepared) -> Request:
 
 def _decide(session: "Session", prepared: Prepared) -> Decision:
     decision = decide(session.policy(), _request(prepared))
-    if isinstance(decision, Ask) and _scope(prepared) in session.allowed:
+    if isinstance(decision, Ask) and _scope(session, prepared, decision) in session.allowed:
         return Allow(decision.grant, "allowed by the user for this session")
     return decision
 
@@ -209,13 +209,13 @@ async def _ask(session: "Session", prepared: Prepared, ask: Ask) -> Grant | Refu
     call = prepared.call
     session.record(PermissionAsked(call.id, ask.reason))
     answer = await session.agent.approver.ask(
-        Question(call, _request(prepared), ask.reason, ask.grant, prepared.place.cwd)
+        Question(call, _request(prepared), ask.reason, ask.grant, prepared.place.cwd, prepared.place.env)
     )
     word = "allow" if answer.allowed else "deny"
     session.record(PermissionDecided(call.id, word, answer.by, ", ".join(answer.rules), answer.scope))
     if answer.allowed:
-        if answer.scope == "session":
-            session.allowed.add(_scope(prepared))
+        if answer.scope == "session" and (scope := _scope(session, prepared, ask)):
+            session.allowed.add(scope)
         return ask.grant
     return _denied(session, call, ask.reason, answer)
 
@@ -308,9 +308,17 @@ def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> T
 
 
 async def _run(session: "Session", prepared: Prepared, grant: Grant, printed: Printed) -> ToolOutput:
+    async def permit(effects: Effects) -> None:
+        begun = asyncio.Event()
+        begun.set()
+        found = await authorize(session, msgspec.structs.replace(prepared, effects=effects), begun)
+        if isinstance(found, Refused):
+            raise ToolError(found.text)
+
     try:
         context = _context(session, prepared.call, prepared.place, grant, printed)
-        context = msgspec.structs.replace(context, files=JudgedFiles(context.files, prepared.effects))
+        files = JudgedFiles(context.files, prepared.effects)
+        context = msgspec.structs.replace(context, files=files, permit=permit)
         return validated(await prepared.tool.run(prepared.params, context), ToolOutput)
     except ToolError as error:
         return ToolOutput((Text(str(error)),), is_error=True)

@@ -16,13 +16,14 @@ from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.app.headless import NobodyApprover
 from bradawl.app.json_schema import check_for
+from bradawl.app.model_line import build_line
 from bradawl.app.model_settings import ModelSettings
-from bradawl.app.own_programs import find_ripgrep, for_key_command, programs_for, search_path
+from bradawl.app.own_programs import find_ripgrep, programs_for, search_path
 from bradawl.app.policies import Policies
 from bradawl.app.providers import PROVIDERS, SCRIPTED
 from bradawl.app.settings import NoSandbox, Settings, debug_folder
 from bradawl.app.sources import homes
-from bradawl.app.system import SystemClock, SystemIds
+from bradawl.app.system import SystemClock, SystemIds, home_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin
@@ -49,13 +50,8 @@ from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
 
 if TYPE_CHECKING:
-    from bradawl.providers.client import Line
-    from bradawl.providers.codec import Codec
-    from bradawl.providers.compat import CompatProfile
     from bradawl.providers.cooldown import CoolDowns
-    from bradawl.providers.deadlines import Deadlines
     from bradawl.providers.debug_log import DebugLog
-    from bradawl.providers.keys import KeySource
     from bradawl.safety.sandbox.choice import SandboxChoice
     from bradawl.safety.sandbox.confinement import Layout
     from bradawl.tools.exit_plan import ExitPlan
@@ -71,13 +67,18 @@ def build_agent(
     approver: Approver | None = None,
     tools: Sequence[Tool[Any]] | None = None,
     tell: Callable[[str], None] | None = None,
+    *,
+    extra_tools: Sequence[Tool[Any]] = (),
 ) -> Agent:
     """An agent as the settings say. Without an approver whatever would ask is refused.
 
+    `extra_tools` are offered besides bradawl's own and the user's. `tools` is the exact list instead of those; a tool
+    of bradawl in it is told about the workspace and the home folder where its maker did not.
     `tell` hears what goes wrong beside the work, such as a log that can't be written.
     The agent owns connections and a folder for its shell: `aclose` it. Raises `SettingsError`.
     """
     clock, ids = SystemClock(), SystemIds()
+    settings = _with_home(settings)
     place = place_of(settings)
     store = LocalStore(settings.home, place.project, clock, ids)
     programs = programs_for(settings.environment, place)
@@ -95,11 +96,15 @@ def build_agent(
     held = None if seen is None else LocalFiles(settings.user_home, seen, only_held=True)
     surroundings = Surroundings(place, git, found, held, programs)
     headless = settings.headless or approver is None
+    if tools is None:
+        offered = _offered(_tools(settings, surroundings, headless, tell), policies)
+    else:
+        offered = _given_tools(settings, surroundings, tools, headless=headless)
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
         model=build_model(settings, clock, ids, tell),
         small_model=build_model(small, clock, ids, tell) if small else None,
-        tools=_offered(_tools(settings, surroundings, headless, tell), policies) if tools is None else _distinct(tools),
+        tools=offered if tools is None and not extra_tools else _distinct((*offered, *extra_tools)),
         store=store,
         files=LocalFiles(settings.user_home, seen),
         processes=processes,
@@ -177,17 +182,6 @@ def layout_of(settings: Settings, place: Place) -> "Layout":
     )
 
 
-def look_for_sandbox(settings: Settings) -> Sandbox:
-    """What would hold commands here. Waits for it."""
-    choice = choose_sandbox(settings, place_of(settings), settings.environment)
-    if choice is None:
-        return Sandbox()
-    try:
-        return choice.sandbox
-    finally:
-        choice.close()
-
-
 def _close(processes: LocalProcesses, sandbox: "SandboxChoice | None") -> None:
     processes.close()
     if sandbox is not None:
@@ -238,6 +232,13 @@ def _offered(tools: tuple[Tool[Any], ...], policies: Policies) -> tuple[Tool[Any
     return tuple(tool for tool in tools if tool.name not in hidden)
 
 
+def _with_home(settings: Settings) -> Settings:
+    """Settings that name the home folder: that of the environment, else that of the user database."""
+    if settings.user_home:
+        return settings
+    return msgspec.structs.replace(settings, user_home=home_in(settings.environment))
+
+
 class Surroundings(NamedTuple):
     """What tools have to know of where they work."""
 
@@ -266,6 +267,23 @@ def _tools(
         for warning in found.warnings:
             tell(warning)
     return (*own, *found.tools)
+
+
+def _given_tools(
+    settings: Settings, around: Surroundings, tools: Sequence[Tool[Any]], *, headless: bool
+) -> tuple[Tool[Any], ...]:
+    """Exactly these, of which bradawl's own know where they work."""
+    return tuple(_placed(tool, settings, around, user_is_there=not headless) for tool in tools)
+
+
+def _placed(tool: Tool[Any], settings: Settings, around: Surroundings, *, user_is_there: bool) -> Tool[Any]:
+    if isinstance(tool, Bash) and not tool.workspace:
+        own = _bash(settings, around, user_is_there=user_is_there)
+        return msgspec.structs.replace(tool, **{name: getattr(own, name) for name in _OF_THE_PLACE})
+    return tool
+
+
+_OF_THE_PLACE = ("home", "search_path", "workspace", "changeable", "git_is_safe", "resolve", "sandbox", "user_is_there")
 
 
 def _distinct(tools: Sequence[Tool[Any]]) -> tuple[Tool[Any], ...]:
@@ -301,11 +319,12 @@ def build_tools(
     """The tools a model is offered, in the order it sees them. A tool of your own is one more line here.
 
     `headless`: nobody is there whom a tool could ask. Without settings there is none that reaches the network, and
-    without surroundings none knows of a workspace, of git's configuration or of a sandbox.
+    home folder and PATH are those of this process. Without surroundings none knows of a workspace, of git's
+    configuration or of a sandbox; `build_agent` tells them.
     """
     rg = find_ripgrep(around.programs if around else None)
     return (
-        _bash(settings, around, user_is_there=not headless) if settings and around else Bash(),
+        _bash(settings, around, user_is_there=not headless) if settings and around else _bash_anywhere(settings),
         BashOutput(),
         BashKill(),
         ReadFile(),
@@ -335,7 +354,8 @@ def _exit_plan(settings: Settings | None, *, headless: bool) -> "tuple[ExitPlan,
 
 
 def _grep(rg: str | None, settings: Settings | None, around: Surroundings | None) -> Grep:
-    home, own = settings.user_home if settings else "", around.place.own if around else ()
+    home = (settings.user_home if settings else "") or home_in(settings.environment if settings else os.environ)
+    own = around.place.own if around else ()
     return Grep(rg, ignore_file=_own_ignore_file, home=home, own=own)
 
 
@@ -348,7 +368,7 @@ def _own_ignore_file(root: str) -> str | None:
 def _bash(settings: Settings, around: Surroundings, *, user_is_there: bool) -> Bash:
     environment = settings.environment
     return Bash(
-        home=environment.get("HOME", ""),
+        home=environment.get("HOME", "") or settings.user_home,
         search_path=search_path(environment, around.programs),
         workspace=around.place.roots,
         changeable=around.programs.untrusted,
@@ -357,6 +377,11 @@ def _bash(settings: Settings, around: Surroundings, *, user_is_there: bool) -> B
         sandbox=around.sandbox,
         user_is_there=user_is_there,
     )
+
+
+def _bash_anywhere(settings: Settings | None) -> Bash:
+    environment = settings.environment if settings else os.environ
+    return Bash(home=home_in(environment), search_path=environment.get("PATH", ""))
 
 
 def without_keys(environment: Mapping[str, str], key_names: Sequence[str] = ()) -> dict[str, str]:
@@ -404,68 +429,6 @@ def _one_model(
     origin = Origin(line.codec.api, chosen.provider, chosen.name)
     info = ModelInfo(origin, chosen.context_window, chosen.price, chosen.max_output)
     return HttpModel(line, build_http(chosen.proxy, chosen.ca_file), clock, ids, info, cool_downs, log)
-
-
-def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
-    """How a model that is no script is reached: wire format, endpoint, key and patience."""
-    from bradawl.providers.client import Line
-    from bradawl.providers.codec import Endpoint
-    from bradawl.providers.keys import FixedKey
-
-    keys: KeySource = FixedKey(chosen.api_key)
-    if chosen.key_command:
-        from bradawl.app.keys import CommandKey
-
-        keys = CommandKey(chosen.key_command, chosen.provider, for_key_command(environment))
-    endpoint = Endpoint(
-        chosen.provider,
-        chosen.base_url,
-        chosen.name,
-        chosen.api_key,
-        chosen.headers,
-        chosen.key_name,
-        chosen.key_origin,
-    )
-    codec, deadlines = _codec(chosen)
-    return Line(codec, endpoint, keys, deadlines)
-
-
-def _codec(chosen: ModelSettings) -> "tuple[Codec, Deadlines]":
-    if chosen.api == "anthropic_messages":
-        from bradawl.providers.anthropic_messages import AnthropicMessages
-        from bradawl.providers.compat import WAITS
-        from bradawl.providers.deadlines import deadlines_for
-        from bradawl.providers.messages.profile import messages_profile_for
-
-        own = {name: value for name, value in chosen.compat.items() if name not in WAITS}
-        waits = {name: value for name, value in chosen.compat.items() if name in WAITS}
-        messages = msgspec.structs.replace(messages_profile_for(chosen.base_url), **own)
-        deadlines = msgspec.structs.replace(deadlines_for(chosen.base_url), **waits)
-        return AnthropicMessages(chosen.base_url, profile=messages), deadlines
-    from bradawl.providers.compat import profile_for
-
-    profile = profile_for(chosen.base_url, chosen.name, chosen.compat)
-    if chosen.api == "openai_responses":
-        from bradawl.providers.openai_responses import OpenAIResponses
-
-        return OpenAIResponses(chosen.base_url, profile=profile), _deadlines(chosen, profile)
-    from bradawl.providers.openai_chat import OpenAIChat
-
-    return OpenAIChat(chosen.base_url, profile=profile), _deadlines(chosen, profile)
-
-
-def _deadlines(chosen: ModelSettings, profile: "CompatProfile") -> "Deadlines":
-    """The user's word where there is one, else the longer of what place and family of the server need."""
-    from bradawl.providers.deadlines import deadlines_for
-
-    place = deadlines_for(chosen.base_url)
-    said = chosen.compat.keys()
-    return msgspec.structs.replace(
-        place,
-        first_byte_s=profile.first_byte_s if "first_byte_s" in said else max(place.first_byte_s, profile.first_byte_s),
-        idle_s=profile.idle_s if "idle_s" in said else max(place.idle_s, profile.idle_s),
-        content_s=profile.content_s if "content_s" in said else max(place.content_s, profile.content_s),
-    )
 
 
 def build_http(proxy: str | None, ca_file: str | None) -> Http:

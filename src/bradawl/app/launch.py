@@ -53,10 +53,10 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
 
             return run_doctor(options, environ, console, _current_folder())
         if options["command"] == "permissions":
-            from bradawl.app.build import look_for_sandbox
+            from bradawl.app.build import build_agent
             from bradawl.app.permissions_check import run_check
 
-            return run_check(options, environ, console, _current_folder(), look_for_sandbox)
+            return run_check(options, environ, console, _current_folder(), build_agent)
         if options["command"] == "trust":
             from bradawl.app.trusting import run_trust
 

@@ -10,6 +10,7 @@ from typing import Final, Literal, NoReturn, TypeVar
 
 import msgspec
 
+from bradawl.agent.agent import Agent
 from bradawl.agent.seen import SeenFiles
 from bradawl.app.console import Console
 from bradawl.app.git_files import read_whole
@@ -21,7 +22,7 @@ from bradawl.core.arguments import decode
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.errors import BradawlError, SettingsError, ToolError
 from bradawl.core.events import State
-from bradawl.core.permissions import Allow, Ask, Deny, Grant, Mode, Policy, Request, Sandbox, decide
+from bradawl.core.permissions import Allow, Ask, Deny, Grant, Mode, Policy, Request, decide
 from bradawl.core.ports import CallContext, Tool
 from bradawl.core.workspace import Command
 from bradawl.safety.git_config import GitConfig
@@ -37,8 +38,6 @@ _LINE_LIMIT: Final = 16_000_000
 """Characters of one line, and of what its repetitions come to."""
 _REASON_LIMIT: Final = 1_000
 _SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_NO_BLOBS: Final = "/dev/null"
-"""Where a session's own results would be; no session is judged here."""
 _AS_IN_CASES: Final = ("/ws", "/home/u")
 """Workspace and home folder that cases speak of."""
 _FAILURES: Final = (
@@ -163,18 +162,7 @@ class Judge:
 
     def _call(self, tool: Tool[P], params: P, tree: VirtualTree, mode: Mode) -> Verdict:
         """As the agent judges a call: effects, then the decision."""
-        try:
-            effects = tool.effects(params, self._context(tree))
-        except ToolError as error:
-            return Verdict("error", str(error))
-        digest = sha256(repr(params).encode("utf-8", "surrogatepass")).hexdigest()
-        match decide(self._around.policy(mode), Request(tool.name, digest, effects)):
-            case Allow(grant, reason):
-                return Verdict("allow", reason, effects, grant)
-            case Ask(grant, reason):
-                return Verdict("ask", reason, effects, grant)
-            case Deny(reason):
-                return Verdict("deny", reason, effects)
+        return _judged(tool, params, self._context(tree), self._around.policy(mode))
 
     def _context(self, tree: VirtualTree) -> CallContext:
         return CallContext(
@@ -187,6 +175,22 @@ class Judge:
             progress=_ignore,
             change=_ignore,
         )
+
+
+def _judged(tool: Tool[P], params: P, context: CallContext, policy: Policy) -> Verdict:
+    """As the agent judges a call: effects, then the decision."""
+    try:
+        effects = tool.effects(params, context)
+    except ToolError as error:
+        return Verdict("error", str(error))
+    digest = sha256(repr(params).encode("utf-8", "surrogatepass")).hexdigest()
+    match decide(policy, Request(tool.name, digest, effects)):
+        case Allow(grant, reason):
+            return Verdict("allow", reason, effects, grant)
+        case Ask(grant, reason):
+            return Verdict("ask", reason, effects, grant)
+        case Deny(reason):
+            return Verdict("deny", reason, effects)
 
 
 def _ignore(_: State | str) -> None:
@@ -304,18 +308,18 @@ def run_check(
     environ: Mapping[str, str],
     console: Console,
     cwd: str,
-    sandbox: Callable[[Settings], Sandbox],
+    build: Callable[[Settings], Agent],
 ) -> int:
     """Judge a command, or the cases on stdin; prints JSON and gives back the exit code. Raises `SettingsError`.
 
-    `sandbox` says what would hold a command here; cases are judged as if nothing did.
+    A command is judged by the very agent that `build` makes of the settings; cases as if nothing held them.
     """
     if options.get("stdin"):
         judge = Judge(surroundings_of_cases(options, cwd))
         for line in _lines(console):
             console.answer(answer_line(judge, line))
         return 0
-    verdict = Judge(_surroundings_here(options, environ, cwd, sandbox)).shell(str(options["shell_line"]))
+    verdict = _judged_here(_settings_here(options, environ, cwd), str(options["shell_line"]), build)
     console.answer(json.dumps(msgspec.to_builtins(verdict), indent=2) + "\n")
     return 0
 
@@ -333,31 +337,52 @@ def surroundings_of_cases(options: Mapping[str, object], cwd: str) -> Surroundin
     return Surroundings(workspace, home, policy, (workspace,), mode=_mode(options), is_made_up=True)
 
 
-def _surroundings_here(
-    options: Mapping[str, object], environ: Mapping[str, str], cwd: str, sandbox: Callable[[Settings], Sandbox]
-) -> Surroundings:
-    """With the settings, the rules and the remembered permissions that hold for a folder."""
-    from bradawl.app.policies import Policies
-
-    read = read_settings({"cwd": options.get("workspace")}, environ, cwd)
-    home = _folder(options.get("home") or read.home.user, cwd)
-    settings = Settings(
+def _settings_here(options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Settings:
+    """Those of a run in this folder, but for its model. Raises `SettingsError`."""
+    given = {"cwd": options.get("workspace"), "permission_mode": _mode(options)}
+    read = read_settings(given, environ, cwd)
+    permissions = read.permissions
+    return Settings(
         model=ModelSettings("none", "none"),  # none is asked
         cwd=read.given.cwd,
+        project=read.project,
         home=read.home.data,
-        user_home=home,
-        rules=read.permissions.rules,
-        sandbox=read.permissions.sandbox,
+        user_home=_folder(options.get("home") or read.home.user, cwd),
+        permission_mode=permissions.mode,
+        may_bypass=permissions.may_bypass,
+        is_mode_fixed=permissions.is_mode_fixed,
+        sandbox=permissions.sandbox,
+        add_dirs=permissions.add_dirs,
+        rules=permissions.rules,
+        kept_variables=permissions.kept_variables,
+        is_trusted=read.is_trusted,
+        user_tools=False,
         environment=dict(environ),
+        key_names=tuple(dict.fromkeys(name for one in read.given.providers.values() for name in one.key_names)),
     )
-    roots = (read.given.cwd, *read.permissions.add_dirs)
-    held = sandbox(settings)
-    policies = Policies(settings, roots, (read.home.config, read.home.data), _NO_BLOBS, lambda: held)
 
-    def policy(mode: Mode) -> Policy:
-        return msgspec.structs.replace(policies(), mode=mode)
 
-    return Surroundings(read.given.cwd, home, policy, roots, environ, _mode(options))
+def _judged_here(settings: Settings, command: str, build: Callable[[Settings], Agent]) -> Verdict:
+    agent = build(settings)
+    try:
+        policy = agent.policy()
+        bash = next((tool for tool in agent.tools if tool.name == "bash"), None)
+        if bash is None:
+            return Verdict("deny", "a rule refuses the tool bash, so the model is not offered it")
+        context = CallContext(
+            call_id="check",
+            cwd=agent.project,
+            files=agent.files,
+            processes=agent.processes,
+            seen=SeenFiles({}, _ignore),
+            grant=None,
+            progress=_ignore,
+            change=_ignore,
+        )
+        return _guarded(lambda: _judged(bash, BashParams(command), context, policy))
+    finally:
+        if agent.on_close is not None:
+            agent.on_close()
 
 
 def _mode(options: Mapping[str, object]) -> Mode | None:

@@ -1,7 +1,12 @@
 """What holds for the next call: built-in rules, the settings' and the remembered ones, the mode, the sandbox."""
 
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bradawl.app.settings import RuleText, Settings
@@ -13,6 +18,10 @@ if TYPE_CHECKING:
 
 _READABLE = ("/usr",)
 """What everybody may read and holds nobody's secrets: programs, libraries and their headers."""
+
+
+_MOST_ENTRIES = 1_000
+"""Looked at in a root for environments."""
 
 
 class Policies:
@@ -45,6 +54,7 @@ class Policies:
             roots=self._roots,
             readable=(*_READABLE, *filter(None, (self._blobs,))),
             sandbox=sandbox,
+            has_guards=True,
         )
 
     @cached_property
@@ -67,8 +77,25 @@ class Policies:
 
         settings = self._settings
         built_in = built_in_rules(self._roots, settings.user_home, self._own, (self._blobs,))
+        built_in += tuple(map(_installed, _environments(self._roots)))
         said = tuple(rule for text in settings.rules for rule in _read(text, settings))
         return (*built_in, *rule_for_installation(own_places(self._roots)), *said)
+
+
+def _environments(roots: tuple[str, ...]) -> Iterator[str]:
+    """Python environments of any name that lie directly in a workspace."""
+    for root in roots:
+        with suppress(OSError), os.scandir(root) as entries:
+            for entry in islice(entries, _MOST_ENTRIES):
+                # Names with "venv" are known without a look.
+                if "venv" not in entry.name and entry.is_dir() and Path(entry.path, "pyvenv.cfg").exists():
+                    yield entry.path
+
+
+def _installed(environment: str) -> Rule:
+    return Rule(
+        "ask", "write", f"(?i:{re.escape(environment)}/.*)", why="programs and modules installed there run later"
+    )
 
 
 def default_mode(sandbox: Sandbox) -> Mode:

@@ -1,8 +1,9 @@
-"""The real clock and the real source of fresh names."""
+"""The real clock, the real source of fresh names, and the home folder."""
 
 import asyncio
 import os
 import time
+from collections.abc import Mapping
 from typing import Final
 
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -40,3 +41,16 @@ class SystemIds:
     def draw(self) -> float:
         """Uniform in [0, 1)."""
         return (int.from_bytes(os.urandom(7)) >> 3) / (1 << 53)
+
+
+def home_in(environment: Mapping[str, str]) -> str:
+    """The home folder that programs with this environment have; empty if there is none."""
+    home = environment.get("HOME", "")
+    if home.startswith("/"):
+        return home
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""

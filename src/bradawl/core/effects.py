@@ -34,6 +34,10 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     seal: str = ""
     """Names the one command, with place and surroundings, through which the call does all it does; empty if there is
     none. Only that command can be started with its grant."""
+    unsealed: bool = False
+    """The seal does not cover all that decides what runs: a yes holds for this one call."""
+    variables: tuple[str, ...] = ()
+    """Variables changed by earlier commands that decide what it runs or reaches where no sandbox holds it."""
     lifts: tuple[str, ...] = ()
     """What of the sandbox it asks to do without: `network`, or `sandbox` for all of it."""
 

@@ -1,6 +1,6 @@
 """One pure decision for every call: may it run, must someone be asked, or never."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -41,6 +41,8 @@ class Ask(Value, frozen=True):
 
     grant: Grant
     reason: str
+    by_rule: bool = False
+    """A rule wants it asked, not the mode alone."""
 
 
 class Deny(Value, frozen=True):
@@ -87,11 +89,13 @@ class Policy(msgspec.Struct, frozen=True):
     read_only: bool = False
     """Nothing may change, whatever the mode; of a sub-agent that only looks."""
     rules: tuple[Rule, ...] = ()
-    roots: tuple[str, ...] = ("/",)
-    """Folders of the workspace; absolute, resolved."""
+    roots: tuple[str, ...] = ()
+    """Folders of the workspace; absolute, resolved. Without any, every path lies outside."""
     readable: tuple[str, ...] = ()
     """Folders outside it that may be read unasked."""
     sandbox: Sandbox = Sandbox()
+    has_guards: bool = False
+    """The built-in rules are among `rules`; else a session adds the least of them."""
 
 
 _OWN = frozenset({"cwd", "env", "jobs", "mode", "todos", "user"})
@@ -127,12 +131,16 @@ def decide(policy: Policy, request: Request) -> Decision:
         return Allow(_grant(policy, request, network=True), "questions are switched off")
     asked = _grant(policy, request, network=bool(request.effects.hosts))
     if question := _question(policy, request):
-        return Ask(asked, question)
+        return Ask(asked, question, by_rule=True)
     if rule := _allowing(policy, request):
-        return Allow(asked, f"{rule.text} ({rule.source}) allows it")
-    if (reason := _by_mode(policy, request)) is None:
-        return Allow(_grant(policy, request, network=False), "it stays within what this mode allows")
-    return Ask(asked, reason)
+        allowed = Allow(asked, f"{rule.text} ({rule.source}) allows it")
+    elif (reason := _by_mode(policy, request)) is None:
+        allowed = Allow(_grant(policy, request, network=False), "it stays within what this mode allows")
+    else:
+        return Ask(asked, reason)
+    if (names := request.effects.variables) and (allowed.grant.outside_sandbox or allowed.grant.network):
+        return Ask(asked, f"it would run with what earlier commands exported: {', '.join(names[:5])}")
+    return allowed
 
 
 def _refusal(policy: Policy, request: Request) -> str:
@@ -284,6 +292,8 @@ class Question(msgspec.Struct, frozen=True):
     """What it would get."""
     place: str = ""
     """The folder it would run in."""
+    variables: Mapping[str, str | None] = {}
+    """What earlier commands of the session exported or, as None, unset: it would run with that."""
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@
 `session` and `app`, fakes in `testing`. A port has at most four methods.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol, TypeVar
 
@@ -295,6 +295,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     spawner: "Spawner | None" = None
     """None where no sub-agents can be started."""
     approver: "Approver | None" = None
+    permit: Callable[[Effects], Awaitable[None]] | None = None
+    """Judges what turns up while the call runs, as a call of its own. Raises `ToolError` if it is refused."""
 
     def resolve(self, path: str) -> str:
         """Absolute path, relative ones seen from the session's working directory."""

@@ -38,8 +38,9 @@ class Command(msgspec.Struct, frozen=True):
     spill_limit_bytes: int = 0
     """A shell line's output that is more than is kept goes to a file, up to so many bytes; 0 for no file."""
     is_helper: bool = False
-    """A program the agent runs on its own account, by absolute path: no sandbox holds it, and it gets no variables but
-    those of `env` and a few fixed ones."""
+    """A program of the agent's own, by absolute path: not sandboxed, and without the user's variables."""
+    runs: tuple[str, ...] = ()
+    """Files whose contents belong to the seal: absolute paths, and names of programs on PATH."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from bradawl.core.effects import is_within
+from bradawl.core.places import CREDENTIALS, LOGIN_FILES, any_of, below_home, below_other_homes
 from bradawl.core.rules import Rule
 
 # ------------------------------------------------------------------ lists
@@ -36,29 +37,6 @@ _SYSTEM = (
     "/bin /boot /dev /efi /etc /lib /lib32 /lib64 /libx32 /proc /sbin /sys /usr /var/lib /var/spool /run/systemd"
     " /System /Library /private/etc /private/var/db"
 )
-_CREDENTIALS = (
-    ".ssh .aws .gnupg .azure .kube .netrc _netrc .docker .npmrc .yarnrc.yml .pypirc .git-credentials"
-    " .config/git/credentials .config/gcloud .config/gh .config/hub .config/glab-cli .config/op .config/rclone"
-    " .config/doctl .config/sops .config/age .config/containers/auth.json .config/pip/pip.conf .config/pypoetry"
-    " .config/configstore .config/openstack .config/hcloud .config/netlify .config/github-copilot .config/heroku"
-    " .password-store .local/share/keyrings .local/share/kwalletd .vault-token .terraformrc .terraform.d"
-    " .cargo/credentials .cargo/credentials.toml .gem/credentials .bundle/config .m2/settings.xml"
-    " .m2/settings-security.xml .gradle/gradle.properties .pgpass .my.cnf .mylogin.cnf .s3cfg .boto .oci .bluemix .fly"
-    " .wrangler .databrickscfg .snowsql .snowflake .kaggle .huggingface .cache/huggingface/token .pulumi .sentryclirc"
-    " .claude.json .claude/.credentials.json .codex/auth.json .gemini .bash_history .zsh_history .python_history"
-    " .node_repl_history .psql_history .mysql_history .sqlite_history .rediscli_history .lesshst"
-    " .local/share/fish/fish_history .mozilla .thunderbird .config/google-chrome .config/chromium"
-    " .config/BraveSoftware .config/microsoft-edge .config/Signal .config/Slack Library/Keychains Library/Cookies"
-    " Library/Mail Library/Messages"
-)
-_PERSISTENCE = (
-    ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_completion .bashrc.d .profile .zshrc .zshenv"
-    " .zprofile .zlogin .zlogout .zsh .zshrc.d .oh-my-zsh .kshrc .mkshrc .cshrc .tcshrc .login .logout .inputrc"
-    " .xprofile .xinitrc .xserverrc .xsession .xsessionrc .Xclients .pam_environment .ssh .gnupg .rhosts .shosts"
-    " .forward .config/fish .config/nushell .config/xonsh .config/autostart .config/autostart-scripts .config/systemd"
-    " .config/environment.d .config/upstart .config/plasma-workspace .local/share/systemd .local/share/dbus-1"
-    " .gitconfig .config/git .crontab Library/LaunchAgents Library/LaunchDaemons Library/StartupItems"
-)
 _OF_PROGRAMS = (
     ".vimrc .gvimrc .exrc .vim .config/nvim .emacs .emacs.el .emacs.d .config/emacs .doom.d .nanorc .tmux.conf"
     " .config/tmux .screenrc .direnvrc .config/direnv .config/mise .asdfrc .pythonrc .pythonrc.py .pdbrc .ipython"
@@ -67,6 +45,11 @@ _OF_PROGRAMS = (
     " .config/sway .config/hypr .config/kitty .config/alacritty .config/Code .vscode-server .config/zed .local/bin bin"
     " go/bin .local/share/applications .local/lib Library/Preferences"
 )
+DECIDES_WHO_MAY = (
+    r"(?:/private)?/etc/(?:sudoers(?:\.d)?|passwd|shadow|gshadow|group|ld\.so\.preload|pam\.d|cron[^/]*|crontab|anacrontab"
+    r"|rc\.local|init\.d|systemd/system)(?:/.*)?"
+)
+"""Files that decide who may do what on the machine, as a pattern."""
 _OWN = (".bradawl", ".config/bradawl", ".local/share/bradawl")
 
 
@@ -93,7 +76,7 @@ def system_folders() -> tuple[str, ...]:
 
 def credentials(home: str) -> tuple[str, ...]:
     """Files and folders of a home folder that hold keys, passwords, sessions or what was typed; many are missing."""
-    return tuple(f"{home.rstrip('/')}/{name}" for name in _CREDENTIALS.split()) if home else ()
+    return tuple(f"{home.rstrip('/')}/{name}" for name in CREDENTIALS.split()) if home else ()
 
 
 # ------------------------------------------------------------------ names anywhere
@@ -124,8 +107,8 @@ def may_hold_secrets(name: str) -> bool:
 
 def is_left_out_of_searches(home: str = "", own: tuple[str, ...] = ()) -> Callable[[str], bool]:
     """Tells of an absolute path whether it is asked about before it is read, so that no search shows what is in it."""
-    names = (*_CREDENTIALS.split(), *_OWN)
-    places = re.compile(_caseless(f"{_SECRETS}|{_ENVIRONS}|{_below_home(home, names)}|{_below(own)}"), re.DOTALL)
+    names = f"{CREDENTIALS} {' '.join(_OWN)}"
+    places = re.compile(_caseless(f"{_SECRETS}|{_ENVIRONS}|{below_home(home, names)}|{_below(own)}"), re.DOTALL)
     return lambda path: places.fullmatch(path) is not None
 
 
@@ -136,10 +119,6 @@ _ANY_SPELLING = rf"{_UNSEEN}[. ]*(?::[^/]*)?"
 
 def _spelt(name: str) -> str:
     return _UNSEEN + _UNSEEN.join(map(re.escape, name)) + _ANY_SPELLING
-
-
-def _any_of(names: Iterable[str]) -> str:
-    return f"(?:{'|'.join(map(re.escape, names))})"
 
 
 _BELOW = r"(?:/.*)?"
@@ -158,16 +137,34 @@ _A_BARE_REPOSITORY = (
     rf".*/(?:{_DOT_GIT}/.*|[^/]*\.git/(?:config|hooks/.*)|HEAD|config|config\.worktree|commondir|gitdir|objects|refs"
     rf"|hooks|hooks/{_HOOK}|objects/(?:info|pack|[0-9a-f]{{2}})/.*|refs/(?:heads|tags|remotes)/.*)"
 )
+_OF_EDITORS_AND_CI = (
+    r"vscode|idea|zed|vs|fleet|run|theia|helix|nova|devcontainer|github|gitlab|gitea|forgejo|circleci|buildkite|woodpecker"
+    r"|semaphore|teamcity|ci|husky|githooks|lefthook|cargo|yarn|mise|direnv"
+)
+_OF_AGENTS = (
+    r"cursor|claude|codex|gemini|qwen|windsurf|amazonq|augment|clinerules|cline|continue|crush|factory|goose|junie"
+    r"|kilocode|kiro|opencode|roo|rovodev|trae|zencoder"
+)
+_READ_BY_AGENTS = (
+    r"agents?(?:\.local)?\.md|agents\.override\.md|claude(?:\.local)?\.md|gemini\.md|qwen\.md|crush\.md|warp\.md"
+    r"|copilot-instructions\.md|\.(?:cursor|windsurf|cline|roo|goose|trae|kilocode)(?:rules|hints|modes)[^/]*"
+    r"|\.aider[^/]*|opencode\.jsonc?|\.rules|conventions\.md"
+)
+_INSTALLED = (
+    r"[^/]*venv[^/]*/(?:bin|scripts|lib|lib64|include)/.+|[^/]*virtualenv[^/]*/(?:bin|scripts|lib|lib64)/.+"
+    r"|\.(?:tox|nox)/.+/(?:bin|scripts|lib)/.+|(?:bin|scripts)/(?:activate[^/]*|python[\d.]*w?|pip[\d.]*)(?:\.exe)?"
+    r"|(?:site|dist)-packages/.+|pyvenv\.cfg|(?:site|user)customize\.pyc?|[^/]+\.(?:pth|egg-link)|__pycache__/.+\.pyc"
+    r"|node_modules/(?:\.bin/.+|[^.].*/.+)|vendor/bin/.+|vendor/bundle/.+|\.bundle/.+|\.(?:asdf|tool-versions|envrc)"
+)
 _RUNS_LATER = (
-    r".*/(?:\.(?:vscode|idea|zed|vs|fleet|cursor|claude|codex|gemini|windsurf|devcontainer|github|gitlab|gitea|forgejo"
-    r"|circleci|buildkite|woodpecker|semaphore|teamcity|ci|husky|githooks|lefthook|cargo|yarn|mise)[. ]*(?:/.*)?"
-    r"|\.mcp\.json|\.envrc|\.devcontainer\.json|[^/]*\.code-workspace|[^/]*\.sublime-project"
+    rf".*/(?:\.(?:{_OF_EDITORS_AND_CI}|{_OF_AGENTS})[. ]*(?:/.*)?"
+    r"|\.mcp\.json|\.devcontainer\.json|[^/]*\.code-workspace|[^/]*\.sublime-project"
     r"|\.gitlab-ci[^/]*\.ya?ml|\.(?:travis|drone|cirrus|appveyor|woodpecker)\.ya?ml|appveyor\.ya?ml"
     r"|(?:azure|bitbucket)-pipelines[^/]*\.ya?ml|buildspec[^/]*\.ya?ml|cloudbuild[^/]*\.ya?ml|jenkinsfile[^/]*"
-    r"|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.(?:ya?ml|toml|json)|\.gitmodules|\.gitconfig|\.lfsconfig"
+    r"|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.(?:ya?ml|toml|json)|\.git(?:modules|config)|\.lfsconfig"
     r"|\.npmrc|\.yarnrc(?:\.yml)?|\.pnp\.[cm]?js|\.pnpmfile\.cjs|\.?bunfig\.toml|pip\.conf|\.?mise[^/]*\.toml"
     r"|\.g?vimrc|\.exrc|\.nvimrc|\.nvim\.lua|\.lvimrc|\.dir-locals(?:-2)?\.el|\.ripgreprc|\.gdbinit|\.lldbinit"
-    r"|\.pdbrc|\.irbrc|\.pryrc|\.Rprofile)[. ]*(?::[^/]*)?"
+    rf"|\.pdbrc|\.irbrc|\.pryrc|\.Rprofile|\.bazelrc|{_READ_BY_AGENTS}|{_INSTALLED})[. ]*(?::[^/]*)?"
 )
 _SECRETS = rf".*/(?:{_ENV}|{_KEYS}|{_ALSO_SECRET})"
 # What is no path here, but one elsewhere or after somebody has decoded it; and what can't be seen on a screen.
@@ -179,27 +176,32 @@ _ENVIRONS = r"/proc/.*/(?:environ|mem)|/proc/kcore"
 _KERNEL = r"/(?:proc|sys)(?:/.*)?|/dev(?:/.*)?"
 
 
-def _below_home(home: str, names: Iterable[str]) -> str:
-    """These names in the user's home folder, and in those of others."""
-    homes = ("/root", "/var/root", "/home/[^/]+", "/Users/[^/]+", *((re.escape(home.rstrip("/")),) if home else ()))
-    return rf"(?:{'|'.join(homes)})/{_any_of(names)}{_BELOW}"
-
-
 def _below(folders: Iterable[str]) -> str:
     names = tuple(dict.fromkeys(folder.rstrip("/") for folder in folders if folder.rstrip("/")))
-    return rf"{_any_of(names)}{_BELOW}" if names else r"(?!)"
+    return rf"{any_of(names)}{_BELOW}" if names else r"(?!)"
 
 
 def _but_for(roots: Iterable[str], places: str) -> str:
     """The same places without the workspaces that lie in them: who opens one means to change it."""
     odd = [root for root in roots if "/." in root or "bin" in root or "/Library" in root or is_system(root, ())]
     inside = [root for root in odd if re.fullmatch(_caseless(places), root, re.DOTALL)]
-    return _caseless(rf"(?!{_any_of(inside)}(?:/|\Z))(?:{places})" if inside else places)
+    return _caseless(rf"(?!{any_of(inside)}(?:/|\Z))(?:{places})" if inside else places)
 
 
 def _caseless(pattern: str) -> str:
     # Folding ASCII alone compiles in a third of the time.
     return f"(?ai:{pattern})"
+
+
+@lru_cache(maxsize=4)
+def _special(home: str) -> re.Pattern[str]:
+    names = f"{CREDENTIALS} {LOGIN_FILES} {_OF_PROGRAMS}"
+    return re.compile(_caseless(f"{_SECRETS}|{_RUNS_LATER}|{_GIT}|{below_home(home, names)}"), re.DOTALL)
+
+
+def is_special(path: str, home: str) -> bool:
+    """Whether a file is asked about by its own name, so that a yes to it says nothing about those beside it."""
+    return _special(home).fullmatch(path) is not None
 
 
 # ------------------------------------------------------------------ verdicts
@@ -215,11 +217,12 @@ def _own_folders(home: str, own: Iterable[str]) -> tuple[str, ...]:
 def _never_written(home: str, own: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """(places, why) of all that is refused in every mode."""
     ours = rf"{_PROJECTS_OWN}|{_below(_own_folders(home, own))}"
-    lasting = rf"{_below_home(home, _PERSISTENCE.split())}|(?:/private)?/var/(?:spool/cron|at|spool/at|cron){_BELOW}"
+    lasting = rf"{below_home(home, LOGIN_FILES)}|(?:/private)?/var/(?:spool/cron|at|spool/at|cron){_BELOW}"
     return (
         (_GIT, f"git obeys what stands there and runs programs it names; {_ASK_THE_USER}"),
         (ours, f"these are bradawl's own settings and records, which no tool changes; {_ASK_THE_USER}"),
         (lasting, f"whatever stands there runs at the next login or on its own; {_ASK_THE_USER}"),
+        (DECIDES_WHO_MAY, f"it decides who may do what on this machine; {_ASK_THE_USER}"),
         (_KERNEL, "this is a device or a part of the kernel, not a file; use a file in the workspace"),
     )
 
@@ -256,12 +259,13 @@ def built_in_rules(
     never = _never_written(home, own)
     ours = _own_folders(home, own)
     kept = rf"(?!{_below(readable)}\Z)" if readable else ""
-    secret = _but_for(roots, rf"{_SECRETS}|{_below_home(home, _CREDENTIALS.split())}")
-    stores = rf"{_any_of(ours)}/(?:.*/)?credentials[^/]*" if ours else r"(?!)"
+    secret = _but_for(roots, rf"{_SECRETS}|{below_home(home, CREDENTIALS)}")
+    stores = rf"{any_of(ours)}/(?:.*/)?credentials[^/]*" if ours else r"(?!)"
     return (
         *(Rule("deny", "write", _but_for(roots, places), why=why) for places, why in never),
         Rule("deny", "write", _but_for(roots, _below(system_folders())), why=_SYSTEM_WHY, in_bypass=False),
         Rule("deny", "read", _caseless(f"{_ENVIRONS}|{stores}"), why="keys are kept there; do the work without them"),
+        Rule("deny", "read", _but_for(roots, below_other_homes(home)), why=_OF_ANOTHER),
         Rule("ask", "write", _but_for(roots, _A_BARE_REPOSITORY), why="git may take what stands there for settings"),
         Rule(
             "ask",
@@ -278,7 +282,7 @@ def built_in_rules(
         Rule(
             "ask",
             "write",
-            _but_for(roots, _below_home(home, _OF_PROGRAMS.split())),
+            _but_for(roots, below_home(home, _OF_PROGRAMS)),
             why="programs of the user obey that file",
         ),
         Rule("ask", "write", secret, why="such files hold keys or passwords"),
@@ -296,4 +300,5 @@ _INSTALLATION_WHY = (
     "bradawl itself runs from there, so no tool changes it; use another environment for the project, or ask the user to"
     " install bradawl outside of it (pipx, uv tool)"
 )
+_OF_ANOTHER = "keys and sessions of another user are kept there; do the work without them"
 _SYSTEM_WHY = f"it belongs to the system; {_ASK_THE_USER}"

@@ -1,7 +1,7 @@
 """Rules offered for "always": one for each thing a call does, narrow, and none where a rule would allow anything.
 
-A rule holds for calls nobody has seen yet. So the words that are left open are only offered for programs known to do
-one kind of work in the workspace; another program is offered with all of its words.
+A rule holds for calls nobody has seen yet. Words are left open only behind a known subcommand, or for a program known
+to check, format or test that was given options alone. Whatever may name a file is offered as it is.
 """
 
 import re
@@ -10,22 +10,17 @@ from typing import Final
 
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.permissions import Request
+from bradawl.safety.guarded import is_special
 
 _MOST: Final = 10
 
-# Programs of which a rule may leave all words open: they check, format or show, or run the project's own tests.
+# Programs of which a rule may leave all words open where no word may be a file: they check, format, show or test.
 _OPEN: Final = frozenset(
     {"pytest", "mypy", "pyright", "basedpyright", "black", "isort", "flake8", "pylint", "tsc", "eslint"}
     | {"prettier", "jest", "vitest", "stylelint", "shellcheck", "hadolint", "rustfmt", "gofmt", "clang-format"}
     | {"clang-tidy", "rspec", "phpunit", "rubocop", "golangci-lint", "staticcheck", "yamllint", "markdownlint"}
     | {"echo", "pwd", "true", "false", "which", "basename", "dirname", "sleep", "mkdir", "touch"}
 )
-_FILTERS: Final = frozenset(
-    {"cat", "head", "tail", "wc", "grep", "ls", "cut", "tr", "nl", "stat", "du", "df", "diff", "cmp", "sha256sum"}
-    | {"md5sum", "file"}
-)
-"""Left open beside a program that can't be told; alone they are only asked about for what they read elsewhere."""
-
 # Those of which it may leave open what follows these words; with any others nothing is offered.
 _SCRIPTS: Final = frozenset({"run", "run-script"})
 _PARTS: Final = {
@@ -133,12 +128,15 @@ def _for_touched(effects: Effects, cwd: str, home: str, roots: tuple[str, ...]) 
 
 
 def _around(tool: str, path: str, cwd: str, home: str) -> str:
-    """A rule for the folder of a path; for the path alone where the folder holds too much. Empty if it can't be put."""
+    """A rule for the folder of a path; empty if it can't be put into one.
+
+    For the path alone where the folder holds too much, or where a built-in rule asks about the file.
+    """
     if not path.isprintable() or path != path.strip():
         return ""
     folder = dirname(path)
     is_wide = folder.count("/") < 2 or is_within(cwd, folder) or is_within(home, folder)
-    named = _literally(path) if is_wide else f"{_literally(folder)}/**"
+    named = _literally(path) if is_wide or is_special(path, home) else f"{_literally(folder)}/**"
     return f"{tool}({_from_somewhere(named, _literally(cwd), _literally(home))})"
 
 
@@ -166,26 +164,31 @@ def _for_commands(effects: Effects, inside: tuple[str, ...]) -> list[str]:
     if effects.writes and not any(words[0] in ("mkdir", "touch") for words in programs):
         # Not written by a program that is offered: a redirect was, and no rule speaks of those.
         return []
-    return [_for_words(words, is_known=effects.understood) for words in programs]
+    return [_for_words(words) for words in programs]
 
 
-def _for_words(words: tuple[str, ...], *, is_known: bool) -> str:
+def _for_words(words: tuple[str, ...]) -> str:
     """A rule for a command; empty if there is no good one."""
     program = words[0] if words else ""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_+.-]*", program):
         return ""
-    if program in _OPEN or (program in _FILTERS and not is_known):
-        return f"Bash({program}:*)"
+    if program in _OPEN:
+        return _open_behind(words, 1)
     family = re.sub(r"[-\d.]+$", "", program.lower())
     if family in ("python", "pypy") and words[1:2] == ("-m",) and words[2:3] and words[2] in _MODULES:
-        return f"Bash({program} -m {words[2]}:*)"
+        return _open_behind(words, 3)
     if program in _PARTS:
         return _for_part(words)
     if _runs_anything(program, family, words[1:]):
         return ""
-    if program not in _FILTERS and words[1:] and re.fullmatch(r"[a-z][a-z0-9-]*", words[1]):
-        return f"Bash({program} {words[1]}:*)"
     return _whole(words)
+
+
+def _open_behind(words: tuple[str, ...], count: int) -> str:
+    """The first words, with others left open; all of them where one may name a file."""
+    if any(not word.startswith("-") or "=" in word for word in words[count:]):
+        return _whole(words)
+    return f"Bash({' '.join(words[:count])}:*)"
 
 
 def _runs_anything(program: str, family: str, rest: tuple[str, ...]) -> bool:

@@ -111,3 +111,13 @@ class Flow:
         self._late |= changed if is_body else set()
         both = {name: in_doubt((*before.get(name, ()), *after.get(name, ()))) for name in changed}
         self._values = before | both
+
+
+def home_of(user: str) -> str:
+    """The home folder of a user of this machine, as `~user` names it; empty for an unknown one."""
+    import pwd
+
+    try:
+        return pwd.getpwnam(user).pw_dir if user.isprintable() else ""
+    except (KeyError, ValueError):
+        return ""

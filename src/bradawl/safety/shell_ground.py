@@ -21,10 +21,7 @@ _SYSTEM = names(
     " /usr/include /var/lib /var/log /var/spool /var/run /etc/ssh /etc/ssl /etc/pam.d /etc/systemd"
     " /Users /System /Library /Applications /Volumes /private /private/etc /private/var /cores"
 )
-_DECIDES_WHO_MAY = re.compile(
-    r"(?:/private)?/etc/(?:sudoers(?:\.d)?|passwd|shadow|gshadow|group|ld\.so\.preload|pam\.d|cron[^/]*|crontab|anacrontab"
-    r"|rc\.local|init\.d|systemd/system)(?:/.*)?"
-)
+_A_HOME = re.compile(r"/(?:home|Users)/[^/*?\[]+")
 _HARMLESS = re.compile(
     r"/dev/(?:(?:null|zero|full|tty|stdin|stdout|stderr|u?random|ptmx)(?:/.*)?|fd(?:/[0-9]+)?|pts(?:/[0-9]+)?|shm(?:/.*)?)"
     r"|/proc/self/fd/[0-9]+"
@@ -81,6 +78,8 @@ class Ground(msgspec.Struct, frozen=True):
             return f"{path}, in which the workspace is,"
         if path in _SYSTEM and path not in self.roots:
             return f"the system folder {path}"
+        if _A_HOME.fullmatch(path) and path not in self.roots:
+            return f"the home folder {path}"
         if "*" in path or "?" in path or "[" in path:
             kept = (*sorted(_SYSTEM), self.home)
             return next((one for one in kept if one != "/" and fnmatchcase(one, path)), "")
@@ -96,7 +95,7 @@ class Ground(msgspec.Struct, frozen=True):
 
         `adds`: what is there stays. `replaces`: the name goes away, or becomes another file's.
         """
-        from bradawl.safety.guarded import is_guarded
+        from bradawl.safety.guarded import DECIDES_WHO_MAY, is_guarded
 
         for path in self.places(text, cwd):
             if replaces and _DEVICE.fullmatch(path):
@@ -109,7 +108,7 @@ class Ground(msgspec.Struct, frozen=True):
                 return ""  # a connection, of which others judge
             if path.startswith("/dev/"):
                 return f"it would write to the device {path}"
-            if _DECIDES_WHO_MAY.fullmatch(path):
+            if re.fullmatch(DECIDES_WHO_MAY, path):
                 return f"it would write to {path}, which decides who may do what on this machine"
             if why := is_guarded(path, self.roots, self.home):
                 return f"it would write to {path}: {why}"

@@ -61,6 +61,7 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Sur
         inner=tuple(argv for argv in seen.argvs if argv not in commands),
         hosts=("*",) if reaches_out((*commands, *seen.argvs)) else (),
         danger=seen.danger,
+        unsealed=not seen.is_whole,
     )
 
 

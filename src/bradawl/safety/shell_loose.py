@@ -10,7 +10,7 @@ from math import prod
 
 from bradawl.safety.shell_drafts import Draft, Listener, TooMuch
 from bradawl.safety.shell_expansion import LISTED, UNTOLD, Piece, ansi, apart, as_text, listed, together, words_of
-from bradawl.safety.shell_flow import Flow
+from bradawl.safety.shell_flow import Flow, home_of
 from bradawl.safety.shell_parameters import EXPANSION, expanded
 from bradawl.safety.shell_parts import BODY, JOINS, RESERVED, Parts
 from bradawl.safety.shell_tokens import ASSIGNMENT, KEY, QUOTED, TOKEN, unescaped
@@ -469,7 +469,7 @@ class _Commands:
             return word
         name, slash, rest = word[1:].partition("/")
         variable = {"": "HOME", "+": "PWD", "-": "OLDPWD"}.get(name)
-        return (self._listener.value(variable)[0] if variable else UNTOLD) + slash + rest
+        return (self._listener.value(variable)[0] if variable else home_of(name) or UNTOLD) + slash + rest
 
 
 class _Words(_Commands):

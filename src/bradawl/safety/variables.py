@@ -1,6 +1,7 @@
 """Which variables of the environment decide what later commands run, or where they reach."""
 
 import re
+from collections.abc import Iterable
 
 _EXACT = frozenset(
     # the shell, and how it finds and reads things
@@ -88,10 +89,23 @@ _BEGINNINGS = (
     ),
     *("CONTAINER_", "KUBE", "HELM_", "TF_", "TERRAFORM_", "ANSIBLE_", "VAGRANT_", "HG", "SVN_", "P4", "CURL_", "SSL"),
     *("OPENSSL", "PKCS11", "KRB5", "ODBC", "PG", "MYSQL", "SQLITE_", "AWS_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "GH_"),
+    *("DBUS_", "GNUPG", "GPG_", "PINENTRY_", "VAULT_", "CONSUL_", "NOMAD_", "TWINE_", "FLIT_", "NETRC"),
     *("GDK_", "GTK_", "GIO_", "GST_", "QT_", "VK_", "DEBUGINFOD_", "GDB", "VALGRIND_", "STRACE_", "BRADAWL"),
 )
 _ENDINGS = ("PAGER", "EDITOR", "_PROXY", "_proxy", "_ASKPASS", "ASKPASS", "_WRAPPER", "_PRELOAD", "_RC", "RCFILE")
+_ENDINGS_OF_STARTERS = (
+    *("_RSH", "_PROG", "_PROGRAM", "_RUNNER", "_LAUNCHER", "_SHELL", "_INTERPRETER", "_EXECUTABLE", "_HELPER"),
+    *("_LOADER", "_HOOK", "_HOOKS", "_PLUGIN", "_PLUGINS", "_SOCK", "_SOCKET", "FLAGS", "_LINKER", "_COMPILER"),
+)
 _ENDINGS_OF_PROGRAMS = ("_COMMAND", "_CMD", "_OPTS", "_OPTIONS", "_FLAGS", "_BIN", "_HOME", "_ROOT", "PATH", "_CONFIG")
+_ADDRESSES = frozenset(
+    {"URI", "ADDRESS", "ENDPOINTS", "HOSTNAME", "HOSTS", "SERVER", "SERVERS", "REGISTRY", "REGISTRIES", "REPOSITORY"}
+    | {"REPOSITORIES", "REPO", "INDEX", "MIRROR", "MIRRORS", "BROKER", "BROKERS", "DSN", "GATEWAY", "ORIGIN", "REMOTE"}
+    | {"PROXY", "SOCKS", "RELAY", "UPSTREAM", "DOMAIN", "CONTEXT", "PROFILE", "TUNNEL", "WEBHOOK", "CALLBACK", "PEER"}
+    | {"TOKEN", "CERT", "CACERT", "CERTIFICATE", "CA", "VERIFY", "INSECURE", "DISPLAY", "CHANNEL", "CHANNELS", "TARGET"}
+)
+"""Words in the names of variables that say where clients connect, or whom they believe."""
+_ENDS_OF_ADDRESSES = ("URL", "URLS", "HOST", "ADDR", "ENDPOINT")
 _HARMLESS = frozenset({"NODE_ENV", "RUST_BACKTRACE", "RUST_LOG"})
 _MATTER_TO_BASH = (
     r"BASH.*|LD_.*|DYLD_.*|MALLOC_.*|IFS|ENV|PS4|SHELLOPTS|GLOBIGNORE|EXECIGNORE|POSIXLY_CORRECT|CDPATH|HOME|PWD"
@@ -108,7 +122,22 @@ def is_execution_relevant(name: str) -> bool:
         return False
     if name in _EXACT or name.startswith(_BEGINNINGS):
         return True
-    return name.endswith(_ENDINGS) or name.endswith(_ENDINGS_OF_PROGRAMS) or not _is_name(name)
+    return name.endswith((*_ENDINGS, *_ENDINGS_OF_STARTERS, *_ENDINGS_OF_PROGRAMS)) or not _is_name(name)
+
+
+def redirects_clients(name: str) -> bool:
+    """Whether a variable may tell a program which machine to speak to: by a word of its name, in any case."""
+    words = name.upper().split("_")
+    return not _ADDRESSES.isdisjoint(words) or any(word.endswith(_ENDS_OF_ADDRESSES) for word in words)
+
+
+def matter_outside(names: Iterable[str]) -> tuple[str, ...]:
+    """Those that decide what a program runs or reaches where no sandbox holds it.
+
+    The shell itself moves PWD and OLDPWD: they do not count.
+    """
+    counted = (name for name in names if name not in ("PWD", "OLDPWD"))
+    return tuple(sorted(name for name in counted if is_execution_relevant(name) or redirects_clients(name)))
 
 
 def matters_to_bash(name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from bradawl.core.effects import Effects
+from bradawl.core.effects import Effects, is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Cwd
 from bradawl.core.messages import Text
@@ -16,7 +16,7 @@ from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import CallContext, Jobs, Process, ToolOutput
 from bradawl.core.workspace import Command
 from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
-from bradawl.tools.shell.state import keep_state, mark_seen, nearest_folder
+from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, nearest_folder
 
 if TYPE_CHECKING:
     from bradawl.safety.shell_scene import Entries
@@ -54,7 +54,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     patience_s: int = _PATIENCE_S
     """Who was given no timeout goes on in the background after so long."""
     home: str = ""
-    """HOME as bash gets it."""
+    """HOME as bash gets it; empty: the home folder of `context.files`, else that of the user database."""
     search_path: str = ""
     """PATH as bash gets it: a name that finds a program in the workspace, where the model may have put it, is not taken
     for the system's program of that name."""
@@ -84,25 +84,46 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
 
     def effects(self, params: BashParams, context: CallContext) -> Effects:
         """What the line can be seen to do. Raises `ToolError` for a timeout that is no time, or no line of bash."""
+        return self._judged(params, context)[0]
+
+    def _judged(self, params: BashParams, context: CallContext) -> tuple[Effects, Command]:
+        """What the line can be seen to do, and the very command that is sealed and started."""
         if params.timeout < 0:
             raise ToolError(f"timeout is in seconds, from 1 to {LONGEST_S}; it was {params.timeout}")
         _check_text(params.command)
         command = self._command(params, context)
         effects = self._seen(params, command.cwd, context)
-        return msgspec.structs.replace(
+        if not self._only_reads_here(effects, command.cwd):
+            from bradawl.safety.shell_scripts import run_files, sets_what_runs
+            from bradawl.safety.variables import matter_outside
+
+            argvs = (*effects.commands, *effects.inner)
+            runs = run_files(argvs, command.cwd, self.home)
+            command = msgspec.structs.replace(command, runs=runs.names)
+            is_told = effects.understood or (runs.is_whole and bool(argvs) and not sets_what_runs(params.command))
+            variables = matter_outside(context.env) if context.env else ()
+            effects = msgspec.structs.replace(effects, unsealed=effects.unsealed or not is_told, variables=variables)
+        effects = msgspec.structs.replace(
             effects,
             seal=context.processes.seal(command),
             lifts=self._lifts(params.sandbox),
             session=(*effects.session, "jobs") if params.run_in_background else effects.session,
         )
+        return effects, command
+
+    def _only_reads_here(self, effects: Effects, cwd: str) -> bool:
+        """Whether it runs unasked in every mode, so that nobody will be asked about it."""
+        folders = (*self.workspace, cwd)
+        inside = all(any(is_within(path, folder) for folder in folders) for path in effects.reads)
+        return effects.is_read_only and inside
 
     async def run(self, params: BashParams, context: CallContext) -> ToolOutput:
         """Run it to its end or to the timeout; the result always says which, and the exit code."""
-        effects = self.effects(params, context)
+        effects, command = self._judged(params, context)
         if params.run_in_background and context.jobs is None:
             raise ToolError("nothing can go on in the background here; run it with a timeout, or without the server")
         progress = _Progress(context)
-        process, cwd = await _start(self._command(params, context), context, progress)
+        process, cwd = await _start(command, context, progress)
         timeout_s = min(params.timeout or self.patience_s, LONGEST_S)
         if await process.wait(_AT_ONCE_S if params.run_in_background else timeout_s):
             result = process.result()
@@ -141,7 +162,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
 
         around = Surroundings(
             resolve=self.resolve if self.resolve and params.sandbox != "off" else context.files.resolve,
-            home=self.home,
+            home=self.home or home_folder(context),
             roots=self.workspace,
             search_path=self.search_path,
             changeable=self.changeable,

@@ -28,6 +28,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BODY_LIMIT = 5_000_000
 _IMAGE_LIMIT = 3_750_000  # what a provider takes, before base64
 _ERROR_SHOWN = 2_000
+_URL_SHOWN = 500
 _LOOKED_THROUGH = 200_000
 """Characters at the beginning of a page, for invisible ones."""
 _TOKENS_AT_A_TIME = 500
@@ -82,13 +83,13 @@ class WebFetch:
         """Reaches the host. Raises `ToolError` for what is no URL of the public web."""
         if params.offset < 0 or params.limit < 0:
             raise ToolError("offset is the number of the first line, from 1, and limit a number of lines")
-        return Effects(hosts=(self._checked(params.url).host,))
+        return Effects(hosts=(_named(self._checked(params.url)),))
 
     async def run(self, params: WebFetchParams, context: CallContext) -> ToolOutput:
         """What the page says, under a line that says where it came from in the end."""
         try:
-            async with asyncio.timeout(self._timeout_s):
-                fetched = await self._fetch(self._checked(params.url))
+            async with asyncio.timeout(self._timeout_s) as limit:
+                fetched = await self._fetch(self._checked(params.url), context, limit)
                 return await _presented(fetched, params)
         except TimeoutError:
             raise ToolError(f"{params.url[:200]} took longer than {self._timeout_s:g} s; try again later") from None
@@ -103,16 +104,33 @@ class WebFetch:
             raise ToolError(f"{url.host} is {what}; web_fetch reaches public web addresses only")
         return url
 
-    async def _fetch(self, url: "WebUrl") -> _Fetched:
+    async def _fetch(self, url: "WebUrl", context: CallContext, limit: asyncio.Timeout) -> _Fetched:
+        permitted = {_named(url)}
         for hops in range(_MOST_REDIRECTS + 1):
             found = await self._one_hop(url, hops)
             if isinstance(found, _Fetched):
                 return found
             try:
-                url = self._checked(found)
+                onward = self._checked(found)
             except ToolError as error:
                 raise ToolError(f"{url} redirects to an address that is not fetched: {error}") from None
+            if _named(onward) not in permitted:
+                await self._permit(url, onward, context, limit)
+                permitted.add(_named(onward))
+            url = onward
         raise ToolError(f"more than {_MOST_REDIRECTS} redirects, the last to {str(url)[:200]}; not fetched")
+
+    async def _permit(self, url: "WebUrl", onward: "WebUrl", context: CallContext, limit: asyncio.Timeout) -> None:
+        """Have another host judged by the rules; the time a question takes does not count. Raises `ToolError`."""
+        where = f"{url} redirects to {str(onward)[:_URL_SHOWN]}, on another host, which was not fetched"
+        if context.permit is None:
+            raise ToolError(f"{where}; call web_fetch with that URL if it is wanted")
+        limit.reschedule(None)
+        try:
+            await context.permit(Effects(hosts=(_named(onward),)))
+        except ToolError as error:
+            raise ToolError(f"{where}: {error}") from None
+        limit.reschedule(asyncio.get_running_loop().time() + self._timeout_s)
 
     async def _one_hop(self, url: "WebUrl", hops: int) -> "_Fetched | str":
         """What is there, or where to look instead."""
@@ -128,6 +146,11 @@ class WebFetch:
                 return await _received(url, hops, response)
         finally:
             await http.aclose()
+
+
+def _named(url: "WebUrl") -> str:
+    """The host as rules name it: without the dot that ends a full name."""
+    return url.host.rstrip(".")
 
 
 def _onward(url: "WebUrl", location: str) -> str:

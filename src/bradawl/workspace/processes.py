@@ -2,8 +2,9 @@
 
 import errno
 import os
+import stat
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _TERM_GRACE_S = 1.6  # with the little that follows a call ends two seconds after its time is over
 _FLOOD_BYTES = 10_000_000_000
+_READ_WHOLE = 4_000_000
+"""Bytes of a script that counts by its contents; a larger file counts by its inode and times."""
 _OWN_ENVIRONMENT = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -85,7 +88,7 @@ class LocalProcesses:
         self._running: set[Child] = set()
 
     def seal(self, command: Command) -> str:
-        """Names a shell line with all that decides what it would do now: text, folder, variables, sandbox."""
+        """Digest of a shell line and what determines its effect: folder, variables, sandbox, programs and scripts."""
         confinement = self._confinement()
         sandbox = confinement.sandbox if confinement else None
         try:
@@ -94,9 +97,15 @@ class LocalProcesses:
             place = f"{place}\0{found.st_dev}\0{found.st_ino}"
         except OSError:
             place = command.cwd
-        variables = sorted(self._environment_of(command).items())
+        environment = self._environment_of(command)
+        variables = sorted(environment.items())
+        real = confinement.outside if confinement else str
+        search_path = environment.get("PATH", os.defpath) if command.runs else ""
+        folders = [f"{command.cwd}/{each}" if each[:1] != "/" else each for each in search_path.split(":")]
+        runs = [_state_of(name, folders, real) for name in command.runs]
         held = (sandbox.name, *sandbox.lacks) if sandbox else ()
-        parts = (*command.argv, place, self._bash or "", *(f"{name}={value}" for name, value in variables), "", *held)
+        given = (f"{name}={value}" for name, value in variables)
+        parts = (*command.argv, place, self._bash or "", *given, "", *held, "", *runs)
         return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     async def run(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> CommandResult:
@@ -264,6 +273,36 @@ def _popen(launch: "Launch", sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]
         pass_fds=launch.inherited,
         start_new_session=True,
     )
+
+
+def _state_of(name: str, folders: Sequence[str], real: Callable[[str], str]) -> str:
+    """What a program on PATH or a file is now: another text as soon as it is replaced or changed."""
+    is_script = "/" in name
+    places = (real(name),) if is_script else [f"{folder}/{name}" for folder in folders]
+    for place in places:
+        try:
+            found = os.stat(place)  # noqa: PTH116 - half of the time of `Path.stat`, and many are looked at
+            if is_script or found.st_mode & 0o111:
+                return f"{place}\0{found.st_mode}\0{_content_of(place, found, is_script=is_script)}"
+        except (OSError, ValueError):
+            continue
+    return name
+
+
+def _content_of(path: str, found: os.stat_result, *, is_script: bool) -> str:
+    """A small script by its contents, a program by its inode and times. Raises `OSError`."""
+    if stat.S_ISDIR(found.st_mode):
+        return ""
+    if is_script and stat.S_ISREG(found.st_mode) and found.st_size <= _READ_WHOLE:
+        return _digest(path)
+    return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+
+
+def _digest(path: str) -> str:
+    """sha256 of a regular file; does not wait at a FIFO that has taken its place."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return sha256(file.read(_READ_WHOLE + 1)).hexdigest()
 
 
 def _start_error(command: Command, error: OSError | ValueError) -> ToolError:

@@ -20,6 +20,8 @@ WANTED: Final = "Your answer: "
 RULE: Final = "Enter = save it so, other text = save that instead, n = back: "
 _LONG: Final = frozenset({"content", "old_string", "new_string"})
 _LINES_SHOWN: Final = 20
+_VARIABLES_SHOWN: Final = 20
+_VALUE_SHOWN: Final = 500
 # Blanks that push what follows out of sight; an indentation may be longer than a gap.
 _GAP: Final = r"(?<=[^ \t\n])[ \t]{20,}|(?m:^)[ \t]{80,}"
 _EMPTY_LINES: Final = r"\n(?:[ \t]*\n){4,}"
@@ -67,6 +69,8 @@ def granted_text(question: Question) -> str:
     if question.request.tool == "bash" or effects.seal:
         lines += [f"  in the folder {_in_line(question.place)}"] * bool(question.place)
         lines += _held(effects, grant)
+        if grant.outside_sandbox or grant.network:
+            lines += _exported(question)
     elif effects.unknown or effects.external:
         lines.append("  no sandbox holds what this tool does")
     if grant.uncovered:
@@ -80,6 +84,21 @@ def _touched(effects: Effects) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "writes", effects.writes
     yield "reads", effects.reads
     yield "reaches", tuple("any host" if host == "*" else host for host in effects.hosts)
+
+
+def _exported(question: Question) -> Iterator[str]:
+    """The variables that earlier commands of the session changed, those first that name programs or machines."""
+    first = question.request.effects.variables
+    names = (*first, *(name for name in question.variables if name not in (*first, "PWD", "OLDPWD")))
+    for name in names[: max(len(first), _VARIABLES_SHOWN)]:
+        value = question.variables.get(name)
+        if value is None:
+            yield f"  without the variable {_in_line(name)}, which an earlier command took away"
+            continue
+        more = f" [{len(value) - _VALUE_SHOWN} more characters]" if len(value) > _VALUE_SHOWN else ""
+        yield f"  with {_in_line(name)}={_in_line(value[:_VALUE_SHOWN])}{more}, from an earlier command"
+    if left := names[max(len(first), _VARIABLES_SHOWN) :]:
+        yield f"  and with {', '.join(map(_in_line, left))}, from earlier commands"
 
 
 def _held(effects: Effects, grant: Grant) -> Iterator[str]:
@@ -102,11 +121,25 @@ def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: boo
     else:
         covered = f"every {name} call"
     project = f"  p = always in this project: {escape(', '.join(rules))}\n" if rules else ""
-    more = "v = show all of it, " if is_cut else ""
-    lasting = f"a = {covered} for the rest of the session"
-    if project:
-        return f"  y = once, {lasting}\n{project}  {more}n = no (a reason may follow)"
-    return f"  y = once, {lasting}, {more}n = no (a reason may follow)"
+    no = f"{'v = show all of it, ' if is_cut else ''}n = no (a reason may follow)"
+    yes = "  y = once"
+    if "session" in _scopes(question, rules):
+        yes += f", a = {covered} for the rest of the session"
+    return f"{yes}\n{project}  {no}" if project else f"{yes}, {no}"
+
+
+def _scopes(question: Question, rules: tuple[str, ...]) -> tuple[str, ...]:
+    """How far a yes may reach."""
+    session = () if question.request.effects.unsealed else ("session",)
+    return ("once", *session, *(("project",) if rules else ()))
+
+
+_ANSWERS: Final = {
+    ("once",): "y",
+    ("once", "session"): "y, a",
+    ("once", "project"): "y, p",
+    ("once", "session", "project"): "y, a, p",
+}
 
 
 def choice_text(choice: Choice) -> str:
@@ -193,13 +226,14 @@ class TerminalApprover:
         rules = self._memory.proposals(question.request) if self._memory else ()
         parts = (shown, granted_text(question), choices_text(question, rules, is_cut=shown != whole))
         self._show("\n".join(filter(None, parts)))
+        scopes = _scopes(question, rules)
         while True:
             typed = await self._read(ASKED)
             answer = parse_answer(typed)
             if typed.strip().lower() == "v" and shown != whole:
                 self._show(whole)
-            elif answer is None or (answer.scope == "project" and not rules):
-                self._show(f"Please answer y, a{', p' if rules else ''} or n.")
+            elif answer is None or answer.scope not in scopes:
+                self._show(f"Please answer {_ANSWERS[scopes]} or n.")
             elif answer.scope != "project" or (answer := await self._saved(question, rules)):
                 return answer
 

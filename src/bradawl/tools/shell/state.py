@@ -1,6 +1,7 @@
 """What a command leaves behind for later calls: working directory, exported variables, files that have been seen."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from bradawl.core.errors import ToolError
@@ -112,3 +113,15 @@ def _is_folder(path: str, context: CallContext) -> bool:
         return Path(context.files.resolve(path, "/")).is_dir()
     except (ToolError, OSError, ValueError):
         return False
+
+
+def home_folder(context: CallContext) -> str:
+    """The user's home folder, where a tool was not told of it; empty if there is none."""
+    with suppress(ToolError):
+        return context.files.resolve("~", "/")
+    import os
+    import pwd
+
+    with suppress(KeyError):
+        return pwd.getpwuid(os.getuid()).pw_dir
+    return ""

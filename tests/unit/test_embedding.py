@@ -1,0 +1,255 @@
+"""However an agent is put together, it deletes no home folder and writes nothing that runs at the next login."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bradawl import Agent, ModelSettings, Settings, build_agent, build_tools, tool
+from bradawl.app.system import SystemClock, SystemIds
+from bradawl.core.messages import ToolResults, text_of
+from bradawl.core.permissions import Answer, Policy
+from bradawl.core.rules import Rule
+from bradawl.session.store import LocalStore
+from bradawl.testing.fakes import ScriptedApprover
+from bradawl.testing.scripted import ScriptedModel
+from bradawl.tools.bash import Bash
+from bradawl.tools.edit_file import EditFile
+from bradawl.tools.read_file import ReadFile
+from bradawl.tools.write_file import WriteFile
+from bradawl.workspace.files import LocalFiles
+from bradawl.workspace.processes import LocalProcesses
+
+
+@tool(writes="path")
+def put(path: str, text: str) -> str:
+    """Write a file, as a tool of an embedder's does."""
+    file = Path(path).expanduser()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return "written"
+
+
+class OtherBash:
+    """A tool that leaves the work to bradawl's."""
+
+    name = "bash"
+    params = Bash().params
+
+    def effects(self, params: Any, context: Any) -> Any:
+        return Bash().effects(params, context)
+
+    async def run(self, params: Any, context: Any) -> Any:
+        return await Bash().run(params, context)
+
+
+class Place:
+    """A throw-away home folder with things to lose, and a workspace beside it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.home, self.work = root / "house", root / "work"
+        for folder in (self.home / ".ssh", self.work):
+            folder.mkdir(parents=True)
+        for name in ("kept", ".bashrc", ".ssh/id_ed25519"):
+            (self.home / name).write_text("KEY\n")
+        (self.home / ".ssh" / "authorized_keys").write_text("mine\n")
+        (self.work / "a.txt").write_text("a\n")
+        self.environment = {"HOME": str(self.home), "PATH": "/usr/bin:/bin", "TMPDIR": os.environ["TMPDIR"]}
+
+    def settings(self, **changes: Any) -> Settings:
+        script = str(self.root / "script.json")
+        given = {
+            "user_home": str(self.home),
+            "permission_mode": "bypass",
+            "sandbox": "off",
+            "headless": True,
+            **changes,
+        }
+        model = ModelSettings("scripted", script)
+        return Settings(
+            model=model, cwd=str(self.work), home=str(self.root / "data"), environment=self.environment, **given
+        )
+
+    def state(self) -> dict[str, str]:
+        return {str(p.relative_to(self.home)): p.read_text() for p in self.home.rglob("*") if p.is_file()}
+
+    def answer(self, make: "Make", name: str, arguments: dict[str, Any]) -> str:
+        """What the model is answered when it makes this call."""
+        steps = [{"tool_calls": [{"id": "c", "name": name, "arguments": arguments}]}, {"text": "done"}]
+        (self.root / "script.json").write_text(json.dumps(steps))
+        agent = make(self)
+        agent.run_sync("go")
+        messages: Any = agent.model.requests[1]  # type: ignore[attr-defined]  # it is the scripted model
+        (found,) = (one for one in messages if isinstance(one, ToolResults))
+        return text_of(found.results[0].parts)
+
+
+Make = Callable[[Place], Agent]
+
+
+def yes() -> ScriptedApprover:
+    return ScriptedApprover([Answer(True, "user", "session")] * 9)
+
+
+async def say() -> str:
+    return "You are a test."
+
+
+def by_hand(place: Place, policy: Policy, files: LocalFiles, **changes: Any) -> Agent:
+    processes = LocalProcesses(place.environment)
+    return Agent(
+        **{
+            "model": ScriptedModel(str(place.root / "script.json")),
+            "tools": (Bash(), ReadFile(), WriteFile(), EditFile(), put),
+            "store": LocalStore(str(place.root / "data"), str(place.work), SystemClock(), SystemIds()),
+            "files": files,
+            "processes": processes,
+            "approver": yes(),
+            "clock": SystemClock(),
+            "ids": SystemIds(),
+            "policy": lambda: policy,
+            "system_prompt": say,
+            "project": str(place.work),
+            "on_close": processes.close,
+            **changes,
+        }
+    )
+
+
+MADE: dict[str, Make] = {
+    "settings": lambda p: build_agent(p.settings(), extra_tools=[put]),
+    "settings without a home": lambda p: build_agent(p.settings(user_home=""), extra_tools=[put]),
+    "approver": lambda p: build_agent(p.settings(permission_mode="default", headless=False), yes(), extra_tools=[put]),
+    "accept-edits": lambda p: build_agent(p.settings(permission_mode="accept-edits"), yes(), extra_tools=[put]),
+    "the list and one more": lambda p: build_agent(p.settings(), tools=[*build_tools(), put]),
+    "tools of settings": lambda p: build_agent(p.settings(), tools=[*build_tools(p.settings()), put]),
+    "an exact list": lambda p: build_agent(p.settings(), tools=[Bash(), WriteFile(), EditFile(), ReadFile(), put]),
+    "a list with a tool more": lambda p: build_agent(
+        p.settings(), tools=[Bash(), WriteFile(), EditFile(), ReadFile()], extra_tools=[put]
+    ),
+    "a tool around ours": lambda p: build_agent(
+        p.settings(), tools=[OtherBash(), WriteFile(), EditFile(), ReadFile(), put]
+    ),
+    "by hand, bypass": lambda p: by_hand(p, Policy("bypass"), LocalFiles(str(p.home))),
+    "by hand, default": lambda p: by_hand(p, Policy(), LocalFiles(str(p.home))),
+    "by hand, with a rule": lambda p: by_hand(
+        p, Policy("bypass", rules=(Rule("deny", "run", words=("x",)),)), LocalFiles(str(p.home))
+    ),
+    "by hand, all is a root": lambda p: by_hand(p, Policy("accept-edits", roots=("/",)), LocalFiles(str(p.home))),
+    "by hand, home is a root": lambda p: by_hand(p, Policy("bypass", roots=(str(p.home),)), LocalFiles(str(p.home))),
+    "by hand, around": lambda p: by_hand(
+        p, Policy("bypass"), LocalFiles(str(p.home)), tools=(OtherBash(), WriteFile(), EditFile(), ReadFile(), put)
+    ),
+}
+
+DELETING = [
+    "rm -rf ~",
+    'rm -rf "$HOME"',
+    "rm -rf ${HOME}/*",
+    "cd ~ && rm -rf *",
+    "cd && rm -rf .ssh kept",
+    "find ~ -delete",
+    "find $HOME -type f -exec rm {} +",
+    "bash -c 'rm -rf ~'",
+    "H=$HOME; rm -rf $H",
+    "rm -rf ~/.ssh",
+    "mv ~ /nowhere",
+]
+LASTING = [
+    "echo new >> ~/.ssh/authorized_keys",
+    "cp a.txt ~/.bashrc",
+    "tee -a $HOME/.bashrc < a.txt",
+    "ln -sf $PWD/a.txt ~/.bashrc",
+    "sed -i s/KEY/x/ ~/.bashrc",
+]
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_no_line_of_bash_takes_the_home_folder_away(tmp_path: Path, made: str) -> None:
+    place = Place(tmp_path)
+    before = place.state()
+    for line in (*DELETING[:6], *LASTING[:2]):
+        answer = place.answer(MADE[made], "bash", {"command": line})
+        assert place.state() == before, (line, answer)
+        assert "was not run" in answer, (line, answer)
+
+
+@pytest.mark.parametrize("line", DELETING[:4])
+def test_files_without_a_home_folder_leave_the_one_of_the_user_database(tmp_path: Path, line: str) -> None:
+    place = Place(tmp_path)
+    before = place.state()
+    answer = place.answer(lambda p: by_hand(p, Policy("bypass"), LocalFiles()), "bash", {"command": line})
+    assert place.state() == before, answer
+
+
+@pytest.mark.parametrize("made", ["the list and one more", "by hand, bypass"])
+@pytest.mark.parametrize("line", [*DELETING, *LASTING])
+def test_no_way_to_write_it_gets_around_that(tmp_path: Path, made: str, line: str) -> None:
+    place = Place(tmp_path)
+    before = place.state()
+    answer = place.answer(MADE[made], "bash", {"command": line})
+    assert place.state() == before, answer
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_no_tool_writes_what_runs_at_the_next_login(tmp_path: Path, made: str) -> None:
+    place = Place(tmp_path)
+    before = place.state()
+    for name in (
+        "~/.ssh/authorized_keys",
+        f"{place.home}/.bashrc",
+        "../house/.profile",
+        "~/.config/autostart/x.desktop",
+    ):
+        written = {"file_path": name, "content": "new\n"}
+        answers = [place.answer(MADE[made], "write_file", written)]
+        answers.append(place.answer(MADE[made], "put", {"path": name.replace("..", str(tmp_path)), "text": "new\n"}))
+        assert place.state() == before, (name, answers)
+        assert all("was not run" in answer for answer in answers), (name, answers)
+
+
+@pytest.mark.parametrize(
+    "made", ["settings", "the list and one more", "an exact list", "by hand", "by hand, all is a root"]
+)
+def test_a_key_is_read_only_if_the_user_says_so(tmp_path: Path, made: str) -> None:
+    place = Place(tmp_path)
+    make: dict[str, Make] = {
+        "settings": lambda p: build_agent(p.settings(permission_mode="default")),
+        "the list and one more": lambda p: build_agent(p.settings(permission_mode="auto"), tools=[*build_tools(), put]),
+        "an exact list": lambda p: build_agent(p.settings(permission_mode="accept-edits"), tools=[Bash(), ReadFile()]),
+        "by hand": lambda p: by_hand(p, Policy("auto"), LocalFiles(str(p.home)), approver=ScriptedApprover([False])),
+        "by hand, all is a root": lambda p: by_hand(
+            p, Policy("auto", roots=("/",)), LocalFiles(str(p.home)), approver=ScriptedApprover([False])
+        ),
+    }
+    for name, arguments in (
+        ("read_file", {"file_path": "~/.ssh/id_ed25519"}),
+        ("bash", {"command": "cat ~/.ssh/id_ed25519"}),
+    ):
+        answer = place.answer(make[made], name, arguments)
+        assert "KEY" not in answer
+        assert "was not run" in answer
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_no_mode_shows_a_key_of_another_user(tmp_path: Path, made: str) -> None:
+    place = Place(tmp_path)
+    for name in ("/home/no-such-user/.ssh/id_rsa", "/home/no-such-user/.aws/credentials", "/home/x/.bash_history"):
+        for answer in (
+            place.answer(MADE[made], "read_file", {"file_path": name}),
+            place.answer(MADE[made], "bash", {"command": f"cat {name}"}),
+        ):
+            assert "was not run" in answer, (name, answer)
+
+
+def test_a_list_of_tools_is_exact_and_extra_tools_are_added(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    (place.root / "script.json").write_text('[{"text": "x"}]')
+    names = [one.name for one in build_agent(place.settings(), tools=[Bash(), put]).tools]
+    assert names == ["bash", "put"]
+    usual = [one.name for one in build_agent(place.settings()).tools]
+    assert [one.name for one in build_agent(place.settings(), extra_tools=[put]).tools] == [*usual, "put"]

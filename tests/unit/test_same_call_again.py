@@ -1,0 +1,248 @@
+"""A yes for the session to a command holds as long as nothing that decides what it does has changed."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bradawl import ModelSettings, Settings, build_agent
+from bradawl.core.effects import Effects
+from bradawl.core.permissions import Answer, Ask, Grant, Question, Request
+from bradawl.safety.shell_scripts import run_files
+from bradawl.shaping.consent import covered
+from bradawl.testing.fakes import RecordingEmit
+
+
+class Asked:
+    """An approver that says yes for the session, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.questions: list[Question] = []
+
+    async def ask(self, question: Question) -> Answer:
+        self.questions.append(question)
+        return Answer(True, "user", "session")
+
+    async def choose(self, choice: object) -> None:
+        return None
+
+
+class Place:
+    """A workspace with scripts, a folder of programs beside it, and a PATH that begins there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.work, self.bin = root, root / "work", root / "bin"
+        for folder in (self.work / "sub", self.bin, root / "home"):
+            folder.mkdir(parents=True)
+        self.script("build.sh", "echo one >> ../ran")
+        self.script("sub/x", "echo sub >> ../../ran")
+        (self.work / "x.py").write_text("open('../ran', 'a').write('py\\n')\n")
+        (self.work / "Makefile").write_text("all:\n\techo made >> ../ran\n")
+        (self.work / "env.sh").write_text("echo sourced >> ../ran\n")
+
+    def script(self, name: str, text: str, folder: Path | None = None) -> None:
+        path = (folder or self.work) / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def questions(self, *steps: str | Callable[[], Any], then: Callable[[], Any] = lambda: None) -> list[str]:
+        """The lines that were asked about; a step that is no line is done between them."""
+        lines = [step for step in steps if isinstance(step, str)]
+        script = [
+            {"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": {"command": line}}]}
+            for n, line in enumerate(lines)
+        ]
+        (self.root / "script.json").write_text(json.dumps([*script, {"text": "done"}]))
+        asked = Asked()
+        path = f"{self.bin}:/usr/local/bin:/usr/bin:/bin"
+        settings = Settings(
+            model=ModelSettings("scripted", str(self.root / "script.json")),
+            cwd=str(self.work),
+            home=str(self.root / "data"),
+            user_home=str(self.root / "home"),
+            environment={"HOME": str(self.root / "home"), "PATH": path},
+            sandbox="off",
+            user_tools=False,
+        )
+        agent = build_agent(settings, asked)
+        between = {}
+        count = 0
+        for step in steps:
+            if isinstance(step, str):
+                count += 1
+            else:
+                between[count] = step
+        emit = RecordingEmit()
+
+        def hear(item: Any) -> None:
+            emit(item)
+            done = sum(type(event).__name__ == "ToolFinished" for event in emit.events)
+            if type(getattr(item, "event", None)).__name__ == "ToolFinished" and done in between:
+                between.pop(done)()
+
+        async def main() -> None:
+            try:
+                async with agent.open() as session:
+                    await session.run("go", hear)
+            finally:
+                await agent.aclose()
+
+        asyncio.run(main())
+        return [json.loads(one.call.raw_arguments)["command"] for one in asked.questions]
+
+
+LINES = [
+    "./build.sh",
+    "sh build.sh",
+    "python3 x.py",
+    "make",
+    ". ./env.sh",
+    "(cd sub && ./x)",
+    "env ./build.sh",
+    "(./build.sh)",
+]
+LINES += [
+    "./build.sh > log",
+    "if ./build.sh; then :; fi",
+    "timeout 9 ./build.sh",
+    "bash -c './build.sh'",
+    "echo $(./build.sh)",
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_same_call_is_not_asked_about_again(tmp_path: Path, line: str) -> None:
+    place = Place(tmp_path)
+    assert place.questions(line, "true", line).count(line) == 1
+
+
+CHANGES: dict[str, Callable[[Place], Any]] = {
+    "./build.sh": lambda p: p.script("build.sh", "echo two >> ../ran"),
+    "sh build.sh": lambda p: p.script("build.sh", "echo two >> ../ran"),
+    "python3 x.py": lambda p: (p.work / "x.py").write_text("print(2)\n"),
+    "make": lambda p: (p.work / "Makefile").write_text("all:\n\techo else\n"),
+    "make all": lambda p: (p.work / "GNUmakefile").write_text("all:\n\techo else\n"),
+    "make -f Makefile": lambda p: (p.work / "Makefile").write_text("all:\n\techo else\n"),
+    ". ./env.sh": lambda p: (p.work / "env.sh").write_text("echo else\n"),
+    "(cd sub && ./x)": lambda p: p.script("sub/x", "echo else"),
+    "env ./build.sh": lambda p: p.script("build.sh", "echo else"),
+    "./build.sh > log": lambda p: p.script("build.sh", "echo else"),
+    "timeout 9 ./build.sh": lambda p: p.script("build.sh", "echo else"),
+    "bash -c './build.sh'": lambda p: p.script("build.sh", "echo else"),
+    "echo $(./build.sh)": lambda p: p.script("build.sh", "echo else"),
+    "X=./build.sh; $X": lambda p: p.script("build.sh", "echo else"),
+    "touch made": lambda p: p.script("touch", "echo else", p.bin),
+    "npm test; true": lambda p: p.script("npm", "echo else", p.bin),
+    "npm run x": lambda p: (p.work / "package.json").write_text('{"scripts": {"x": "else"}}'),
+    "mktemp -u x": lambda p: p.script("mktemp", "echo else", p.bin),
+}
+
+
+@pytest.mark.parametrize("line", CHANGES)
+def test_a_changed_script_or_program_is_asked_about_again(tmp_path: Path, line: str) -> None:
+    place = Place(tmp_path)
+    assert place.questions(line, lambda: CHANGES[line](place), line).count(line) == 2
+
+
+def test_a_link_that_leads_elsewhere_is_another_script(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.script("other.sh", "echo other")
+    (place.work / "run").symlink_to("build.sh")
+
+    def swap() -> None:
+        (place.work / "run").unlink()
+        (place.work / "run").symlink_to("other.sh")
+
+    assert place.questions("./run", swap, "./run").count("./run") == 2
+
+
+def test_another_folder_of_the_same_name_is_another_place(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+
+    def swap() -> None:
+        (place.work / "sub").rename(place.work / "old")
+        (place.work / "sub").mkdir()
+        (place.work / "sub" / "x").write_bytes((place.work / "old" / "x").read_bytes())
+        (place.work / "sub" / "x").chmod(0o755)
+
+    asked = place.questions("cd sub", "./x", swap, "./x")
+    assert asked.count("./x") == 2
+
+
+def test_a_variable_exported_since_is_a_new_question(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    asked = place.questions("./build.sh", "export STAGE=live", "./build.sh")
+    assert asked.count("./build.sh") == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sh < build.sh",
+        "cat build.sh | sh",
+        'eval "$(cat env.sh)"',
+        "for f in *.sh; do sh $f; done",
+        "ls *.sh | xargs -n1 sh -c 'sh $0'",
+        "python3 - < x.py",
+        "PATH=.:$PATH build.sh",
+        "env PATH=$PWD:$PATH build.sh",
+        "CC=./build.sh make",
+        "PYTHONPATH=. python3 x.py",
+        "find . -name '*.sh' -exec sh {} \\;",
+    ],
+)
+def test_what_runs_something_that_can_not_be_told_is_asked_about_each_time(tmp_path: Path, line: str) -> None:
+    place = Place(tmp_path)
+    assert place.questions(line, line).count(line) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("./b.sh",), ("/w/b.sh",)),
+        (("mytool", "--config=c.toml", "-fd", "e"), ("mytool", "/w/c.toml", "/w/d", "/w/e")),
+        (("cat", "a"), ("cat",)),
+        (("./cat", "a"), ("/w/cat", "/w/a")),
+        (("echo", "x"), ()),
+        (
+            ("python3", "-m", "pkg.mod"),
+            ("python3", "/w/pkg.mod", "/w/pkg/mod.py", "/w/pkg/mod/__main__.py", "/w/pkg/mod/__init__.py"),
+        ),
+    ],
+)
+def test_the_files_of_a_command_are_its_program_and_what_it_names(
+    words: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    assert run_files([words], "/w") == (names, True)
+
+
+def test_a_yes_is_for_the_agent_that_asked_in_its_sandbox_and_place() -> None:
+    effects = Effects(unknown=True, commands=(("./x",),), seal="s")
+    request, grant = Request("bash", "d", effects), Grant(command_hash="s", outside_sandbox=True)
+    known = covered(request, Ask(grant, "why"), "main", "/w", {})
+    assert known == covered(request, Ask(grant, "for another reason"), "main", "/w", {})
+    held = msgspec.structs.replace(grant, outside_sandbox=False)
+    others = [
+        covered(request, Ask(grant, "why"), "agent-1", "/w", {}),
+        covered(request, Ask(held, "why"), "main", "/w", {}),
+        covered(request, Ask(msgspec.structs.replace(grant, network=True), "why"), "main", "/w", {}),
+        covered(request, Ask(grant, "why"), "main", "/v", {}),
+        covered(request, Ask(grant, "why"), "main", "/w", {"A": "b"}),
+        covered(Request("bash", "e", effects), Ask(grant, "why"), "main", "/w", {}),
+    ]
+    assert len({known, *others}) == 7
+    assert (
+        covered(Request("bash", "d", msgspec.structs.replace(effects, unsealed=True)), Ask(grant, "w"), "main", "/", {})
+        == ""
+    )
+
+
+def test_a_yes_to_a_tool_leaves_what_a_rule_asks_about_to_another_question() -> None:
+    request = Request("edit_file", "d", Effects(writes=("/w/a",)))
+    grant = Grant()
+    assert covered(request, Ask(grant, "it changes something"), "main", "/w", {}) == "edit_file"
+    assert covered(request, Ask(grant, "a rule", by_rule=True), "main", "/w", {}) != "edit_file"
