@@ -367,7 +367,7 @@ _MAY_IMPORT: dict[str, frozenset[str]] = {
     "safety": frozenset({"core"}),
     "folds": frozenset({"core"}),
     "shaping": frozenset({"core"}),
-    "agent": frozenset({"core", "folds", "shaping"}),
+    "agent": frozenset({"core", "folds", "safety", "shaping"}),
     "testing": frozenset(ROOMS) - {"app"},
     "app": frozenset(ROOMS),
     **dict.fromkeys(_ADAPTERS, frozenset({"core", "safety"})),
@@ -383,7 +383,8 @@ _IMPURE = frozenset(
 
 
 def rooms_import_only_what_they_may(module: Module) -> Iterator[str]:
-    """core: stdlib, msgspec; adapters: core, safety; tools also shaping; folds, shaping: core; agent: all three."""
+    """core: stdlib, msgspec; adapters: core, safety; tools also shaping; folds, shaping: core; agent: all of these
+    but adapters (ADR 25)."""
     if not module.room:
         return
     allowed = _MAY_IMPORT.get(module.room)

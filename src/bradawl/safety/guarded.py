@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from bradawl.core.effects import is_within
-from bradawl.core.places import CREDENTIALS, LOGIN_FILES, any_of, below_home, below_other_homes
 from bradawl.core.rules import Rule
+from bradawl.safety.home_places import CREDENTIALS, LOGIN_FILES, any_of, below_home, below_other_homes
 
 # ------------------------------------------------------------------ lists
 
