@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from bradawl import build_tools
 from bradawl.app.environment import SystemPrompt
 from bradawl.app.git_files import read_whole
+from bradawl.app.git_status import GitStatus
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
@@ -37,7 +39,8 @@ def prompt_for(folder: Path, *, user_present: bool = False, is_trusted: bool = F
     processes = LocalProcesses(environment=home)
     git = GitConfig(read_whole, home, str(folder.parent))
     try:
-        return asyncio.run(SystemPrompt(str(folder), processes, user_present, is_trusted, 10, git.is_safe)())
+        status = GitStatus(git, processes, shutil.which("git"), f"{folder.parent}/private", 10)
+        return asyncio.run(SystemPrompt(str(folder), user_present, is_trusted, status)())
     finally:
         processes.close()
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.app.git_files import read_whole
-from bradawl.safety.git_config import GitConfig, parse
+from bradawl.safety.git_config import GitConfig
+from bradawl.safety.git_config_file import parse
 
 
 class Place:
@@ -72,6 +73,15 @@ RISKY = (
     "trace2.eventTarget=/x",
     *("remote.origin.promisor=true", "remote.origin.partialCloneFilter=blob:none", "remote.origin.uploadpack=sh x"),
     *("extensions.partialClone=origin", "url.x.insteadOf=y", "credential.helper=!sh x", "core.alternateRefsCommand=x"),
+    *("diff.submodule=log", "diff.submodule=diff", "status.submoduleSummary=true", "submodule.recurse=true"),
+    *(
+        "format.pretty=%h %G?",
+        "format.pretty=%+GK",
+        "pretty.x=format:%-GS",
+        "tag.sort=signature",
+        "hook.x.command=sh x",
+    ),
+    *("submodule.x.update=!sh x", "diff.a b.textconv=sh x"),
     *("FILTER.x.CLEAN=touch ran", "filter.a.b.smudge=x", "merge.x.driver=x", "pager.log=sh x", "core.editor=sh x"),
 )
 
@@ -242,11 +252,152 @@ _LINES = st.lists(
 
 @given(_LINES)
 def test_names_are_those_git_sees(tmp_path_factory, lines: list[str]):
-    file = tmp_path_factory.mktemp("git") / "config"
-    file.write_text("\n".join(lines) + "\n")
-    found = parse(file.read_text())
-    told = subprocess.run(
-        ["git", "config", "-f", str(file), "--list", "--name-only", "-z"], capture_output=True, text=True, check=False
-    )
-    if found is not None and told.returncode == 0:
-        assert [name.lower() for name, _ in found] == [name.lower() for name in told.stdout.split("\0")[:-1]]
+    agrees_with_git(tmp_path_factory.mktemp("git") / "config", "\n".join(lines) + "\n")
+
+
+_PIECES = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "[core]",
+                '[filter "x"]',
+                '[Filter "x y"]',
+                "[a.b]",
+                '[a "b\\"c"]',
+                '[a "b\\\\c"]',
+                '[a "b\\c"]',
+                '[a ""]',
+            ),
+            *(
+                "\n",
+                "\r\n",
+                "\r",
+                "\t",
+                " ",
+                "\\",
+                "\\\n",
+                "\\\r\n",
+                '"',
+                "=",
+                " = ",
+                "#",
+                "; c",
+                "# c\\\n",
+                "[",
+                "]",
+                "[]",
+            ),
+            *(
+                "a",
+                "key",
+                "Key-x",
+                "1",
+                "\\t",
+                "\\b",
+                "\\n",
+                '\\"',
+                "\\\\",
+                "\\x",
+                "$",
+                "\x0b",
+                "\x0c",
+                "\x1c",
+                "\x85",
+                "\u2028",
+            ),
+            *(
+                "k = v\n",
+                "\tclean = sh x\n",
+                '\tk = "a # b" ; c\n',
+                "\tk\n",
+                "k=\n",
+                "[core ]",
+                '[core"x"]',
+                "\ufeff",
+                "\xe9",
+            ),
+        ]
+    ),
+    max_size=16,
+)
+
+
+@given(_PIECES, st.booleans())
+def test_values_are_those_git_sees(tmp_path_factory, pieces: list[str], has_section: bool):
+    text = ("[s]\n" if has_section else "") + "".join(pieces)
+    agrees_with_git(tmp_path_factory.mktemp("git") / "config", text)
+
+
+def agrees_with_git(file: Path, text: str) -> None:
+    """What is accepted is accepted by git, and means the same; versions differ about a tab within a value."""
+    file.write_text(text, newline="")
+    found = parse(text)
+    if found is None:
+        return
+    told = subprocess.run(["git", "config", "-f", str(file), "--list", "-z"], capture_output=True, check=False)
+    assert told.returncode == 0, told.stderr
+    records = [record.partition("\n") for record in told.stdout.decode().split("\0")[:-1]]
+    seen = [(name, value.replace("\t", " ") if is_given else None) for name, is_given, value in records]
+    assert [(name, None if value is None else value.replace("\t", " ")) for name, value in found] == seen
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("k = a b ", "a b"), ('k = " a " b', " a  b"), ("k = a ; c", "a"), ('k = "a ; c"', "a ; c"), ("k =", "")),
+        *(("k", None), ("k = a\\\n  b", "a  b"), ('k = \\t\\\\\\"', '\t\\"'), ("k = a\r", "a"), ("K = V", "V")),
+    ],
+)
+def test_a_value_is_what_git_makes_of_it(text: str, value: str | None):
+    assert parse(f"[s]\r\n{text}\n") == [("s.k", value)]
+
+
+# ------------------------------------------------------------------ what a user has said
+
+
+@pytest.mark.parametrize("setting", ["diff.external=difft", "diff.submodule=diff", "format.pretty=%h %G?"])
+def test_what_the_user_has_counts_outside_a_repository_too(place: Place, setting: str):
+    name, _, value = setting.partition("=")
+    assert place.is_safe(place.home)
+    place.git("config", "--global", name, value)
+    assert not place.is_safe(place.home)
+
+
+def test_an_include_is_followed_as_the_kernel_follows_it(place: Place):
+    (place.home.parent / "x" / "deep").mkdir(parents=True)
+    (place.home / "link").symlink_to(place.home.parent / "x" / "deep")
+    place.git("config", "--global", "include.path", "link/../more")
+    (place.home / "more").write_text("")
+    (place.home.parent / "x" / "more").write_text("[diff]\n\texternal = x\n")
+    assert not place.is_safe()
+
+
+# ------------------------------------------------------------------ what appears later
+
+
+@pytest.mark.parametrize("planted", [".git", "HEAD", "deep/.git"])
+def test_a_repository_planted_on_the_way_up_is_seen(place: Place, planted: str):
+    folder = place.ws / "deep" / "er"
+    folder.mkdir(parents=True)
+    assert place.is_safe(folder)
+    if planted == "HEAD":
+        for name in ("objects", "refs"):
+            (folder / name).mkdir()
+        (folder / "HEAD").write_text("ref: refs/heads/x\n")
+    else:
+        place.git("init", "-q", str((folder / planted).parent if planted == ".git" else folder.parent))
+        where = folder if planted == ".git" else folder.parent
+        place.git("config", "core.fsmonitor", "touch ran", cwd=where)
+    assert not place.is_safe(folder)
+
+
+def test_a_link_to_the_folder_that_leads_elsewhere_later_is_seen(place: Place):
+    other = place.home / "other"
+    place.git("init", "-q", str(other))
+    place.git("config", "core.fsmonitor", "touch ran", cwd=other)
+    link = place.home / "link"
+    link.symlink_to(place.ws)
+    assert place.is_safe(link)
+    link.unlink()
+    link.symlink_to(other)
+    assert not place.is_safe(link)

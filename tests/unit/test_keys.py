@@ -3,10 +3,12 @@
 import asyncio
 import os
 import time
+from pathlib import Path
 
 import pytest
 
 from bradawl.app.keys import CommandKey, read_credentials
+from bradawl.app.own_programs import for_key_command
 from bradawl.app.settings import load_settings
 from bradawl.core.errors import SettingsError
 
@@ -312,3 +314,23 @@ def test_repr_of_settings_hides_stored_keys_and_commands(load):
     config = f"{ACME}api_key_command = 'echo {SECRET}'\n"
     assert SECRET not in repr(load({"model": "acme/x"}, config))
     assert SECRET not in repr(load({"model": "openai/x"}, keys=STORED))
+
+
+@pytest.mark.parametrize("path", [".", "", ":/usr/bin", "bin"])
+def test_a_command_is_not_found_in_the_working_directory(tmp_path: Path, monkeypatch, path: str):
+    (tmp_path / "bin").mkdir()
+    for place in (tmp_path / "my-token", tmp_path / "bin" / "my-token"):
+        place.write_text("#!/bin/sh\necho stolen\n")
+        place.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    environment = {"PATH": path, "HOME": "/"}
+    assert (
+        asyncio.run(CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", for_key_command(environment)).key())
+        == "kept"
+    )
+
+
+def test_a_command_runs_in_the_home_folder(tmp_path: Path):
+    command = "pwd"
+    assert asyncio.run(CommandKey(command, "acme", {**ENVIRONMENT, "HOME": str(tmp_path)}).key()) == str(tmp_path)
+    assert asyncio.run(CommandKey(command, "acme", {**ENVIRONMENT, "HOME": "relative"}).key()) == "/"

@@ -207,3 +207,48 @@ def test_many_threads_may_judge_at_once(judge: Judge):
     for thread in threads:
         thread.join()
     assert found == [expected] * 4
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("git log --format=%G?", "git log --format=%+GK", "git log --pretty='format:%-GS'", "git log --format '% GG'"),
+        *(
+            "git log --format=%G? --format=%h",
+            "git for-each-ref --sort=signature --sort=refname",
+            "git tag -l --sort=signature",
+        ),
+        *("git branch --list --format='%(signature:key)'", "git for-each-ref --format='%(signature)'"),
+        *(
+            "git log --show-signature",
+            "git diff --submodule=diff",
+            "git grep --recurse-submodules x",
+            "git show --ext-diff",
+        ),
+        *("git ls-files --recurse-submodules", "git diff --textconv", "git grep --textconv x", "git submodule status"),
+    ],
+)
+def test_git_that_starts_another_program_is_unknown(judge: Judge, line: str):
+    assert judge(line, git_is_safe=True) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git log --grep=signature",
+        "git log --format=%h%x20%s",
+        "git branch --sort=-committerdate",
+        "git log -- signature.py",
+    ],
+)
+def test_git_that_only_looks_so_is_known(judge: Judge, line: str):
+    assert judge(line, git_is_safe=True).understood
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["GIT_DIR", "GIT_CONFIG_COUNT", "GIT_EXTERNAL_DIFF", "HOME", "XDG_CONFIG_HOME", "PATH", "LD_PRELOAD", "PAGER"],
+)
+def test_git_is_unknown_after_the_session_exported_what_it_obeys(judge: Judge, name: str):
+    assert judge("git status", git_is_safe=True, env={name: "x"}) == UNKNOWN
+    assert judge(f"{name}=x git status", git_is_safe=True) == UNKNOWN

@@ -13,6 +13,7 @@ from bradawl.agent.agent import Agent
 from bradawl.agent.limits import Limits
 from bradawl.app.environment import SystemPrompt
 from bradawl.app.git_files import read_whole
+from bradawl.app.git_status import GitStatus
 from bradawl.app.headless import NobodyApprover
 from bradawl.app.json_schema import check_for
 from bradawl.app.model_line import build_line
@@ -87,6 +88,7 @@ def build_agent(
     held_by = None if sandbox is None else sandbox.confinement
     processes = LocalProcesses(environment, confinement=held_by, programs=programs, roots=place.roots)
     git = GitConfig(read_whole, environment, settings.user_home)
+    status = GitStatus(git, processes, programs.find("git"), place.private)
     found = Sandbox if sandbox is None else lambda: sandbox.sandbox
     scratch = (sandbox.layout.scratch,) if sandbox else ()
     policies = Policies(settings, (*place.roots, *scratch), place.own, place.blobs, found)
@@ -110,7 +112,7 @@ def build_agent(
         clock=clock,
         ids=ids,
         policy=policies,
-        system_prompt=_prompt(settings, place, processes, git, sandbox),
+        system_prompt=_prompt(settings, place, status, sandbox),
         project=place.project,
         version=__version__,
         limits=Limits(max_steps=settings.max_steps),
@@ -131,6 +133,8 @@ class Place(NamedTuple):
     cache: str
     """Made when first needed."""
     state: str
+    private: str
+    """For files of a run that no command may change."""
 
 
 def place_of(settings: Settings) -> Place:
@@ -140,8 +144,8 @@ def place_of(settings: Settings) -> Place:
     data = os.path.realpath(settings.home)
     folder = str(project_folder(Path(data), project))
     own = tuple(dict.fromkeys((data, os.path.realpath(home.config))))
-    blobs, cache, state = (str(Path(folder, name)) for name in ("blobs", "cache", "sandbox"))
-    return Place(project, (project, *settings.add_dirs), own, blobs, cache, state)
+    blobs, cache, state, private = (str(Path(folder, name)) for name in ("blobs", "cache", "sandbox", "git"))
+    return Place(project, (project, *settings.add_dirs), own, blobs, cache, state, private)
 
 
 def choose_sandbox(
@@ -199,16 +203,14 @@ def _as_commands_see(sandbox: "SandboxChoice | None") -> Callable[[str], str] | 
 def _prompt(
     settings: Settings,
     place: Place,
-    processes: LocalProcesses,
-    git: GitConfig,
+    git: GitStatus,
     sandbox: "SandboxChoice | None",
 ) -> Callable[[], Awaitable[str]]:
     write = SystemPrompt(
         place.project,
-        processes,
         user_present=not settings.headless,
         is_trusted=settings.is_trusted,
-        git_is_safe=git.is_safe,
+        git=git,
     )
     if sandbox is None:
         return write

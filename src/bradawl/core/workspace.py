@@ -41,6 +41,8 @@ class Command(msgspec.Struct, frozen=True):
     """Variables on top of those every program gets; None leaves one out."""
     spill_limit_bytes: int = 0
     """A shell line's output that is more than is kept goes to a file, up to so many bytes; 0 for no file."""
+    is_helper: bool = False
+    """A program of the agent's own, by absolute path: not sandboxed, and without the user's variables."""
     runs: tuple[str, ...] = ()
     """Files whose contents belong to the seal: absolute paths, and names of programs on PATH."""
 

@@ -4,15 +4,20 @@ Git reads run programs named in the configuration (fsmonitor, filters, textconv,
 nothing here counts unless somebody has looked at that, and runs git with `GIT_OPTIONAL_LOCKS=0`.
 """
 
+import re
+from itertools import pairwise
 from posixpath import basename, dirname, join, normpath
 
 import msgspec
 
+from bradawl.safety.git_config import verifies_signatures
 from bradawl.safety.guarded import may_hold_secrets
 from bradawl.safety.shell_options import Call, Options, options, read_options
 from bradawl.safety.shell_programs import Program, Words, check, check_literal
 from bradawl.safety.shell_scene import Scene
 from bradawl.safety.shell_words import Word
+
+_SHOWN_BY = re.compile(r"(?:^| )--(?:format|pretty|sort)\b")
 
 
 class _Reading(msgspec.Struct, frozen=True):
@@ -84,7 +89,7 @@ def _judge(reading: _Reading, texts: list[str]) -> tuple[Call, list[str]]:
     check(len(operands) <= reading.most)
     check(not operands or not reading.needs or not set(reading.needs).isdisjoint(call.flags))
     check(all(map(_is_inside, operands)))
-    check(not any(_runs_gpg(call, name) for name in ("format", "pretty")))
+    check(not _starts_gpg(texts[:options_end]))
     return call, operands
 
 
@@ -93,9 +98,10 @@ def _is_inside(operand: str) -> bool:
     return bool(operand) and not operand.startswith(("/", "~", "-")) and ".." not in operand.split("/")
 
 
-def _runs_gpg(call: Call, name: str) -> bool:
-    value = call.flags.get(name, "")
-    return "%G" in value or "signature" in value
+def _starts_gpg(texts: list[str]) -> bool:
+    """Each option counts, not only the last: sort keys add up."""
+    shown = [f"{before} {text}" for before, text in pairwise(["", *texts])]
+    return any(_SHOWN_BY.search(text) and verifies_signatures(text) for text in shown)
 
 
 def _top(scene: Scene) -> str:

@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,7 @@ _OWN_ENVIRONMENT = {
     "TERM": "dumb",
     "NO_COLOR": "1",
 }
+_HELPERS_PATH = "/usr/local/bin:/usr/bin:/bin"  # none of them looks for a program; a wrapper might
 _LEFT_OUT = {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"}  # each makes bash run or do what nobody asked for
 _FUNCTIONS = "BASH_FUNC_"  # they would stand for programs of the same name
 _NOT_OURS = _LEFT_OUT | {"OLDPWD"}  # where the user came from is nowhere `cd -` should lead to
@@ -63,9 +65,9 @@ class LocalProcesses:
         `programs` finds bash, and what is named without a folder and is no shell line; without it, on the PATH of the
         environment. `bash` is one to take in any case; empty means that there is none and that /bin/sh runs shell
         lines, without telling its last folder. `term_grace_s` is what a program has after a timeout to clean up; who
-        prints more than `flood_bytes` is ended at once. `confinement` gives what holds shell lines that are not
-        granted to run outside it, if there is anything; it is asked at each start, and closed by who made it.
-        `roots` are folders that programs may write to: what the next shell line reads first is never kept in there.
+        prints more than `flood_bytes` is ended at once. `confinement` gives what holds programs that are neither
+        helpers nor granted to run outside it, if there is anything; it is asked at each start, and closed by who made
+        it. `roots` are folders that programs may write to: what the next shell line reads first is never kept there.
         """
         kept = {
             name: value
@@ -150,7 +152,8 @@ class LocalProcesses:
             streams.keeps_recent = keeps_recent
             if command.is_shell:  # what else runs here ends by itself when nobody reads it
                 self._watchdog.start()
-            confinement = self._confinement() if command.is_shell and not grant.outside_sandbox else None
+            is_held = not grant.outside_sandbox and (command.is_shell or not command.is_helper)
+            confinement = self._confinement() if is_held else None
             program = self._program(command, streams.sinks, mark)
             if confinement is None:
                 process, hold = _popen(_bare(program), streams.sinks), Hold()
@@ -211,8 +214,9 @@ class LocalProcesses:
         environment[MARK] = f"{self._environment.get(MARK, '')} {mark}".lstrip()
         own = {MARK}
         if not command.is_shell:
-            argv = (self._place_of(command.argv[0]), *command.argv[1:])
-            return Program(argv, command.cwd, self._programs.without_foreign_libraries(environment))
+            argv = (self._place_of(command), *command.argv[1:])
+            trusted = self._programs.without_foreign_libraries(environment)
+            return Program(argv, command.cwd, trusted, exported=(MARK, *command.env))
         argv = (self._bash or "/bin/sh", "-c", *command.argv)
         inherited, readable = (), ()
         if self._bash:
@@ -225,18 +229,29 @@ class LocalProcesses:
         path = self._environment.get("PATH", "")
         return Program(argv, command.cwd, environment, inherited, readable, path, (*own, *command.env))
 
-    def _place_of(self, name: str) -> str:
-        """Where a program is that nothing holds. Raises `FileNotFoundError` for one that only the workspace has."""
-        if "/" in name:
+    def _place_of(self, command: Command) -> str:
+        """Where a program is that is no shell. Raises `FileNotFoundError` for one that only the workspace has."""
+        name = command.argv[0] if command.argv else ""
+        if name.startswith("/") or ("/" in name and not command.is_helper):
             return name
-        if found := self._programs.find(name):
+        if name and not command.is_helper and (found := self._programs.find(name)):
             return found
         raise FileNotFoundError(errno.ENOENT, "no such program", name)
 
+    @cached_property
+    def _of_helpers(self) -> dict[str, str]:
+        """Variables of helpers: none names a program, or a folder to load code from that a project can change.
+
+        An interpreter that was built with shared libraries in a place of its own needs to be told where they are.
+        """
+        kept = {name: self._environment[name] for name in ("HOME", "LD_LIBRARY_PATH") if name in self._environment}
+        return {"HOME": "/", **kept, "PATH": _HELPERS_PATH}
+
     def _environment_of(self, command: Command) -> dict[str, str]:
+        given = self._of_helpers if command.is_helper else self._environment
         if not command.env:
-            return {**self._environment, "PWD": command.cwd}
-        merged = {**self._environment, **command.env, "PWD": command.cwd}
+            return {**given, "PWD": command.cwd}
+        merged = {**given, **command.env, "PWD": command.cwd}
         return {name: value for name, value in merged.items() if value is not None}
 
 

@@ -13,7 +13,7 @@ from typing import Final
 # mark in the environment, and all descendants of either: asked first, killed half a second later.
 _SCRIPT: Final = r"""
 unset BRADAWL_WATCHDOG
-leaders= folder= PATH=$PATH:/usr/bin:/bin
+leaders= folder= PATH=${PATH:+$PATH:}/usr/bin:/bin
 IFS= read -r mark || exit
 while IFS= read -r line; do
   case $line in

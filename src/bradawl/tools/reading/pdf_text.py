@@ -1,13 +1,15 @@
 """Takes the text out of a PDF, as a program of its own.
 
 A process, because such files are made to be opened by anybody and may cost any amount of time and memory: it has a
-bound for both and can be ended from outside. Arguments: a path, the number of the first page, how many pages, how many
-characters in all. Prints a JSON object: `total` pages, and `pages`, the text of each.
+bound for both and can be ended from outside. It can start no program, open no socket and write no file. Arguments: a
+path, the number of the first page, how many pages, how many characters in all. Prints a JSON object: `total` pages, and
+`pages`, the text of each.
 It must not import anything of bradawl: it is started without its folder on the path.
 """
 
 import json
 import logging
+import os
 import resource
 import sys
 
@@ -16,12 +18,34 @@ import pypdf
 _MEMORY_BYTES = 2 << 30
 _PROCESSOR_S = 60
 _ENCRYPTED = 3  # exit code
+_REFUSED = (
+    "subprocess.",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.fork",
+    "pty.",
+    "socket.",
+    "ctypes.",
+)
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+
+def _refuse(event: str, arguments: tuple[object, ...]) -> None:
+    """An audit hook: the library starts a decoder for some images if it is installed."""
+    is_writing = event == "open" and isinstance(flags := arguments[2], int) and flags & _WRITING
+    if is_writing or event.startswith(_REFUSED):
+        raise RuntimeError("it needs another program to be decoded")
 
 
 def main(arguments: list[str]) -> int:
     """Read the pages and print them; gives back the exit code."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.addaudithook(_refuse)
     logging.disable()  # what it thinks of the file would be taken for an error
     path, first, limit, most = arguments[0], *map(int, arguments[1:])
     reader = pypdf.PdfReader(path)

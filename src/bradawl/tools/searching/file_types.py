@@ -125,7 +125,8 @@ async def names_of_type(file_type: str, rg: str | None, context: CallContext) ->
         return known
     table = _TABLE
     if rg is not None:
-        listed = await context.processes.run(Command((rg, "--no-config", "--type-list"), "/"), context.grant)
+        command = Command((rg, "--no-config", "--type-list"), "/", is_helper=True)
+        listed = await context.processes.run(command, context.grant)
         table = listed.stdout.decode("utf-8", "replace") or _TABLE
     if names := _patterns(table, file_type):
         return names

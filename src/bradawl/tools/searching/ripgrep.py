@@ -112,7 +112,7 @@ async def _run(
         nonlocal printed
         printed += len(data)
 
-    command = Command(argv, rg.cwd, timeout_s=query.timeout_s, output_limit_bytes=2 * most)
+    command = Command(argv, rg.cwd, timeout_s=query.timeout_s, output_limit_bytes=2 * most, is_helper=True)
     process = await context.processes.start(command, context.grant, count)
     polls = int(query.timeout_s / _POLL_S) + 1
     try:

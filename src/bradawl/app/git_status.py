@@ -1,0 +1,248 @@
+"""What git says of a folder, asked in a way that nothing of the repository can be started.
+
+git runs with a private repository folder: its HEAD and settings are our own, refs, objects, index and the
+lists of ignored files are the real ones. So no setting of the repository is read but those that are copied, none
+of which names a program or a file, and there are no hooks. What a real repository holds besides is data.
+"""
+
+import contextlib
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant
+from bradawl.core.ports import Processes
+from bradawl.core.workspace import Command
+from bradawl.safety.git_config import Configured, GitConfig
+from bradawl.safety.git_config_file import Entry
+from bradawl.safety.git_repository import OddRepository, Repository, plain_path
+
+_OUTPUT_LIMIT_BYTES: Final = 20_000
+_LISTED_CHANGES: Final = 20
+_STALE_S: Final = 3600
+_BRANCH: Final = re.compile(r"ref: refs/heads/(\S{1,200})")
+# Settings that decide what counts as changed, and the form of their values.
+_COPIED: Final[Mapping[str, re.Pattern[str]]] = {
+    **dict.fromkeys(
+        (
+            "filemode",
+            "symlinks",
+            "ignorecase",
+            "precomposeunicode",
+            "trustctime",
+            "sparsecheckout",
+            "sparsecheckoutcone",
+        ),
+        re.compile(r"(?i:true|false|yes|no|on|off|1|0)"),
+    ),
+    "autocrlf": re.compile(r"(?i:true|false|input|yes|no|on|off|1|0)"),
+    "eol": re.compile(r"(?i:lf|crlf|native)"),
+    "checkstat": re.compile(r"(?i:default|minimal)"),
+}
+_EXTENSIONS: Final = frozenset({"objectformat", "worktreeconfig", "noop", "preciousobjects", "partialclone"})
+_OWN_SETTINGS: Final = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.untrackedCache=false",
+    "core.attributesFile=/dev/null",
+)
+_SHA256: Final = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
+_ENVIRONMENT: Final = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C",
+}
+_STATUS: Final = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all")
+
+
+class GitStatus(msgspec.Struct, frozen=True):
+    """Asks git. Call it with a folder to get a line for the prompt, or None outside a repository."""
+
+    config: GitConfig
+    processes: Processes
+    program: str | None
+    """Absolute path of git; None where there is none to trust: only the branch is told then."""
+    private: str
+    """A folder no command can write to, made when first needed."""
+    timeout_s: float = 0.05
+    """Longest wait for git's answer; a slower one is left out."""
+
+    async def __call__(self, folder: str) -> str | None:
+        """Branch and changes; no changes where they can't be told in time or without obeying the repository."""
+        try:
+            found = self.config.configured(folder)
+            if found is None or not _is_asked_for(found, folder):
+                return None
+        except (OddRepository, OSError):
+            return None
+        branch = _branch(found.head)
+        if branch is None:
+            return None
+        status = await self._status(found, folder)
+        return f"git: on {branch}" + ("" if status is None else f", {status}")
+
+    async def _status(self, found: Configured, folder: str) -> str | None:
+        if self.program is None:
+            return None
+        try:
+            settings = _settings(found, self.config.ignore_file(found.users))
+            argv = (self.program, "--no-pager", *(word for each in settings for word in ("-c", each)), *_STATUS)
+            with _private_repository(Path(self.private), found) as place:
+                output = await self._run(argv, found.repository, place, folder)
+        except (OddRepository, OSError, ToolError):
+            return None
+        return None if output is None else _told(output)
+
+    async def _run(self, argv: tuple[str, ...], repository: Repository, place: str, folder: str) -> str | None:
+        places = {
+            "GIT_DIR": place,
+            "GIT_WORK_TREE": repository.top,
+            "GIT_OBJECT_DIRECTORY": f"{repository.shared}/objects",
+            "GIT_INDEX_FILE": f"{repository.own}/index",
+            "HOME": place,
+        }
+        result = await self.processes.run(
+            Command(
+                argv,
+                folder,
+                timeout_s=self.timeout_s,
+                output_limit_bytes=_OUTPUT_LIMIT_BYTES,
+                env={**_ENVIRONMENT, **places},
+                is_helper=True,
+            ),
+            Grant(),
+        )
+        return result.stdout.decode("utf-8", "replace") if result.exit_code == 0 else None
+
+
+def _told(output: str) -> str:
+    changes = [line.strip() for line in output.splitlines()]
+    if not changes:
+        return "nothing changed"
+    more = len(changes) - _LISTED_CHANGES
+    return "changed: " + ", ".join(changes[:_LISTED_CHANGES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _is_asked_for(found: Configured, folder: str) -> bool:
+    """Whether the repository is that of the folder: a gitfile must not show what lies in another of the user's."""
+    repository = found.repository
+    if Path(repository.top).stat().st_dev != Path(folder).stat().st_dev:
+        return False  # git stops where another file system begins
+    worktree = _last(found.own, "core.worktree")
+    if repository.is_elsewhere:
+        return worktree is not None and plain_path(worktree, repository.own) == repository.top
+    return worktree is None
+
+
+def _branch(head: str) -> str | None:
+    """What HEAD says; None for what is no branch and no commit, such as the place holder of another ref storage."""
+    if not head.startswith("ref:"):
+        return "no branch"
+    match = _BRANCH.fullmatch(head.rstrip("\n"))
+    return f"branch {match[1]}" if match and not match[1].startswith(".") else None
+
+
+def _last(entries: Iterable[Entry], name: str) -> str | None:
+    """The value that counts; an empty text for a key without one."""
+    values = [entry.value or "" for entry in entries if entry.name == name]
+    return values[-1] if values else None
+
+
+def _settings(found: Configured, ignore_file: str) -> list[str]:
+    """What git is to see of the configuration, as `name=value`."""
+    settings = [*_OWN_SETTINGS]
+    for name, allowed in _COPIED.items():
+        value = _last((*found.users, *found.own), f"core.{name}")
+        if value is not None and allowed.fullmatch(value or "true"):
+            settings.append(f"core.{name}={value or 'true'}")
+    # A file of the user's; a repository's own setting may name any file, and is not copied.
+    is_file = ignore_file.startswith("/") and "\0" not in ignore_file and _kind(ignore_file, os.stat) == stat.S_IFREG
+    return [*settings, f"core.excludesFile={ignore_file if is_file else os.devnull}"]
+
+
+def _own_config(found: Configured) -> str:
+    """The text of the private configuration, empty where git can do without.
+
+    Raises `OddRepository` for what the private repository can't stand in for.
+    """
+    names = {entry.name.partition(".")[2] for entry in found.own if entry.name.startswith("extensions.")}
+    form = _last(found.own, "extensions.objectformat") or "sha1"
+    is_bare = _last(found.own, "core.bare") not in (None, "false")
+    if is_bare or not names <= _EXTENSIONS or form not in ("sha1", "sha256"):
+        raise OddRepository(found.repository.own)
+    return _SHA256 if form == "sha256" else ""
+
+
+def _kind(path: str, status: Callable[[str], os.stat_result] = os.lstat) -> int:
+    try:
+        return stat.S_IFMT(status(path).st_mode)
+    except (OSError, ValueError):
+        return 0
+
+
+@contextlib.contextmanager
+def _private_repository(parent: Path, found: Configured) -> Iterator[str]:
+    """A folder git takes for a repository, with all it reads from the real one. Raises `OSError`, `OddRepository`."""
+    repository, config = found.repository, _own_config(found)
+    if _kind(f"{repository.own}/index") not in (0, stat.S_IFREG) or _has_index_in_parts(repository):
+        raise OddRepository(repository.own)
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _remove_stale(parent)
+    place = parent / os.urandom(8).hex()
+    place.mkdir(mode=0o700)
+    try:
+        (place / "HEAD").write_text(found.head, "utf-8")
+        if config:
+            (place / "config").write_text(config, "utf-8")
+        for name, target in _links(repository):
+            (place / name).symlink_to(target)
+        yield str(place)
+    finally:
+        _remove(place)
+
+
+def _links(repository: Repository) -> Iterator[tuple[str, str]]:
+    """What is read from the real repository besides its index and objects: refs, and lists of files."""
+    yield "refs", f"{repository.shared}/refs"
+    for name in ("packed-refs", "shallow"):
+        if _kind(f"{repository.shared}/{name}") == stat.S_IFREG:
+            yield name, f"{repository.shared}/{name}"
+    # A worktree has a list of its own if only a part is checked out; then this matters more than what is ignored.
+    is_sparse = repository.own != repository.shared and _kind(f"{repository.own}/info/sparse-checkout")
+    info = f"{repository.own if is_sparse else repository.shared}/info"
+    names = ("exclude", "attributes", "sparse-checkout")
+    if _kind(info) == stat.S_IFDIR and all(_kind(f"{info}/{name}") in (0, stat.S_IFREG) for name in names):
+        yield "info", info
+
+
+def _has_index_in_parts(repository: Repository) -> bool:
+    """git looks for the other part in its own folder, and takes a missing one for empty."""
+    return any(file.name.startswith("sharedindex.") for file in Path(repository.own).iterdir())
+
+
+def _remove_stale(parent: Path) -> None:
+    """What a killed run has left."""
+    latest = time.time() - _STALE_S
+    for place in parent.iterdir():
+        with contextlib.suppress(OSError):
+            if place.lstat().st_mtime < latest:
+                _remove(place)
+
+
+def _remove(place: Path) -> None:
+    """Links are removed, not what they lead to."""
+    with contextlib.suppress(OSError):
+        for each in place.iterdir():
+            each.unlink()
+        place.rmdir()

@@ -1,0 +1,102 @@
+"""The syntax of git's configuration files, read exactly as git reads it, or refused."""
+
+import re
+from typing import Final, NamedTuple
+
+
+class Entry(NamedTuple):
+    """One setting."""
+
+    name: str
+    """`section.key` or `section.subsection.key`; section and key in lower case."""
+    value: str | None
+    """Without quotes, escapes and comment; None for a key without `=`, which means true."""
+
+
+_SKIPPED: Final = re.compile(r"(?:[ \t\n]+|[#;][^\n]*)*")
+_SECTION: Final = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\[^\n])*)")?\]')
+_KEY: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*")
+_VALUE_PART: Final = re.compile(
+    r'(?P<text>[^\\"\n;#\t ]+)|(?P<blank>[\t ]+)|\\(?P<escape>[\ntbn\\"])|(?P<other>["\n;#])'
+)
+_ESCAPED: Final = {"\n": "", "t": "\t", "b": "\b", "n": "\n", "\\": "\\", '"': '"'}
+
+
+def parse(text: str) -> list[Entry] | None:
+    """The settings in the order of the file; None for a file that git refuses.
+
+    Also refused, though git takes it: NUL, a carriage return within a line, a key before the first section, and two
+    section headers on one line.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    if "\0" in text or "\r" in text:
+        return None
+    return _Reader(text).entries()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text if text.endswith("\n") else text + "\n"
+        self._at = 0
+
+    def entries(self) -> list[Entry] | None:
+        section, header_line = "", -1
+        found: list[Entry] = []
+        while self._skip_to_word():
+            if self._text[self._at] == "[":
+                match = _SECTION.match(self._text, self._at)
+                line = self._text.count("\n", 0, self._at)
+                if match is None or line == header_line:
+                    return None
+                header_line, section = line, _section_name(match)
+                self._at = match.end()
+                continue
+            match = _KEY.match(self._text, self._at)
+            if match is None or not section:
+                return None
+            self._at = match.end()
+            is_fine, value = self._value()
+            if not is_fine:
+                return None
+            found.append(Entry(f"{section}.{match[1].lower()}", value))
+        return found
+
+    def _skip_to_word(self) -> bool:
+        """Moves to the next character that is neither blank nor comment; false at the end."""
+        match = _SKIPPED.match(self._text, self._at)
+        self._at = match.end() if match else self._at
+        return self._at < len(self._text)
+
+    def _value(self) -> tuple[bool, str | None]:
+        """Whether what follows a key is well formed, and the value."""
+        if self._text[self._at] == "\n":
+            return True, None
+        if self._text[self._at] != "=":
+            return False, None
+        self._at += 1
+        return self._after_equals()
+
+    def _after_equals(self) -> tuple[bool, str | None]:
+        value, blanks, is_quoted = "", "", False
+        while match := _VALUE_PART.match(self._text, self._at):
+            self._at = match.end()
+            kind, part = match.lastgroup, match[0]
+            if kind == "blank" and not is_quoted:
+                blanks += part if value else ""
+                continue
+            if part == "\n" or (part in ("#", ";") and not is_quoted):
+                if is_quoted:
+                    return False, None
+                self._at = self._text.index("\n", match.start())
+                return True, value
+            value, blanks = value + blanks, ""
+            if part == '"':
+                is_quoted = not is_quoted
+            else:
+                value += _ESCAPED[match["escape"]] if kind == "escape" else part
+        return False, None
+
+
+def _section_name(match: re.Match[str]) -> str:
+    subsection = "" if match[2] is None else "." + re.sub(r"\\(.)", r"\1", match[2])
+    return match[1].lower() + subsection

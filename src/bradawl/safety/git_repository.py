@@ -1,0 +1,181 @@
+"""Which repository git would use in a folder, for the layouts that git itself creates.
+
+Everything else is refused: a link on the way, a `.git` that git would pass over, a bare repository, a gitfile that no
+`git worktree` or `git submodule` has written.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from posixpath import basename, dirname
+from typing import Final, NamedTuple
+
+from bradawl.safety.path_walk import followed
+
+Read = Callable[[str, int], bytes | None]
+"""The whole of a regular file, at most so many bytes; None if there is none or it can't be read."""
+Stamp = tuple[int, ...] | None
+
+_LONGEST: Final = 200_000
+_HEAD: Final = re.compile(r"(?:ref: refs/[!-~\x80-\U0010ffff]{1,240}|[0-9a-f]{40}|[0-9a-f]{64})\n?")
+"""Stricter than git: it also takes a link, other blanks behind `ref:`, and text behind an object's name."""
+_GITFILE: Final = re.compile(r"gitdir: ([^\0\r\n]*[^\0\r\n ])\n?")
+_ONE_LINE: Final = re.compile(r"([^\0\r\n]*[^\0\r\n ])\n?")
+
+
+class OddRepository(Exception):
+    """Which repository git would use, or what it would read there, can't be told."""
+
+
+class Repository(NamedTuple):
+    """A repository with a working tree. Paths are absolute and free of links."""
+
+    top: str
+    """The root of the working tree."""
+    own: str
+    """What git calls `GIT_DIR`: HEAD and index are here."""
+    shared: str
+    """What git calls `GIT_COMMON_DIR`: configuration, objects and refs. Equal to `own` but for a linked worktree."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """A gitfile leads to the repository of a submodule, or to one that was separated on purpose."""
+        return self.own == self.shared != f"{self.top}/.git"
+
+
+class GitFiles:
+    """Reads files of git and remembers the state of each path it was asked about."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self.stamps: dict[str, Stamp] = {}
+
+    def exists(self, path: str) -> bool:
+        """Whether there is anything by that name, if only a link that leads nowhere."""
+        self.stamps[path] = stamp(path)
+        return self.stamps[path] is not None
+
+    def data(self, path: str, limit: int = _LONGEST) -> bytes | None:
+        """None if there is no such file. Raises `OddRepository` if it can't be read."""
+        if not self.exists(path):
+            return None
+        data = self._read(path, limit)
+        if data is None:
+            raise OddRepository(path)
+        return data
+
+    def text(self, path: str) -> str | None:
+        """As `data`, decoded as UTF-8."""
+        data = self.data(path)
+        if data is None:
+            return None
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            raise OddRepository(path) from None
+
+    def kind(self, path: str) -> int:
+        """The type bits of the mode, 0 if there is nothing. A link is not followed."""
+        self.exists(path)
+        try:
+            return stat.S_IFMT(os.lstat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+        except OSError:
+            raise OddRepository(path) from None
+
+
+def stamp(path: str) -> Stamp:
+    """What changes when a file is replaced or written to, or when a link to it leads elsewhere; None for no file."""
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    first = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    if not stat.S_ISLNK(found.st_mode):
+        return first
+    try:
+        target = Path(path).stat()
+    except OSError:
+        return first
+    return (*first, target.st_dev, target.st_ino, target.st_size, target.st_mtime_ns, target.st_ctime_ns)
+
+
+def find_repository(files: GitFiles, folder: str) -> Repository | None:
+    """The repository git would use in an absolute folder free of links; None if there is none up to `/`.
+
+    Raises `OddRepository`.
+    """
+    while True:
+        dot_git = f"{folder.rstrip('/')}/.git"
+        kind = files.kind(dot_git)
+        if kind == stat.S_IFDIR:
+            _check_git_folder(files, dot_git)
+            return Repository(folder, dot_git, dot_git)
+        if kind:
+            return _linked(files, folder, dot_git)
+        if _may_be_bare(files, folder):
+            raise OddRepository(folder)
+        if folder == "/":
+            return None
+        folder = dirname(folder)
+
+
+def _may_be_bare(files: GitFiles, folder: str) -> bool:
+    """Whether git may take the folder itself for a repository. `commondir` names another place for objects and refs."""
+    prefix = folder.rstrip("/")
+    if not files.exists(f"{prefix}/HEAD"):
+        return False
+    return files.exists(f"{prefix}/commondir") or (files.exists(f"{prefix}/objects") and files.exists(f"{prefix}/refs"))
+
+
+def _check_git_folder(files: GitFiles, place: str, *, is_worktree: bool = False) -> None:
+    """Raise unless git takes the folder for a repository, and unless all it would read is in it."""
+    if files.kind(f"{place}/HEAD") != stat.S_IFREG or not _HEAD.fullmatch(files.text(f"{place}/HEAD") or ""):
+        raise OddRepository(place)
+    if is_worktree:
+        return
+    if any(files.kind(f"{place}/{name}") != stat.S_IFDIR for name in ("objects", "refs")):
+        raise OddRepository(place)
+    if files.exists(f"{place}/commondir"):  # only worktrees have one
+        raise OddRepository(place)
+
+
+def _linked(files: GitFiles, folder: str, gitfile: str) -> Repository:
+    if files.kind(gitfile) != stat.S_IFREG:
+        raise OddRepository(gitfile)
+    own = _place_said_in(files, gitfile, _GITFILE, folder)
+    if not files.exists(f"{own}/commondir"):
+        _check_git_folder(files, own)
+        return Repository(folder, own, own)
+    shared = _place_said_in(files, f"{own}/commondir", _ONE_LINE, own)
+    back = _place_said_in(files, f"{own}/gitdir", _ONE_LINE, own)
+    is_registered = dirname(dirname(own)) == shared and basename(dirname(own)) == "worktrees" and back == gitfile
+    if not is_registered:
+        raise OddRepository(own)
+    _check_git_folder(files, own, is_worktree=True)
+    _check_git_folder(files, shared)
+    return Repository(folder, own, shared)
+
+
+def _place_said_in(files: GitFiles, path: str, form: re.Pattern[str], folder: str) -> str:
+    """The path a small file consists of, relative ones from `folder`."""
+    if files.kind(path) != stat.S_IFREG:
+        raise OddRepository(path)
+    match = form.fullmatch(files.text(path) or "")
+    if match is None:
+        raise OddRepository(path)
+    return plain_path(match[1], folder)
+
+
+def plain_path(said: str, folder: str) -> str:
+    """The absolute path of `said`, relative ones from `folder`. Raises `OddRepository` where a link is on the way."""
+    try:
+        *links, real = followed(said if said.startswith("/") else f"{folder}/{said}")
+    except (OSError, ValueError):
+        raise OddRepository(said) from None
+    if links:
+        raise OddRepository(said)
+    return real
