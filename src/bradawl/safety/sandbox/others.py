@@ -13,7 +13,8 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.safety.guarded import credentials, system_folders, system_secrets
 
-_FOLDERS_OF_HOMES: Final = ("/home", "/Users")
+FOLDERS_OF_HOMES: Final = ("/home", "/Users")
+"""Each of their folders is the home of a user."""
 _HOMES_OF_ROOT: Final = ("/root", "/var/root")
 _FIRST_USER: Final = 1_000
 _NOBODY: Final = 65_534
@@ -39,7 +40,7 @@ def folders_of_others(home: str, roots: Iterable[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for path in (*_folders_with_others(home), *_homes_of_root(), *_homes_in_list()):
-        is_own = bool(home) and is_within(home, path) and path not in _FOLDERS_OF_HOMES
+        is_own = bool(home) and is_within(home, path) and path not in FOLDERS_OF_HOMES
         if not is_own and not any(is_within(path, each) for each in (*found, *roots, *((home,) if home else ()))):
             found[path] = None
     return tuple(found)[:_MOST]
@@ -55,7 +56,7 @@ def secrets_within(shown: Iterable[str], others: tuple[str, ...]) -> tuple[str, 
     found: dict[str, None] = {}
     for path in shown:
         folder = next((each for each in others if is_within(path, each)), "")
-        if folder in _FOLDERS_OF_HOMES:
+        if folder in FOLDERS_OF_HOMES:
             folder = "/".join(path.split("/")[:3])
         for name in credentials(folder):
             if is_within(name, path) and os.path.lexists(name):
@@ -71,7 +72,7 @@ def _existing(names: Iterable[str]) -> Iterator[str]:
 
 
 def _folders_with_others(home: str) -> Iterator[str]:
-    for folder in _FOLDERS_OF_HOMES:
+    for folder in FOLDERS_OF_HOMES:
         try:
             inside = [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
         except OSError:

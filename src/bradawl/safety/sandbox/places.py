@@ -8,10 +8,13 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.safety.sandbox.confinement import Layout
+from bradawl.safety.sandbox.others import FOLDERS_OF_HOMES
 
 TEMPORARY: Final = os.path.realpath(Path("/") / "tmp")
 _RUNTIME: Final = ("/run", "/var/run")
 _RESOLVER: Final = "/etc/resolv.conf"
+_OF_PROGRAMS: Final = ("/bin", "/sbin", "/shims")
+"""Endings of folders whose programs need what lies beside the folder; version managers start theirs through shims."""
 
 
 def emptied() -> tuple[str, ...]:
@@ -40,8 +43,8 @@ def shown(layout: Layout, path: str, further: tuple[str, ...] = ()) -> tuple[str
 def _prefix(folder: str, further: tuple[str, ...]) -> str:
     """The installation a folder of programs belongs to; itself if that is a whole replaced place or home."""
     parent = str(Path(folder).parent)
-    is_whole = parent in (TEMPORARY, *_RUNTIME, *further) or str(Path(parent).parent) in further
-    return parent if folder.endswith("/bin") and not is_whole else folder
+    is_whole = parent in (TEMPORARY, *_RUNTIME, *further) or str(Path(parent).parent) in FOLDERS_OF_HOMES
+    return parent if folder.endswith(_OF_PROGRAMS) and not is_whole else folder
 
 
 class Names:
