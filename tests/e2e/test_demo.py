@@ -2,12 +2,24 @@
 
 import asyncio
 import io
+import os
+import subprocess
+import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
+from bradawl.app.demo.approver import ScriptApprover
 from bradawl.app.demo.run import run_demo
+from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
+from bradawl.core.messages import ToolCall
+from bradawl.core.permissions import Question, Request
+from bradawl.testing.script import script_from
+
+REFUSE_SANDBOX = Path(__file__).parents[1] / "refuse_sandbox.py"
+NO_FILTER = 77
 
 EDIT = {"file_path": "main.py", "old_string": "halper", "new_string": "helper", "replace_all": True}
 
@@ -80,3 +92,111 @@ def test_without_a_place_for_temporary_files_the_user_is_told_what_to_do(tmp_pat
             demo()
     finally:
         tempfile.tempdir = before
+
+
+# ------------------------------------------------------------------ on other machines
+
+
+def run_process(*prefix, environment, cwd=None, **streams):
+    """`bradawl demo` with these variables alone, whether it can write to stdout or not."""
+    return subprocess.run(
+        [*prefix, sys.executable, "-m", "bradawl", "demo"],
+        env=environment,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+        timeout=50,
+        **(streams or {"capture_output": True}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("refused", "shown"),
+    [("landlock", "Sandbox: "), ("namespaces", "Sandbox: "), ("both", "Sandbox: none")],
+)
+def test_the_demo_completes_with_any_sandbox_and_with_none_and_names_it(refused, shown):
+    ended = run_process(sys.executable, str(REFUSE_SANDBOX), refused, environment=dict(os.environ))
+    if ended.returncode == NO_FILTER:
+        pytest.skip(f"no filter of system calls: {ended.stderr}")
+    assert ended.returncode == 0, ended
+    assert "Proved, not claimed" in ended.stdout
+    assert shown in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"TMPDIR": "/nonexistent/folder"},
+        {"TMPDIR": "/proc"},
+        {"HOME": None},
+        {"HOME": "/nonexistent"},
+        {"HOME": "relative"},
+        {"PATH": "/nonexistent"},
+        {"PATH": None},
+        {"LC_ALL": "C"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii:strict"},
+        {"BRADAWL_PERMISSION_MODE": "plan", "BRADAWL_SANDBOX": "required", "OPENAI_BASE_URL": "http://127.0.0.1:1"},
+    ],
+    ids=str,
+)
+def test_the_demo_completes_whatever_the_variables_say(changes, tmp_path):
+    environment = {name: value for name, value in {**os.environ, **changes}.items() if value is not None}
+    ended = run_process(environment=environment, cwd=tmp_path)
+    assert ended.returncode == 0, ended
+    assert "Proved, not claimed" in ended.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_demo_completes_in_a_folder_whose_name_a_shell_would_read_otherwise(tmp_path):
+    temporary = tmp_path / "a b ü $(touch x) 'y' \"z\""
+    temporary.mkdir()
+    ended = run_process(environment={**os.environ, "TMPDIR": str(temporary)}, cwd=tmp_path)
+    assert ended.returncode == 0, ended
+    assert list(tmp_path.iterdir()) == [temporary]
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("program", ["#!/bin/sh\necho no version is set >&2; exit 127\n", "no program\n"])
+def test_a_python3_that_does_not_start_is_not_used(program, tmp_path):
+    (tmp_path / "python3").write_text(program)
+    (tmp_path / "python3").chmod(0o755)
+    ended = run_process(environment={**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert ended.returncode == 0, ended
+    assert "Proved, not claimed" in ended.stdout
+
+
+def test_the_demo_completes_where_its_folder_can_not_be_written_or_is_gone(tmp_path):
+    fixed, gone = tmp_path / "fixed", tmp_path / "gone"
+    for folder in (fixed, gone):
+        folder.mkdir()
+    fixed.chmod(0o555)
+    assert run_process(environment=dict(os.environ), cwd=fixed).returncode == 0
+    start = f'cd {gone} && rmdir {gone} && exec "$0" -m bradawl demo'
+    ended = subprocess.run(["/bin/sh", "-c", start, sys.executable], capture_output=True, text=True, timeout=50)
+    assert ended.returncode == 0, ended
+
+
+def test_the_demo_completes_without_streams():
+    start = 'exec "$0" -m bradawl demo <&- >&- 2>&-'
+    assert subprocess.run(["/bin/sh", "-c", start, sys.executable], timeout=50).returncode == 0
+
+
+# ------------------------------------------------------------------ what it allows
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "lifts", "is_allowed"),
+    [
+        ("edit_file", '{"file_path":"a"}', (), True),
+        ("edit_file", '{"file_path":"b"}', (), False),
+        ("edit_file", '{"file_path": "a"}', (), False),
+        ("write_file", '{"file_path":"a"}', (), False),
+        ("edit_file", '{"file_path":"a"}', ("sandbox",), False),
+        ("edit_file", '{"file_path":"a"}', ("network",), False),
+    ],
+)
+def test_only_the_calls_of_the_script_are_allowed(name, arguments, lifts, is_allowed):
+    script = script_from([{"tool_calls": [{"name": "edit_file", "arguments": {"file_path": "a"}}]}])
+    question = Question(ToolCall("1", name, arguments), Request(name, "", Effects(lifts=lifts)), "it changes something")
+    assert asyncio.run(ScriptApprover(script).ask(question)).allowed is is_allowed

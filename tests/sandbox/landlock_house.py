@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -15,8 +16,22 @@ from bradawl.safety.sandbox.confinement import Launch, Layout, Program
 from bradawl.safety.sandbox.landlock import LandlockConfinement
 
 NOBODY = 65534
+# The Python of the tests comes last: some systems have no other.
+PROGRAMS = f"/usr/local/bin:/usr/bin:/bin:{Path(sys.executable).parent}"
 SYSTEM_PYTHON = "/usr/bin/python3"
 USERS = ("me", "nobody") if os.geteuid() == 0 and os.access(SYSTEM_PYTHON, os.X_OK) else ("me",)
+NET_RAW, SYS_ADMIN = 13, 21
+
+
+def _has_all_rights() -> bool:
+    """Whether this process has the capabilities that the attempts need outside of a sandbox; root in a container may
+    not."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    held = int(next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0"), 16)
+    return all(held >> each & 1 for each in (NET_RAW, SYS_ADMIN))
+
+
+HAS_ALL_RIGHTS = _has_all_rights()
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -122,7 +137,7 @@ class House:
         return Ended(started.returncode, os.fsdecode(out), os.fsdecode(err), launch.on_end() if launch.on_end else ())
 
     def _variables(self, env: Mapping[str, str] | None) -> dict[str, str]:
-        return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home), **(env or {})}
+        return {"PATH": PROGRAMS, "HOME": str(self.home), **(env or {})}
 
     def _end_all(self, started: subprocess.Popen[bytes], launch: Launch) -> None:
         """What the program has left behind would hold its output open."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def programs(tmp_path_factory) -> str:
     folder.mkdir()
     for name in ("python", "python3", "rg"):
         target = Path(sys.executable).with_name(name)
-        (folder / name).write_text(f'#!/bin/sh\nPYTHONPATH=src exec {target} "$@"\n')
+        (folder / name).write_text(f'#!/bin/sh\nPYTHONPATH=src exec {shlex.quote(str(target))} "$@"\n')
         (folder / name).chmod(0o755)
     return str(folder)
 

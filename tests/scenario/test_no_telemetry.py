@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -36,7 +37,10 @@ def _watch(event, arguments):
 sys.addaudithook(_watch)
 """
 CALLS = [
-    {"name": "bash", "arguments": {"command": f"{sys.executable} -c 'print(6 * 7)' > out.txt; cat out.txt"}},
+    {
+        "name": "bash",
+        "arguments": {"command": f"{shlex.quote(sys.executable)} -c 'print(6 * 7)' > out.txt; cat out.txt"},
+    },
     {"name": "write_file", "arguments": {"file_path": "note.txt", "content": "hello\n"}},
     {"name": "glob", "arguments": {"pattern": "*.txt"}},
 ]

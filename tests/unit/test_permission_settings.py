@@ -12,6 +12,7 @@ from bradawl.app.settings import NoSandbox, Settings, load_settings
 from bradawl.app.values import rules_in
 from bradawl.core.errors import SettingsError
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="managed settings count only if root owns them: needs root")
 KEY = {"OPENAI_API_KEY": "k", "BRADAWL_MODEL": "openai/m"}
 
 
@@ -279,6 +280,7 @@ def test_a_file_of_the_users_own_group_is_theirs(load, write_user):
 # ------------------------------------------------------------------ whoever runs the machine
 
 
+@needs_root
 def test_managed_rules_come_first(load, managed, write_user):
     write_user("[permissions]\nallow = ['Bash(curl *)']\n")
     managed.write_text("network_commands = ['npm ci']\n[permissions]\ndeny = ['Bash(curl *)', 'WebFetch']\n")
@@ -292,6 +294,7 @@ def test_managed_rules_come_first(load, managed, write_user):
     assert (settings.may_bypass, settings.is_mode_fixed, settings.warnings) == (True, False, ())
 
 
+@needs_root
 @pytest.mark.parametrize(
     ("text", "options", "told"),
     [
@@ -309,6 +312,7 @@ def test_a_flag_against_the_managed_settings_is_refused(load, managed, text, opt
     assert told in str(caught.value) and str(managed) in str(caught.value)
 
 
+@needs_root
 @pytest.mark.parametrize(
     ("text", "user", "expected"),
     [
@@ -328,6 +332,7 @@ def test_a_users_file_against_the_managed_settings_does_not_count(load, managed,
     assert settings.warnings and all("does not count" in warning for warning in settings.warnings)
 
 
+@needs_root
 def test_only_what_wants_something_else_is_named(load, managed):
     managed.write_text("sandbox = 'required'\n")
     with pytest.raises(SettingsError, match=r"^--sandbox can't be used here"):
@@ -337,6 +342,7 @@ def test_only_what_wants_something_else_is_named(load, managed):
     assert (settings.permission_mode, settings.sandbox, settings.warnings) == ("bypass", "required", ())
 
 
+@needs_root
 def test_what_the_managed_settings_fix_is_known_for_later(load, managed):
     managed.write_text("permission_mode = 'default'\nforbid_bypass = true\nsandbox = 'auto'\n")
     settings = load()
@@ -344,6 +350,7 @@ def test_what_the_managed_settings_fix_is_known_for_later(load, managed):
     assert settings.warnings == ()
 
 
+@needs_root
 @pytest.mark.parametrize("at", ["managed.toml", ""])
 def test_managed_settings_that_others_could_have_written_are_ignored(load, managed, at):
     managed.write_text("permission_mode = 'plan'")
@@ -353,7 +360,7 @@ def test_managed_settings_that_others_could_have_written_are_ignored(load, manag
     assert "written by others than root" in settings.warnings[0]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@needs_root
 def test_managed_settings_that_are_not_roots_are_ignored(load, managed):
     managed.write_text("permission_mode = 'plan'")
     os.chown(managed, 65534, 65534)
@@ -362,6 +369,7 @@ def test_managed_settings_that_are_not_roots_are_ignored(load, managed):
     assert "does not belong to root" in settings.warnings[0]
 
 
+@needs_root
 @pytest.mark.parametrize(
     "text",
     ["permission_mode = 'x'", "sandbox = 1", "forbid = true", "forbid_bypass = 'so'", "a = [", "permissions = 1"],

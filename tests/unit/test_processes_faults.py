@@ -396,3 +396,21 @@ def test_a_call_within_a_call_carries_the_marks_of_both():
     outer, own = result.stdout.decode().split()
     assert outer == "outer.mark" and "." in own
     assert (result.cwd, result.exports) == ("/usr", {"A": "1", "OLDPWD": "/"})
+
+
+@pytest.mark.parametrize("temporary", ["/nonexistent/folder", "/proc"])
+def test_a_missing_folder_for_temporary_files_is_named_and_not_the_shell(tmp_path, temporary):
+    processes = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": temporary})
+    with pytest.raises(ToolError, match=temporary) as caught:
+        run(processes, shell("echo", tmp_path))
+    processes.close()
+    assert "TMPDIR" in str(caught.value) and "shell" not in str(caught.value)
+
+
+def test_a_relative_folder_for_temporary_files_is_found_from_any_folder(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    processes = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": "."})
+    assert run(processes, shell("echo hi", tmp_path / "elsewhere")).stdout == b"hi\n"
+    processes.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]

@@ -120,9 +120,9 @@ def _files(environ: Mapping[str, str], cwd: str) -> list[Check]:
     checks: list[Check] = []
     for name in ("config.toml", "credentials.toml"):
         path = Path(places.config, name)
-        checks.append(Check(name, "ok", str(path) if path.is_file() else f"none at {path}"))
+        checks.append(Check(name, "ok", str(path) if os.access(path, os.F_OK) else f"none at {path}"))
     folder = Path(places.data)
-    existing = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    existing = next((one for one in (folder, *folder.parents) if os.access(one, os.F_OK)), folder)
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
         checks.append(Check("sessions", "ok", f"kept below {folder}"))
     else:

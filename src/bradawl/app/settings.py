@@ -62,8 +62,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_steps: int | None = None
     max_output_tokens: int | None = None
     effort: str | None = None
-    yolo: bool = False
-    """Nobody is asked before a tool runs: the mode is `bypass`."""
     permission_mode: Mode | None = None
     """What is asked about; None for `auto` where a sandbox holds what runs, else `default`."""
     may_bypass: bool = True
@@ -99,6 +97,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The variables among them that hold keys, or would."""
     warnings: tuple[str, ...] = ()
     """What the user should know about these settings."""
+
+    @property
+    def yolo(self) -> bool:
+        """True if no call is asked about, because `permission_mode` is `bypass`. Read-only, so the two always agree."""
+        return self.permission_mode == "bypass"
 
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "environment")
@@ -301,7 +304,6 @@ def _settle(read: Read) -> Settings:
         max_steps=HEADLESS_STEPS if steps is None and headless else steps,
         max_output_tokens=_number(sources, "max_output_tokens"),
         effort=_effort(given, model),
-        yolo=permissions.mode == "bypass",
         permission_mode=permissions.mode,
         may_bypass=permissions.may_bypass,
         is_mode_fixed=permissions.is_mode_fixed,

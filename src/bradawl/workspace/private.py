@@ -12,12 +12,16 @@ _PRELUDE_NAME = "prelude.bash"
 _SPILL = "output-"
 
 
+class NoTemporaryFolder(OSError):
+    """The folder for temporary files is missing, or can't be written; `filename` names it."""
+
+
 class PrivateFolder:
     """Made when first needed, and again when a cleaner of temporary files was here. Its maker calls `close()`."""
 
     def __init__(self, temporary: str) -> None:
         """`temporary` is the folder it is made in."""
-        self._temporary = temporary
+        self._temporary = os.path.realpath(temporary)
         self._removal: weakref.finalize[[str], PrivateFolder] | None = None
         self._folder = ""
 
@@ -42,7 +46,10 @@ class PrivateFolder:
         """The folder, which must still be ours: where all may write, a name that is free is anybody's."""
         if not self._folder or not _is_ours(self._folder):
             folder = Path(self._temporary, f"bradawl-{os.urandom(8).hex()}")
-            folder.mkdir(mode=0o700)
+            try:
+                folder.mkdir(mode=0o700)
+            except OSError as error:
+                raise NoTemporaryFolder(error.errno, error.strerror, self._temporary) from error
             if self._removal is not None:
                 self._removal.detach()
             self._removal = weakref.finalize(self, _remove, str(folder))

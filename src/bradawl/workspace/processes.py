@@ -20,7 +20,7 @@ from bradawl.safety.programs import TrustedPrograms, trusted_programs
 from bradawl.workspace.child import Child, Hold
 from bradawl.workspace.pipes import Progress, Streams
 from bradawl.workspace.prelude import HELD_BACK, MARK, REPORT_FD
-from bradawl.workspace.private import PrivateFolder
+from bradawl.workspace.private import NoTemporaryFolder, PrivateFolder
 from bradawl.workspace.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -319,6 +319,11 @@ def _start_error(command: Command, error: OSError | ValueError) -> ToolError:
     if isinstance(error, ValueError):
         wrong = "half a character" if isinstance(error, UnicodeError) else "a NUL character"
         return ToolError(f"{program} can't be started: {wrong} is in its arguments; leave it out")
+    if isinstance(error, NoTemporaryFolder):
+        return ToolError(
+            f"nothing can be started: the folder for temporary files, {error.filename}, can't be written "
+            f"({error.strerror}); the user has to create it, or to set TMPDIR to a folder that can be written"
+        )
     if not Path(command.cwd).is_dir():
         return ToolError(
             f"the working directory {command.cwd} does not exist any more; a bash call moves to the nearest that does"

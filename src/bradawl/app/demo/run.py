@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
+import msgspec
+
 from bradawl.app.build import build_agent
-from bradawl.app.headless import NobodyApprover
+from bradawl.app.demo.approver import ScriptApprover
 from bradawl.app.model_settings import ModelSettings
+from bradawl.app.modes import sandbox_text
 from bradawl.app.progress import Progress
 from bradawl.app.settings import Settings
 from bradawl.app.tui.render import one_line, usage_text
@@ -28,10 +31,13 @@ from bradawl.testing.server import WireServer
 
 if TYPE_CHECKING:
     from bradawl.agent.session import TurnResult
+    from bradawl.core.permissions import Sandbox
 
 PROMPT: Final = "main.py does not run. Find out why, fix it, and show that it works."
 WANTED: Final = "Hello, bradawl!"
 """What the program says once it is repaired."""
+BUG: Final = "halper"
+"""The misspelt name in the program."""
 TIMEOUT_S: Final = 60
 _DATA: Final = Path(__file__).parent
 _SUFFIX: Final = ".txt"
@@ -83,14 +89,13 @@ class _Screen:
 
 
 async def run_demo(out: TextIO, script: ScriptSource | None = None) -> int:
-    """Show it, prove it, clean up; gives back 0 only if the program failed before and runs afterwards.
+    """Run the demo and clean up; returns 0 only if the program failed before and runs afterwards.
 
     Everything happens in a temporary folder and on loopback. `script` is played instead of
     the one that comes along. Raises `SettingsError` when there is no place for temporary files.
     """
-    played = _own_script() if script is None else script_from(script)
     with _temporary_folder() as folder:
-        return await _show(folder, played, _Screen(out))
+        return await _show(folder, script, _Screen(out))
 
 
 @contextmanager
@@ -103,41 +108,53 @@ def _temporary_folder() -> Iterator[Path]:
         yield Path(name).resolve()
 
 
-async def _show(folder: Path, script: Script, screen: _Screen) -> int:
+async def _show(folder: Path, script: ScriptSource | None, screen: _Screen) -> int:
     project = folder / "project"
     files = _copy_project(project)
     screen.line("bradawl demo: a real agent with real tools; only the model is played by a script. No key, no network.")
     screen.line(f"\nA small program that is broken: {', '.join(files)}")
-    before = await asyncio.to_thread(_run_program, project)
-    screen.line(f"$ python3 main.py\n    {before.last_error or before.stdout.strip()}")
-    if before.exit_code == 0 or "halper" not in before.last_error:
+    command, before = await asyncio.to_thread(_first_run, project)
+    screen.line(f"$ {command}\n    {before.last_error or before.stdout.strip()}")
+    if before.exit_code == 0 or BUG not in before.last_error:
         return _failed(screen, ["the program did not fail as it should before the repair"])
     screen.line(f"\n$ bradawl -p {shlex.quote(PROMPT)}")
-    async with WireServer(script) as server:
-        turn = await _run_agent(folder, project, server.base_url, screen)
-    after = await asyncio.to_thread(_run_program, project)
+    played = _own_script(command) if script is None else script_from(script)
+    async with WireServer(played) as server:
+        turn = await _run_agent(_settings(folder, project, server.base_url), played, screen)
+    after = await asyncio.to_thread(_run_program, project, command)
     screen.line(f"\n{usage_text(turn.steps, turn.usage, turn.cost)}")
-    wrong = [*_doubts(turn, server, script), *_doubts_on_disk(project, files, after)]
-    return _failed(screen, wrong) if wrong else _proved(screen, after)
+    wrong = [*_doubts(turn, server, played), *_doubts_on_disk(project, files, after)]
+    return _failed(screen, wrong) if wrong else _proved(screen, command, after)
 
 
-async def _run_agent(folder: Path, project: Path, base_url: str, screen: _Screen) -> "TurnResult":
-    settings = Settings(
+def _settings(folder: Path, project: Path, base_url: str) -> Settings:
+    return Settings(
         model=ModelSettings("demo", "scripted", base_url),
         cwd=str(project),
         home=str(folder / "home"),
         user_home=str(folder),
-        yolo=True,
         headless=True,
+        user_tools=False,
         max_steps=20,
-        environment=_environment(),
+        environment=_environment() | {"TMPDIR": str(folder.parent)},
     )
-    agent = build_agent(settings, NobodyApprover())
+
+
+async def _run_agent(settings: Settings, script: Script, screen: _Screen) -> "TurnResult":
+    agent = build_agent(settings, ScriptApprover(script))
     try:
+        policy = await asyncio.to_thread(agent.policy)
+        screen.line(_sandbox_line(policy.sandbox))
         async with agent.open() as session:
             return await session.run(PROMPT, screen.emit)
     finally:
         await agent.aclose()
+
+
+def _sandbox_line(sandbox: "Sandbox") -> str:
+    if not sandbox.name:
+        return "Sandbox: none. What would be asked about is allowed if it is a call of the script."
+    return f"Sandbox: {sandbox_text(sandbox)}"
 
 
 def _copy_project(project: Path) -> dict[str, str]:
@@ -152,16 +169,28 @@ def _copy_project(project: Path) -> dict[str, str]:
     return files
 
 
-def _own_script() -> Script:
+def _own_script(command: str) -> Script:
     script = (_DATA / "script.json").read_text(encoding="utf-8")
-    if shutil.which("python3") is None:
-        script = script.replace("python3 main.py", f"{shlex.quote(sys.executable)} main.py")
-    return script_from(script.encode())
+    return script_from(script.replace('"python3 main.py"', msgspec.json.encode(command).decode()).encode())
 
 
-def _run_program(project: Path) -> _Run:
-    ran = subprocess.run(
-        [sys.executable, "-B", "main.py"],
+def _first_run(project: Path) -> tuple[str, _Run]:
+    """Run the broken program; returns the command too, which names bradawl's own Python where `python3` is no use."""
+    command = "python3 main.py"
+    try:
+        run = _run_program(project, command)
+        if BUG in run.last_error:
+            return command, run
+    except OSError:
+        pass  # not on PATH, or not executable
+    command = f"{shlex.quote(sys.executable)} main.py"
+    return command, _run_program(project, command)
+
+
+def _run_program(project: Path, command: str) -> _Run:
+    program, *arguments = shlex.split(command)
+    ran = subprocess.run(  # noqa: S603 - the demo's own program
+        [shutil.which(program) or program, *arguments],
         cwd=project,
         env=_environment(),
         stdin=subprocess.DEVNULL,
@@ -182,7 +211,10 @@ def _environment() -> dict[str, str]:
 
 def _doubts(turn: "TurnResult", server: WireServer, script: Script) -> list[str]:
     doubts = [f"the model's script did not foresee this: {failure}" for failure in server.failures]
-    if turn.reason != "completed":
+    if doubts:
+        # The turn ended with the server's refusal; advice about the base URL would lead astray.
+        doubts.append(f"the turn ended with {turn.reason}")
+    elif turn.reason != "completed":
         doubts.append(f"the turn ended with {turn.reason}: {turn.failure or 'no reason given'}")
     if len(server.requests) != len(script.entries):
         doubts.append(f"{len(server.requests)} requests were made instead of {len(script.entries)}")
@@ -203,9 +235,9 @@ def _doubts_on_disk(project: Path, files: dict[str, str], after: _Run) -> list[s
     return doubts
 
 
-def _proved(screen: _Screen, after: _Run) -> int:
+def _proved(screen: _Screen, command: str, after: _Run) -> int:
     screen.line("\nProved, not claimed:")
-    screen.line("  - before, the program failed; now `python3 main.py` exits with 0 and prints " + after.stdout.strip())
+    screen.line(f"  - before, the program failed; now `{command}` exits with 0 and prints {after.stdout.strip()}")
     screen.line("  - main.py on the disk holds the fix, and no other file was changed")
     screen.line("  - every request went over HTTP, and the whole session was saved")
     screen.line("The temporary folder is removed. To work on your own project: bradawl --help")

@@ -325,6 +325,8 @@ def _thin_out(top: int) -> bool:
             try:
                 for each in _names_in(inner):
                     if not _unlink(each, inner):
+                        # Moving a folder changes its entry "..": the right to write in it is needed, too.
+                        os.close(_enter(each, inner))
                         os.rename(each, f"moved-{os.urandom(8).hex()}", src_dir_fd=inner, dst_dir_fd=top)
                         has_moved = True
             finally:

@@ -35,7 +35,7 @@ def shown(layout: Layout, path: str, further: tuple[str, ...] = ()) -> tuple[str
     programs = [folder for folder in path.split(":") if folder.startswith("/")]
     prefixes = (_prefix(os.path.realpath(folder), further) for folder in programs)
     wanted = (layout.home, sys.prefix, sys.base_prefix, *prefixes, os.path.realpath(_RESOLVER))
-    found = dict.fromkeys(os.path.realpath(each) for each in wanted if each and Path(each).exists())
+    found = dict.fromkeys(os.path.realpath(each) for each in wanted if each and os.access(each, os.F_OK))
     whole = (TEMPORARY, *_RUNTIME, *further)
     return tuple(each for each in found if is_replaced(each, further) and each not in whole)
 
