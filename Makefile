@@ -11,7 +11,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 demo: run ## watch the agent fix a bug, with a scripted model: no network, no key
-	@$(BIN)/bradawl demo
+	@$(BIN)/python -m bradawl demo
 
 test: dev ## everything that must hold: format, lint, types, imports, dependencies, gates, tests
 	@scripts/check format lint types imports dependencies gates unit
