@@ -92,7 +92,8 @@ def subjects() -> list[Subject]:
     if not program.exists():
         raise RunFailed(f"{program} is missing; install bradawl into the environment of {sys.executable}.")
     return [
-        Subject("bradawl", (str(program), "--yolo", "-m", "scripted-model", "-p")),
+        # The launcher is no program by itself where its path holds a space and a `$`.
+        Subject("bradawl", (sys.executable, str(program), "--yolo", "-m", "scripted-model", "-p")),
         Subject("bare loop", (sys.executable, str(_HERE / "bare_loop.py"))),
     ]
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.safety.terminal import StreamCleaner, clean, escape, hidden_count, json_for_terminals
+from patience import is_within
 
 CORPUS = Path(__file__).with_name("attacks.jsonl")
 JOINERS_AND_SELECTORS = "\u200c\u200d\ufe0e\ufe0f"
@@ -295,7 +296,7 @@ def test_a_megabyte_of_anything_is_cleaned_in_a_tenth_of_a_second(name: str) -> 
     unit = HOSTILE[name]
     size = 1_000_000 // len(unit.encode("utf-8", "surrogatepass")) or 1
     text = (unit * size)[:1_000_000]
-    assert best_of(5, text) < 0.1
+    assert is_within(best_of(5, text), 0.1)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -304,4 +305,4 @@ def test_a_text_that_comes_character_by_character_costs_no_more_for_each_the_lon
     text = unit * (60_000 // len(unit))
     began = time.thread_time()
     streamed(list(text))
-    assert time.thread_time() - began < 2
+    assert is_within(time.thread_time() - began, 2)

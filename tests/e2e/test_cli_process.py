@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import is_within
+
 START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sys.exit(main())")
 COMMAND = "echo > started; sleep 300"
 SLOW = [{"text": "Wait.", "tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": COMMAND}}]}]
@@ -66,7 +68,7 @@ def test_a_second_ctrl_c_right_behind_the_first_exits_and_nothing_survives(start
         _, err = process.communicate(timeout=20)
     # Hit in its very last moment it is ended by the signal itself, which a shell tells as 130, too.
     assert process.returncode in {130, -signal.SIGINT}
-    assert time.monotonic() - began < 1
+    assert is_within(time.monotonic() - began, 1)
     assert "Traceback" not in err
     end = time.monotonic() + 10
     while lives(pid):

@@ -76,7 +76,7 @@ def test_an_answer_that_holds_a_code_fence_is_read_whole() -> None:
         ('{"name": "a", "more": 1}', "more"),
         ('{"name": "a", "count": NaN}', "not JSON alone"),
         ('{"name": "\\ud800"}', "not JSON alone"),
-        ("[" * 5000, "nested"),
+        ("[" * 100_000, "nested"),
     ],
 )
 def test_a_bad_answer_is_asked_for_once_more_with_what_was_wrong(bad: str, told: str) -> None:

@@ -22,6 +22,8 @@ _file = os.open(os.environ["NETWORK_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREA
 def _watch(event, arguments):
     if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
         told = arguments[1]
+        if told is None:
+            return  # on to where the socket is connected, which was seen when it was
     elif event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"):
         told = arguments[0]
     else:

@@ -28,6 +28,7 @@ from bradawl.core.ports import Prefix, ToolSchema
 from bradawl.folds.session_state import calibrated
 from bradawl.shaping.context import message_tokens, part_tokens, prefix_tokens
 from bradawl.shaping.tokens import estimate
+from patience import is_within
 
 ENGLISH = "The agent reads the file, changes two lines and runs the tests again before it answers. " * 20
 CODE = "    def apply(self, event: Event) -> None:\n        self._items[event.key] = event.value  # kept\n" * 20
@@ -69,7 +70,7 @@ def test_a_long_text_is_estimated_from_pieces_of_it():
 def test_no_text_takes_long(text: str):
     began = time.process_time()
     estimate(text)
-    assert time.process_time() - began < 1.0
+    assert is_within(time.process_time() - began, 1.0)
 
 
 # ------------------------------------------------------------------ calibration

@@ -13,6 +13,7 @@ from bradawl.core.permissions import Grant
 from bradawl.core.workspace import FileContent
 from bradawl.tools.edit_file import EditFile
 from bradawl.tools.editing.plan import Change, plan
+from patience import is_within
 
 EDIT = EditFile()
 
@@ -122,7 +123,7 @@ def test_a_large_file_is_edited_and_searched_quickly(place):
     started = time.process_time()
     _, text = edit(place, data, "line number 70000 of", "changed")
     said = refusal(place, data, "line number 70001 in the file\nand more", "x")
-    assert time.process_time() - started < 4.0
+    assert is_within(time.process_time() - started, 4.0)
     assert "@@ -69998,7 +69998,7 @@" in text
     assert "closest place is line 70002:" in said
 
@@ -143,7 +144,7 @@ def test_the_closest_place_is_found_in_bounded_time(place):
         started = time.process_time()
         with pytest.raises(ToolError, match=said):
             plan(data.encode(), Change(old, "x"), "f")
-        assert time.process_time() - started < 1.5  # a tenth of that on a machine with nothing else to do
+        assert is_within(time.process_time() - started, 1.5)  # a tenth of that on a machine with nothing else to do
 
 
 def test_a_long_diff_is_cut(place):

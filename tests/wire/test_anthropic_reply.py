@@ -359,9 +359,9 @@ def _seconds(events):
 
 
 def test_arguments_in_single_characters_take_linear_time():
-    small, large = _events(40_000), _events(80_000)
-    ratio = min(_seconds(large) for _ in range(3)) / min(_seconds(small) for _ in range(3))
-    assert ratio < 2.6
+    small, large = _events(20_000), _events(80_000)
+    ratios = (min(_seconds(large) for _ in range(3)) / min(_seconds(small) for _ in range(3)) for _ in range(3))
+    assert any(ratio < 7 for ratio in ratios)  # 4 where it is linear, 16 where it grows with the square
 
 
 def test_a_text_reaches_the_eye_piece_by_piece():

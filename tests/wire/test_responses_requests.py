@@ -17,6 +17,7 @@ from bradawl.core.messages import (
 )
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.codec import Endpoint
+from patience import is_within
 from wire.cases import PREFIX, cases
 from wire.responses_checker import check_request, responses
 from wire.responses_messages import (
@@ -275,4 +276,4 @@ def test_many_steps_cost_the_same_each():
         encoder.append(reply(signed(item_id=f"rs_{number}"), called(f"c{number}", f"fc_{number}")))
         encoder.append(ToolResults((result(f"c{number}", text),)))
         encoder.prefix_hash()
-    assert time.process_time() - started < 3
+    assert is_within(time.process_time() - started, 3)

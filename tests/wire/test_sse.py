@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.providers.sse import SseDecoder, StreamTooLarge
+from patience import is_within
 
 
 def events_of(*chunks: bytes, **limits: int) -> list[tuple[str, str]]:
@@ -83,11 +84,11 @@ def test_a_very_long_line_fed_in_single_bytes_is_linear():
     for _ in range(262_144):
         decoder.feed(b"x")
     decoder.feed(b"\n\n")
-    assert time.process_time() - started < 5
+    assert is_within(time.process_time() - started, 5)
 
 
 def test_data_in_very_many_lines_is_linear():
     started = time.process_time()
     (event,) = events_of(b"data: [\n" + b"data: 1,\n" * 100_000 + b"data: 1]\n\n")
     assert len(event[1]) > 200_000
-    assert time.process_time() - started < 5
+    assert is_within(time.process_time() - started, 5)
