@@ -1,7 +1,7 @@
 # `make test` and `make demo` work in a fresh clone with Python 3.11 or newer, make and a package index.
 # PYTHON=... chooses the interpreter, WORKERS=... the number of test processes (2).
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types gates unit peers mutants bench torture fuzz fuzz-shell format clean dev run
+.PHONY: help demo test lint types gates unit matrix peers mutants bench torture fuzz fuzz-shell format clean dev run
 
 PYTHON ?=
 export PYTHON
@@ -36,6 +36,9 @@ mutants: dev ## change the modules that decide, and see which changes their test
 
 bench: dev ## measure start, steps and memory beside a bare loop
 	@$(BIN)/python benchmarks/run.py
+
+matrix: dev ## demo and tests as root and as another user, with and without a sandbox, on every Python; an hour or more
+	@scripts/matrix $(CELLS)
 
 torture: dev ## property tests, 50 times as many cases
 	@HYPOTHESIS_PROFILE=torture $(BIN)/python -m pytest -n 2 -o timeout=1800 --ignore tests/peers tests

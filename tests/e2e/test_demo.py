@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ def demo(script=None):
     return asyncio.run(run_demo(out, script)), out.getvalue()
 
 
+@pytest.mark.skipif(shutil.which("python3") is None, reason="python3 is not on PATH")
 def test_the_demo_shows_the_failure_the_repair_and_the_proof():
     code, shown = demo()
     assert code == 0, shown

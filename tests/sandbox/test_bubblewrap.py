@@ -1,6 +1,5 @@
 """Each line is held by bubblewrap, as root and as nobody, against a program that would get through bare."""
 
-import subprocess
 import time
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 from bubblewrap_house import bubblewrap_house
 from bwrap import HAS_BWRAP
 from landlock_house import USERS
+from running import pids_of
 from test_landlock import ATTEMPTS, NEVER_OPEN
 
 from bradawl.core.errors import ToolError
@@ -264,9 +264,8 @@ def test_what_leaves_its_group_and_clears_its_environment_ends_too(made):
     assert not left
 
 
-def _sleepers() -> list[str]:
-    found = subprocess.run(["pgrep", "-f", "^sleep 3141$"], capture_output=True, text=True, check=False)
-    return found.stdout.split()
+def _sleepers() -> list[int]:
+    return pids_of("sleep", "3141")
 
 
 def test_the_temporary_folder_is_of_the_session(made):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -47,6 +48,9 @@ FILES = {
 }
 
 
+NOT_EVERYWHERE = {"node", "npm", "gcc", "cc", "curl", "zip", "unzip", "xz", "ps", "pgrep", "less", "more", "make"}
+
+
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory) -> str:
     """`python` with pytest and with the project installed, and `rg`."""
@@ -80,10 +84,8 @@ def _commit(root: Path) -> None:
 
 def _needed(line: str) -> str:
     """A program that is missing here; nothing can be said of the sandbox then."""
-    words = line.replace("&&", " ").replace("||", " ").split()
-    return next(
-        (word for word in words if word in ("node", "npm", "gcc", "cc", "curl", "zip") and not shutil.which(word)), ""
-    )
+    words = re.split(r"[\s;&|]+", line)
+    return next((word for word in words if word in NOT_EVERYWHERE and not shutil.which(word)), "")
 
 
 @pytest.mark.parametrize("commands", [COMMANDS, MORE], ids=["hundred", "more"])
