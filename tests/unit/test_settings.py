@@ -1,9 +1,12 @@
 """Settings: which source wins, what a project may say, how a model chooses its provider."""
 
 import os
+import subprocess
+import sys
 from operator import attrgetter
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bradawl.app.settings import HEADLESS_STEPS, Settings, load_settings
@@ -432,3 +435,31 @@ def test_a_provider_nobody_knows_is_named_when_none_is_set_up(home, project, mod
     assert f"`{model.partition('/')[0]}` is not a provider" in told
     assert ("Did you mean " + guess in told) if guess else "Did you mean" not in told
     assert "openrouter" in told and "OPENAI_API_KEY=" in told
+
+
+def test_yolo_and_the_mode_can_not_contradict_each_other(home, project):
+    settings = load(home, project, {"yolo": True}, **KEY)
+    assert (settings.permission_mode, settings.yolo) == ("bypass", True)
+    for mode in ("default", "accept-edits", "plan", "auto", None):
+        assert not msgspec.structs.replace(settings, permission_mode=mode).yolo
+    assert msgspec.structs.replace(load(home, project, **KEY), permission_mode="bypass").yolo
+    with pytest.raises(TypeError, match="yolo"):
+        Settings(model=settings.model, cwd="/", home="/", yolo=True)
+    with pytest.raises(TypeError, match="yolo"):
+        msgspec.structs.replace(settings, yolo=False)
+    with pytest.raises(AttributeError):
+        settings.yolo = False
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every folder")
+def test_doctor_goes_on_where_the_folders_of_the_user_can_not_be_entered(home, project):
+    home.chmod(0)
+    try:
+        environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
+        ended = subprocess.run(
+            [sys.executable, "-m", "bradawl", "doctor"], env=environment, cwd=project, capture_output=True, text=True
+        )
+    finally:
+        home.chmod(0o700)
+    assert "internal error" not in ended.stderr and "Traceback" not in ended.stderr
+    assert "can't be" in ended.stdout

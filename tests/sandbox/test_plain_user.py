@@ -1,0 +1,74 @@
+"""What only a user without root's rights meets: root enters and removes everything."""
+
+import os
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bradawl.safety.sandbox.confinement import Layout
+from bradawl.safety.sandbox.leftovers import remove_folder
+from bradawl.safety.sandbox.places import shown
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def folder():
+    """One that every user reaches, which those of tests are not."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        Path(place).chmod(0o777)
+        yield Path(place)
+
+
+def as_plain_user(act: Callable[[], object]) -> None:
+    """Do something in a process of nobody's, or of the user's own if that is not root."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            act()
+            code = 0
+        except Exception:  # noqa: BLE001 - told to whoever reads the test's output
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_folders_that_nobody_may_enter_are_removed_however_they_lie_in_each_other(folder):
+    def act():
+        top = folder / "top"
+        for path in ("a/b/c/d", "a/b/e", "f/g"):
+            (top / path).mkdir(parents=True)
+        (top / "a/b/e/file").touch()
+        for path in ("a/b/c/d", "a/b/c", "a/b/e", "a/b", "a", "f/g", "f", ""):
+            (top / path).chmod(0)
+        remove_folder(str(top))
+        assert not top.exists()
+
+    as_plain_user(act)
+
+
+def test_a_folder_of_the_search_path_that_can_not_be_entered_is_left_out(folder):
+    def act():
+        (folder / "closed/bin").mkdir(parents=True)
+        (folder / "open/bin").mkdir(parents=True)
+        (folder / "closed").chmod(0)
+        found = shown(
+            Layout(roots=("/",), home=str(folder)), f"{folder}/closed/bin:{folder}/open/bin:{folder}/gone/bin"
+        )
+        (folder / "closed").chmod(0o700)
+        assert str(folder / "open") in found
+        assert str(folder / "closed/bin") not in found
+
+    as_plain_user(act)
+    if os.geteuid() == 0:
+        for path in ("closed/bin", "closed", "open/bin", "open"):
+            (folder / path).rmdir()
