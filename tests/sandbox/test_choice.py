@@ -195,4 +195,5 @@ def test_inside_a_sandbox_another_kind_is_taken_and_why_is_said(layout):
     )
     name, *why = ended.stdout.splitlines()
     assert name != "bubblewrap", ended
-    assert f"{BWRAP}: bwrap: " in why[0]
+    # A name space of a user who is not root does not know root, who owns the program.
+    assert (f"{BWRAP}: bwrap: " if os.geteuid() == 0 else f"{BWRAP} is not used: ") in why[0]

@@ -79,7 +79,9 @@ def test_a_hook_of_the_repository_is_not_run(repository: Path) -> None:
 
 def test_a_change_is_named_without_the_blanks_git_puts_before_it(repository: Path) -> None:
     subprocess.run(["git", "add", "main.py"], cwd=repository, check=True)
-    subprocess.run(["git", "-c", "user.name=a", "commit", "-qm", "x"], cwd=repository, check=True)
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "commit.gpgsign=false", "commit", "-qm", "x"], cwd=repository, check=True
+    )
     (repository / "main.py").write_text("print(2)\n")
     assert "changed: M main.py\n" in prompt_for(repository)
 
@@ -155,7 +157,7 @@ def test_instructions_that_are_a_pipe_hold_nothing_up(tmp_path: Path) -> None:
 
 
 def test_a_worktree_names_its_own_branch(repository: Path) -> None:
-    commit = ["-c", "user.name=a", "commit", "-q", "--allow-empty", "-m", "first"]
+    commit = ["-c", "user.name=a", "-c", "commit.gpgsign=false", "commit", "-q", "--allow-empty", "-m", "first"]
     subprocess.run(["git", *commit], cwd=repository, check=True)
     subprocess.run(["git", "worktree", "add", "-q", "-b", "side", "../side"], cwd=repository, check=True)
     assert "git: on branch side" in prompt_for(repository.parent / "side")

@@ -11,7 +11,7 @@ from bradawl.safety.sandbox.survey import Survey
 
 
 def git(folder: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
     subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 

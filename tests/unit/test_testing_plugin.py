@@ -74,6 +74,7 @@ def test_tests_that_leave_something_behind_fail_and_say_what(tmp_path):
             "-m",
             "pytest",
             "-rE",
+            "--color=no",
             "-p",
             "no:cacheprovider",
             "-W",
