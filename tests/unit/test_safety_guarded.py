@@ -154,7 +154,7 @@ def test_long_paths_cost_no_more_than_their_length(unit):
     began = time.perf_counter()
     judged("accept-edits", writes=path)
     judged("accept-edits", reads=path)
-    assert time.perf_counter() - began < 0.2
+    assert is_within(time.perf_counter() - began, 0.2)
 
 
 @pytest.mark.parametrize("mode", ["accept-edits", "auto"])
@@ -237,4 +237,3 @@ def test_ordinary_files_are_edited_unasked(name):
 @pytest.mark.parametrize("name", ["sudoers", "sudoers.d/x", "passwd", "shadow", "cron.d/x", "pam.d/sshd"])
 def test_no_mode_writes_what_decides_who_may_do_what(name):
     assert isinstance(judged("bypass", writes=f"/etc/{name}"), Deny)
-    assert is_within(time.perf_counter() - began, 0.2)
