@@ -48,7 +48,23 @@ FILES = {
 }
 
 
-NOT_EVERYWHERE = {"node", "npm", "gcc", "cc", "curl", "zip", "unzip", "xz", "ps", "pgrep", "less", "more", "make"}
+NOT_EVERYWHERE = {
+    "node",
+    "npm",
+    "gcc",
+    "cc",
+    "curl",
+    "zip",
+    "unzip",
+    "xz",
+    "ps",
+    "pgrep",
+    "less",
+    "more",
+    "make",
+    "free",
+    "uptime",
+}
 
 
 @pytest.fixture(scope="module")
