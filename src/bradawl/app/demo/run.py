@@ -143,8 +143,8 @@ def _settings(folder: Path, project: Path, base_url: str) -> Settings:
 async def _run_agent(settings: Settings, script: Script, screen: _Screen) -> "TurnResult":
     agent = build_agent(settings, ScriptApprover(script))
     try:
-        policy = await asyncio.to_thread(agent.policy)
-        screen.line(_sandbox_line(policy.sandbox))
+        # Waits for the sandbox. Not in a thread: an interrupt would close the sandbox while it is looked for.
+        screen.line(_sandbox_line(agent.policy().sandbox))
         async with agent.open() as session:
             return await session.run(PROMPT, screen.emit)
     finally:
