@@ -190,7 +190,7 @@ def _first_run(project: Path) -> tuple[str, _Run]:
 def _run_program(project: Path, command: str) -> _Run:
     program, *arguments = shlex.split(command)
     ran = subprocess.run(  # noqa: S603 - the demo's own program
-        [shutil.which(program) or program, *arguments],
+        [shutil.which(program, path=_environment()["PATH"]) or program, *arguments],
         cwd=project,
         env=_environment(),
         stdin=subprocess.DEVNULL,
@@ -205,8 +205,12 @@ def _run_program(project: Path, command: str) -> _Run:
 
 
 def _environment() -> dict[str, str]:
-    """Without the user's switches for Python, some of which decide whether main.py finds utils.py."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    """Without the user's switches for Python, some of which decide whether main.py finds utils.py.
+
+    bradawl's own Python comes first on PATH: a sandbox shows it, which holds for no other.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH') or os.defpath}"}
 
 
 def _doubts(turn: "TurnResult", server: WireServer, script: Script) -> list[str]:
