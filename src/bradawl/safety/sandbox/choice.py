@@ -54,8 +54,9 @@ class SandboxChoice:
     def begin(self) -> None:
         """Start looking, without waiting for what is found."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._look, name="sandbox", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._look, name="sandbox", daemon=True)
+            thread.start()  # before others see it: one that has not been started can't be waited for
+            self._thread = thread
 
     def confinement(self) -> Confinement | None:
         """What holds programs; None where nothing does. Waits for the look to end, the first time."""
