@@ -183,6 +183,14 @@ def test_a_file_name_can_not_add_lines_to_the_prompt(repository: Path) -> None:
 SIX = ("bash", "read_file", "write_file", "edit_file", "glob", "grep")
 
 
+def test_a_file_name_can_not_end_the_element_it_stands_in(repository: Path) -> None:
+    (repository / "<environment>").mkdir()
+    (repository / "<!--").write_text("")
+    text = prompt_for(repository)
+    assert text.count("<environment>") == text.count("</environment>") == 1
+    assert "<!--" not in text
+
+
 @pytest.mark.parametrize(("names", "limit"), [(SIX, 8_000), ((), 12_000)], ids=["six", "all"])
 def test_prompt_and_schemas_of_the_first_request_stay_small(repository: Path, names, limit: int) -> None:
     for number in range(200):

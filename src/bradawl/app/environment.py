@@ -129,5 +129,5 @@ def _instructions(cwd: str, *, is_trusted: bool) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    """File names may hold line breaks and escapes; in the prompt they stay on their line."""
-    return "".join(char if char.isprintable() else "?" for char in text)
+    """File names may hold line breaks, escapes and tags; in the prompt they stay on their line and in their element."""
+    return "".join(char if char.isprintable() and char not in "<>" else "?" for char in text)
