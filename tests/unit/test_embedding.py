@@ -195,6 +195,64 @@ def test_no_way_to_write_it_gets_around_that(tmp_path: Path, made: str, line: st
     assert place.state() == before, answer
 
 
+def by_a_link(place: Place) -> str:
+    (place.root / "link").symlink_to(place.home)
+    return str(place.root / "link")
+
+
+OTHER_NAMES: dict[str, Callable[[Place], str]] = {
+    "a link": by_a_link,
+    "two slashes": lambda place: str(place.home).replace("/house", "//house"),
+    "dots": lambda place: f"{place.work}/../house/.",
+    "a slash behind": lambda place: f"{place.home}/",
+}
+
+
+@pytest.mark.parametrize("named", OTHER_NAMES)
+def test_a_home_folder_is_known_by_every_name(tmp_path: Path, named: str) -> None:
+    place = Place(tmp_path)
+    before, real = place.state(), str(place.home)
+    place.environment["HOME"] = name = OTHER_NAMES[named](place)
+    lines = [*DELETING[:4], f"rm -rf {real}", f"find {real} -delete", f"echo new >> {real}/.ssh/authorized_keys"]
+    for line in lines:
+        for make in (
+            lambda p: build_agent(p.settings(user_home=name)),
+            lambda p: build_agent(p.settings(user_home="")),
+        ):
+            answer = place.answer(make, "bash", {"command": line})
+            assert place.state() == before, (line, answer)
+    for path in (f"{real}/.profile", f"{name.rstrip('/')}/.bashrc"):
+        written = {"file_path": path, "content": "new\n"}
+        answer = place.answer(lambda p: build_agent(p.settings(user_home=name)), "write_file", written)
+        assert place.state() == before, (path, answer)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *DELETING[:4],
+        "rm -r ~",
+        "rm -rf house",
+        "rm -rf house/",
+        "rm -rf ./house",
+        "rm -rf house/*",
+        "rm -rf ~ ; true",
+        "rm -rf *",
+        "rm -rf house/.ssh",
+        "mv house other",
+        "mv house/.ssh/authorized_keys x",
+        "cp work/a.txt house/.bashrc",
+    ],
+)
+def test_a_workspace_above_the_home_folder_does_not_give_it_away(tmp_path: Path, line: str) -> None:
+    place = Place(tmp_path / "top")
+    place.work = place.root
+    (place.root / "work" / "a.txt").write_text("a\n")
+    before = place.state()
+    answer = place.answer(lambda p: build_agent(p.settings()), "bash", {"command": line})
+    assert place.state() == before, answer
+
+
 @pytest.mark.parametrize("made", MADE)
 def test_no_tool_writes_what_runs_at_the_next_login(tmp_path: Path, made: str) -> None:
     place = Place(tmp_path)

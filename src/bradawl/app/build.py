@@ -233,10 +233,9 @@ def _offered(tools: tuple[Tool[Any], ...], policies: Policies) -> tuple[Tool[Any
 
 
 def _with_home(settings: Settings) -> Settings:
-    """Settings that name the home folder: that of the environment, else that of the user database."""
-    if settings.user_home:
-        return settings
-    return msgspec.structs.replace(settings, user_home=home_in(settings.environment))
+    """Settings that name the home folder by its real path: their own, that of the environment, or the database's."""
+    home = settings.user_home or home_in(settings.environment)
+    return msgspec.structs.replace(settings, user_home=os.path.realpath(home) if home else "")
 
 
 class Surroundings(NamedTuple):

@@ -70,8 +70,14 @@ class Homes(NamedTuple):
 
 
 def homes(environ: Mapping[str, str], cwd: str) -> Homes:
-    """Where settings and sessions live: BRADAWL_HOME, else the XDG folders, else those below the home folder."""
+    """Where settings and sessions live: BRADAWL_HOME, else the XDG folders, else those below the home folder.
+
+    The home folder is given by its real path, since paths are compared with it after their links were followed.
+    """
+    import os
+
     user = environ.get("HOME", "") or _home_of_account()
+    user = os.path.realpath(user) if user.startswith("/") else user
     if chosen := environ.get("BRADAWL_HOME", "").strip():
         expanded = user + chosen[1:] if chosen == "~" or chosen.startswith("~/") else chosen
         home = str(Path(cwd, expanded))

@@ -137,6 +137,11 @@ class Ground(msgspec.Struct, frozen=True):
         return is_within(path, self.home or "/") and any(is_within(path, store) for store in credentials(self.home))
 
 
+def is_home_of_a_user(path: str) -> bool:
+    """Whether an absolute path is, by its place, the home folder of a user."""
+    return _A_HOME.fullmatch(path) is not None
+
+
 def _written(text: str, cwd: str | None) -> str:
     """A path as it is written, made absolute; empty if that can't be told."""
     if not text or UNTOLD in text or SECRET in text or (cwd is None and text[0] != "/"):

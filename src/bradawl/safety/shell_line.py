@@ -1,15 +1,17 @@
 """All that can be said of a line of bash before it runs: what it would do, and what speaks against it."""
 
 from collections.abc import Callable, Iterable, Mapping
+from posixpath import normpath
 
 import msgspec
 
 from bradawl.core.effects import Effects, is_within
+from bradawl.core.errors import ToolError
 from bradawl.core.rules import Rule, speaks_of
 from bradawl.safety.shell_danger import Seen, look_through
 from bradawl.safety.shell_effects import confirmed_line, effects_in
 from bradawl.safety.shell_folders import entries as entries_on_disk
-from bradawl.safety.shell_ground import Ground
+from bradawl.safety.shell_ground import Ground, is_home_of_a_user
 from bradawl.safety.shell_network import reaches_out
 from bradawl.safety.shell_rules import RuledPaths
 from bradawl.safety.shell_scene import NOWHERE, Entries, Resolve, World
@@ -66,9 +68,10 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Sur
     all that would touch something, `inner` those that they would start.
     """
     effects = _understood(text, cwd, env, around)
-    if effects.understood and not _needs_a_second_look(effects, around.roots):
+    home = _real_home(around)
+    if effects.understood and not _needs_a_second_look(effects, around.roots, home):
         return effects
-    ground = Ground(around.home, around.roots, around.resolve, refused=around.refused)
+    ground = Ground(home, around.roots, around.resolve, refused=around.refused)
     seen = look_through(text, cwd=cwd, ground=ground)
     if effects.understood:
         return msgspec.structs.replace(effects, danger=seen.danger) if seen.danger else effects
@@ -85,11 +88,31 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Sur
     )
 
 
-def _needs_a_second_look(effects: Effects, roots: tuple[str, ...]) -> bool:
-    """Whether more might be lost than what lies within the workspace, about which there are rules for each path."""
+def _needs_a_second_look(effects: Effects, roots: tuple[str, ...], home: str) -> bool:
+    """Whether more might be lost than what lies within the workspace, about which there are rules for each path.
+
+    A home folder may lie in the workspace.
+    """
     if "env" in effects.session:
         return True
-    return any(not any(path != root and is_within(path, root) for root in roots) for path in effects.writes)
+    return any(_is_more(path, roots, home) for path in effects.writes)
+
+
+def _is_more(path: str, roots: tuple[str, ...], home: str) -> bool:
+    holds_home = bool(home) and any(is_within(home, root) for root in roots)
+    if (holds_home and (is_within(home, path) or is_within(path, home))) or is_home_of_a_user(path):
+        return True
+    return not any(path != root and is_within(path, root) for root in roots)
+
+
+def _real_home(around: Surroundings) -> str:
+    """The home folder as paths are compared with it: HOME may be a link, or be written with `//` or `..`."""
+    if not around.home.startswith("/"):
+        return around.home
+    try:
+        return around.resolve(around.home, "/")
+    except ToolError:
+        return normpath(around.home)
 
 
 def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: Surroundings) -> Effects:
