@@ -130,6 +130,7 @@ def assert_exactly_once(server: ForgetfulModel, probe, result, events) -> None:
 
 @WIRES
 @pytest.mark.slow
+@pytest.mark.timeout(240)  # hundreds of turns; on a busy machine more than a minute
 @pytest.mark.parametrize("part", range(4))
 def test_cut_after_any_byte_every_effect_happens_once(wire: Format, part: int):
     whole = play(wire, [WRITE, READ], [])
@@ -140,6 +141,7 @@ def test_cut_after_any_byte_every_effect_happens_once(wire: Format, part: int):
 
 @WIRES
 @pytest.mark.slow
+@pytest.mark.timeout(240)  # hundreds of turns; on a busy machine more than a minute
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
 def test_wherever_it_breaks_off_every_effect_of_many_happens_once(wire: Format, plan: list[dict]):
     for size in range(0, play(wire, plan, [])[0].longest, 29):
@@ -151,6 +153,7 @@ EFFECTS = st.sampled_from([READ, WRITE, OTHER_WRITE, UNKNOWN])
 
 @WIRES
 @pytest.mark.slow
+@pytest.mark.timeout(240)  # hundreds of turns; on a busy machine more than a minute
 @given(
     plan=st.lists(EFFECTS, min_size=1, max_size=5),
     cuts=st.lists(st.integers(0, 2_500), max_size=4),

@@ -17,8 +17,9 @@ from bradawl.safety.programs import TrustedPrograms
 from bradawl.safety.sandbox.confinement import Confinement, Layout
 from bradawl.safety.sandbox.leftovers import Leftovers, remove_folder
 
-_PATIENCE_S: Final = 2.0
-_JOIN_S: Final = 0.3
+_PATIENCE_S: Final = 4.0
+"""For each kind of sandbox: one that hangs leaves time for the next, and a busy machine is none without a sandbox."""
+_JOIN_S: Final = 2 * _PATIENCE_S + 0.3
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _NAME: Final = "bwrap"
 _SYSTEM: Final = ("/usr/bin", "/usr/local/bin", "/bin")
@@ -63,7 +64,7 @@ class SandboxChoice:
         if not self._is_decided:
             self.begin()
             if self._thread is not None:
-                self._thread.join(_PATIENCE_S + _JOIN_S)
+                self._thread.join(_JOIN_S)
                 if self._thread.is_alive():
                     self._why.append("the sandbox did not answer in time")
             self._is_decided = True
@@ -91,7 +92,7 @@ class SandboxChoice:
     def close(self) -> None:
         """Give back what it holds; safe to call twice."""
         if self._thread is not None:
-            self._thread.join(_PATIENCE_S + _JOIN_S)
+            self._thread.join(_JOIN_S)
         if self._found is not None:
             self._found.close()
         self._leftovers.close()
@@ -101,7 +102,6 @@ class SandboxChoice:
     # ------------------------------------------------------------------ the look, in a thread of its own
 
     def _look(self) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
         from bradawl.safety.sandbox.places import unfit
 
         if reason := unfit(self._layout):
@@ -110,7 +110,7 @@ class SandboxChoice:
             return
         for look in (self._bubblewrap, self._landlock):
             try:
-                self._found = look(deadline)
+                self._found = look(time.monotonic() + _PATIENCE_S)
             except (OSError, ToolError) as error:
                 self._why.append(f"{look.__name__.strip('_')}: {error}")
             if self._found is not None:
