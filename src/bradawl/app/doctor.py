@@ -200,7 +200,8 @@ def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, co
         return [Check("sandbox", "warning", "switched off: commands run with all your rights, once they are allowed")]
     better: tuple[str, ...] = ()
     if could_be and sandbox.name != "bubblewrap":
-        was_tried = any(line.startswith(("/usr/bin/bwrap", "/usr/local/bin/bwrap")) for line in why)
+        tried = [line for line in why if " is not used: " not in line]
+        was_tried = any(line.startswith(("/usr/bin/bwrap", "/usr/local/bin/bwrap")) for line in tried)
         better = (*kernel_hints(), *(() if was_tried else install_lines()))
     if not sandbox.name:
         state: Literal["warning", "problem"] = "problem" if wanted == "required" else "warning"
