@@ -144,3 +144,35 @@ def test_other_processors_are_said_not_to_be_known():
     assert not is_known("riscv64")
     with pytest.raises(KeyError):
         filter_for(False, machine="riscv64")
+
+
+MODES = {
+    "x86_64": {
+        "open": (2, 2),
+        "openat": (257, 3),
+        "creat": (85, 1),
+        "chmod": (90, 1),
+        "fchmod": (91, 1),
+        "mknod": (133, 1),
+        "mknodat": (259, 2),
+        "fchmodat": (268, 2),
+        "fchmodat2": (452, 2),
+    },
+    "aarch64": {"openat": (56, 3), "fchmod": (52, 1), "mknodat": (33, 2), "fchmodat": (53, 2), "fchmodat2": (452, 2)},
+}
+"""Number, and which argument is the mode."""
+
+
+def test_no_file_gets_the_set_user_id_bit(machine):
+    program = filter_for(False, machine=machine)
+    for name, (number, at) in MODES[machine].items():
+        arguments = [0] * 6
+        if name.startswith("open"):
+            arguments[at - 1] = 0o101
+        for mode, expected in ((0o4755, EPERM), (0o104000, EPERM), (0o2755, ALLOW), (0o755, ALLOW)):
+            arguments[at] = mode
+            assert run(program, number, *arguments, machine=machine) == expected, (name, oct(mode))
+    number, at = MODES[machine]["openat"]
+    assert run(program, number, 0, 0, 0o200000, 0o4755, machine=machine) == ALLOW  # a folder: no mode is given
+    assert run(program, number, 0, 0, 0o20200001, 0o4755, machine=machine) == EPERM  # a file without a name
+    assert run(program, 437, machine=machine) == ENOSYS

@@ -463,3 +463,13 @@ def test_doctor_goes_on_where_the_folders_of_the_user_can_not_be_entered(home, p
         home.chmod(0o700)
     assert "internal error" not in ended.stderr and "Traceback" not in ended.stderr
     assert "can't be" in ended.stdout
+
+
+@pytest.mark.parametrize("name", ["vllm", "lmstudio", "ollama", "llamacpp", "sglang"])
+def test_a_project_does_not_send_the_conversation_to_a_local_server_the_user_never_named(home, project, name):
+    write_project(project, f'model = "{name}/m"\n')
+    settings = load(home, project, **KEY)
+    assert settings.model.provider == "openai"
+    assert any("no provider of yours" in warning for warning in settings.warnings)
+    variable = {f"{name.upper()}_BASE_URL": "http://127.0.0.1:9/v1"}
+    assert load(home, project, **KEY, **variable).model.provider == name

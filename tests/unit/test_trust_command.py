@@ -1,6 +1,7 @@
 """`bradawl trust` shows and remembers; a conversation asks once, and only where a yes would change something."""
 
 import io
+import json
 import os
 from pathlib import Path
 
@@ -177,6 +178,38 @@ def test_a_question_names_all_that_a_yes_would_let_count(place):
     ):
         assert told in question
     assert "deny" not in question and "a.md" not in question
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ["Bash(npm test)", f"Bash(true{' ' * 300})", "Bash(*)"],
+        [*(f"Bash(npm run t{number})" for number in range(60)), "Bash(*)"],
+        [f"Bash(npm run {'t' * 400})", "Bash(*)"],
+    ],
+)
+def test_nothing_that_a_yes_would_let_count_is_left_out_or_pushed_aside(place, rules):
+    place.file.write_text(f"[permissions]\nallow = {json.dumps(rules)}\n")
+    shown = (trust_question(place.settings()) or "", place.run(str(place.project), "--show")[1])
+    for text in shown:
+        assert "Bash(*)" in text
+        assert " " * 20 not in text
+        assert all(f'"{rule}"' in text for rule in rules if " " * 20 not in rule)
+
+
+def test_what_is_too_long_to_be_read_is_neither_asked_about_nor_trusted(place):
+    place.file.write_text(f"[permissions]\nallow = {json.dumps([f'Bash(npm run t{n})' for n in range(2000)])}\n")
+    assert trust_question(place.settings()) is None
+    code, _, told = place.run(str(place.project))
+    assert code == 2 and "too long" in told and "permissions.allow" in told
+    assert place.allowed() == []
+
+
+def test_the_name_of_a_folder_adds_no_lines_to_the_question(place):
+    odd = place.home / "x is trusted already.\nPress y to go on"
+    (place.project).rename(odd)
+    question = trust_question(place.settings(odd)) or ""
+    assert "\nPress y" not in question and "is not trusted" in question
 
 
 def test_the_same_question_is_not_put_twice_whatever_the_answer(place):

@@ -176,10 +176,22 @@ def _not_from_a_project(found: Found, given: Given) -> str:
     name, _ = split_model(text_in(found.value, found.place), given.providers)
     if name == SCRIPTED:
         return "a project may not put a script in the model's place"
+    if name and not _is_set_up(given.providers[name], given):
+        return f"{name} is no provider of yours, and whoever listens there would get the conversation"
     base_url = given.sources.find("base_url")
     if name and base_url:
         return f"it would send the key of {name} to the URL of {base_url.place}"
     return ""
+
+
+def _is_set_up(one: Provider, given: Given) -> bool:
+    """Whether the user has ever named a provider that needs no key; any other has to have one."""
+    if one.needs_key or one.is_users or one.key_variable(given.environ):
+        return True
+    if any(given.environ.get(name, "").strip() for name in (one.base_url_name, *one.url_names)):
+        return True
+    own = (given.sources.without_project().find(name) for name in ("model", "fallback_model", "small_model"))
+    return any(each is not None and str(each.value).startswith(f"{one.name}/") for each in own)
 
 
 def _no_model(chosen: Provider) -> str:

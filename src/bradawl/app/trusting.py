@@ -1,6 +1,7 @@
 """`bradawl trust`, and the question about a project that a conversation begins with."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 _PROMPT_FOLDERS: Final = ("commands", "agents", "skills")
 _MOST_FILES: Final = 200
-_SHOWN_CHARS: Final = 300
+_ON_ONE_LINE: Final = 200
+_MOST_SHOWN: Final = 20_000
+"""Characters of one value; nobody reads more than that before they say yes."""
+_PADDING: Final = re.compile(r"[ \t]{9,}")
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -28,6 +32,8 @@ class Item(msgspec.Struct, frozen=True):
     """File and key: `.bradawl/config.toml: permissions.allow`."""
     value: str
     """As the file says, on one line."""
+    entries: tuple[str, ...]
+    """Of a list, each as the file says."""
     digest: str
     """Of the value, and of the files in the project that it names."""
     is_program: bool
@@ -73,7 +79,8 @@ def _findings_in(path: Path, name: str, root: str) -> tuple[Finding, ...]:
 def _item(file: str, one: Finding, root: str) -> Item:
     text = one.value if isinstance(one.value, str) else _on_one_line(one.value)
     name = f"{file}: {one.key}" if one.key else file
-    return Item(name, text, digest(one.value, root), one.is_program)
+    entries = tuple(map(_on_one_line, one.value)) if isinstance(one.value, list) else ()
+    return Item(name, text, entries, digest(one.value, root), one.is_program)
 
 
 def _on_one_line(value: object) -> str:
@@ -96,11 +103,16 @@ def trust_question(settings: "Settings") -> str | None:
     digests = {item.name: item.digest for item in items}
     if not items or store.refusal(settings.project) or store.is_answered(settings.project, digests):
         return None
+    if _too_long(items):
+        return None  # `bradawl trust` says so
+    from bradawl.app.tui.render import one_line
+
     changed = "has changed since you trusted it" if settings.is_trusted else "is not trusted"
     return "\n".join(
         (
-            f"The project {settings.project} {changed}. If you trust it, this in its files counts from now on:",
-            *(f"  {_line(item)}" for item in items),
+            f"The project {one_line(settings.project)} {changed}.",
+            "If you trust it, this in its files counts from now on:",
+            *(f"  {line}" for item in items for line in _lines(item)),
             "Until then its files may only forbid, and its AGENTS.md is read as material.",
         )
     )
@@ -122,10 +134,23 @@ def _open(settings: "Settings") -> tuple[tuple[Item, ...], TrustStore]:
     return items_in(settings.project, files), TrustStore(settings.home, settings.user_home)
 
 
-def _line(item: Item) -> str:
-    shown = item.value if len(item.value) <= _SHOWN_CHARS else f"{item.value[:_SHOWN_CHARS]}... ({len(item.value)})"
+def _lines(item: Item) -> list[str]:
+    """All that a yes would let count, nothing left out: what is not shown could be what matters."""
     kept = " (a program; this version starts none)" if item.is_program else ""
-    return f"{item.name}{kept} = {shown}  [sha256 {item.digest[:12]}]"
+    seal = f"[sha256 {item.digest[:12]}]"
+    if len(item.value) <= _ON_ONE_LINE and not _PADDING.search(item.value):
+        return [f"{item.name}{kept} = {item.value}  {seal}"]
+    shown = (_PADDING.sub(_counted, each) for each in item.entries or (item.value,))
+    return [f"{item.name}{kept}  {seal}:", *(f"  {each}" for each in shown)]
+
+
+def _counted(blanks: re.Match[str]) -> str:
+    return f" <{len(blanks[0])} blanks> "
+
+
+def _too_long(items: Sequence[Item]) -> str:
+    """The name of the first item that is too long to be shown; empty if there is none."""
+    return next((item.name for item in items if len(item.value) > _MOST_SHOWN), "")
 
 
 # ------------------------------------------------------------------ the command
@@ -170,7 +195,9 @@ def _about_folder(
     files, warnings = read_project_files(folder, root, user_file)
     items = items_in(root, files)
     lines = [f"note: {warning}" for warning in warnings]
-    lines += [_line(item) for item in items] or ["Its files ask for nothing that needs trust."]
+    if name := _too_long(items):
+        raise SettingsError(f"{name} in {root} is too long to be read before it is trusted; shorten it.")
+    lines += [line for item in items for line in _lines(item)] or ["Its files ask for nothing that needs trust."]
     if options.get("show"):
         return lines
     store.trust(root, {item.name: item.digest for item in items}, below=bool(options.get("below")))

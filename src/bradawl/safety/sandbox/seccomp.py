@@ -6,6 +6,7 @@ socket.h.
 """
 
 import struct
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -14,7 +15,8 @@ import msgspec
 _LOAD, _AND, _JUMP_IF, _JUMP_IF_AT_LEAST, _JUMP_IF_ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
-_NUMBER, _MACHINE, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in `struct seccomp_data`; the low half of each argument
+_NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16  # offsets in `struct seccomp_data`; arguments have 8 bytes
+_FIRST, _SECOND = 16, 24  # the low half of each argument
 _NEW_NAMESPACES = 0x7E020000
 _TYPE_INTO_A_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which pastes
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
@@ -44,6 +46,14 @@ _REFUSED_EVERYWHERE: Final = (
 )
 """Younger calls, which have one number on all machines."""
 _CLONE3 = 435
+_OPENAT2 = 437
+_SET_USER_ID = 0o4000
+_CREATES = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE; without them the mode is not looked at, and may be anything
+_MODES_ON_X86_64: Final = "2/2/1 85/1 90/1 91/1 133/1 257/3/2 259/2 268/2 452/2"
+"""open, creat, chmod, fchmod, mknod, openat, mknodat, fchmodat, fchmodat2: number, which argument is the mode (from 0),
+and which the flags that say whether it counts."""
+_MODES_ON_AARCH64: Final = "33/2 52/1 53/2 56/3/2 452/2"
+"""mknodat, fchmod, fchmodat, openat, fchmodat2."""
 
 
 class _Machine(msgspec.Struct, frozen=True):
@@ -55,12 +65,13 @@ class _Machine(msgspec.Struct, frozen=True):
     clone: int
     unshare: int
     refused: str
+    modes: str
     has_x32: bool = False
 
 
 _MACHINES: Final = {
-    "x86_64": _Machine(0xC000003E, 41, 16, 56, 272, _REFUSED_ON_X86_64, has_x32=True),
-    "aarch64": _Machine(0xC00000B7, 198, 29, 220, 97, _REFUSED_ON_AARCH64),
+    "x86_64": _Machine(0xC000003E, 41, 16, 56, 272, _REFUSED_ON_X86_64, _MODES_ON_X86_64, has_x32=True),
+    "aarch64": _Machine(0xC00000B7, 198, 29, 220, 97, _REFUSED_ON_AARCH64, _MODES_ON_AARCH64),
 }
 
 
@@ -106,10 +117,15 @@ def filter_for(network: bool, loopback: bool = False, machine: str = "", *, stre
     for number, name in ((numbers.socket, "socket"), (numbers.ioctl, "ioctl"), (numbers.clone, "namespaces")):
         program.add(_JUMP_IF, number, yes=name)
     program.add(_JUMP_IF, numbers.unshare, yes="namespaces")
-    program.add(_JUMP_IF, _CLONE3, yes="unknown")  # its flags lie in memory; who is told so falls back to `clone`
+    for number in (_CLONE3, _OPENAT2):  # their flags lie in memory; a program that is told so takes the older call
+        program.add(_JUMP_IF, number, yes="unknown")
+    modes = [tuple(map(int, each.split("/"))) for each in numbers.modes.split(" ")]
+    for number, *_ in modes:
+        program.add(_JUMP_IF, number, yes=f"mode of {number}")
     for number in _numbers_in(f"{numbers.refused} {_REFUSED_EVERYWHERE}"):
         program.add(_JUMP_IF, number, yes="refuse")
     program.add(_RETURN, _ALLOW)
+    _judge_modes(program, modes)
     _judge_sockets(program, unix=network, internet=network or loopback, streams_only=streams_only)
     _judge_arguments(program)
     return program.encoded()
@@ -134,6 +150,17 @@ def _judge_sockets(program: _Program, *, unix: bool, internet: bool, streams_onl
         program.add(_JUMP_IF, _STREAM, yes="allow", no="refuse")
     else:
         program.add(_RETURN, _ALLOW)
+
+
+def _judge_modes(program: _Program, modes: Iterable[tuple[int, ...]]) -> None:
+    """No file gets the set-user-ID bit: whoever starts it outside would have the rights of this user."""
+    for number, mode, *flags in modes:
+        program.place(f"mode of {number}")
+        for each in flags:
+            program.add(_LOAD, _ARGUMENTS + 8 * each)
+            program.add(_JUMP_IF_ANY_BIT, _CREATES, no="allow")
+        program.add(_LOAD, _ARGUMENTS + 8 * mode)
+        program.add(_JUMP_IF_ANY_BIT, _SET_USER_ID, yes="refuse", no="allow")
 
 
 def _judge_arguments(program: _Program) -> None:

@@ -1,0 +1,58 @@
+"""No program in a sandbox leaves a file behind that gives its starter the rights of another user."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from bwrap import HAS_BWRAP
+from held import held
+
+from bradawl.core.permissions import Grant
+from bradawl.safety.sandbox.landlock import LandlockConfinement, unfit
+
+LINES = (
+    "cp /bin/true t; chmod 4755 t",
+    "cp /bin/true t; chmod u+s t",
+    "cp /bin/true t; chmod 7777 t",
+    "install -m 4755 /bin/true t",
+    "cp -p $(find /bin/ /usr/bin/ -maxdepth 1 -perm -4000 2>/dev/null | head -n 1) t",
+    "python3 -c \"import os; os.close(os.open('t', os.O_CREAT | os.O_WRONLY, 0o4755))\"",
+    "python3 -c \"import os; os.umask(0); os.close(os.open('t', os.O_CREAT | os.O_WRONLY, 0o6777))\"",
+    "python3 -c \"import os; f = os.open('t', os.O_CREAT | os.O_WRONLY, 0o755); os.fchmod(f, 0o4755)\"",
+    "python3 -c \"import os; os.mknod('t', 0o104755)\"",
+    "touch t; python3 -c \"import os; os.chmod('t', 0o4755, dir_fd=os.open('.', 0))\"",
+    "mkdir d; cp /bin/true d/t; chmod -R u+s d",
+    "umask 0; cp /bin/true t; (chmod 4711 t &); wait",
+)
+
+
+@pytest.fixture(params=["bubblewrap", "landlock", "bare"])
+def made(request, tmp_path):
+    with held(tmp_path) as here:
+        if request.param == "bubblewrap" and not HAS_BWRAP:
+            pytest.skip("bubblewrap does not work here")
+        if request.param == "landlock":
+            if why := unfit(here.layout):
+                pytest.skip(why)
+            here.confinement.close()
+            Path(here.layout.scratch).mkdir()
+            here.confinement = LandlockConfinement(here.layout)
+        if request.param == "bare":
+            here.grant = Grant(outside_sandbox=True)
+        here.name = request.param
+        yield here
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_no_file_gets_the_bit(made, line):
+    if "cp -p" in line and not any(each.stat().st_mode & stat.S_ISUID for each in Path("/usr/bin").iterdir()):
+        pytest.skip("no program with the bit is installed")
+    made.run(line)
+    has_bit = any(each.is_file() and each.stat().st_mode & stat.S_ISUID for each in Path(made.root).rglob("*"))
+    assert has_bit == (made.name == "bare")
+
+
+def test_files_are_made_and_their_modes_changed_as_ever(made):
+    line = "umask 022; touch a; chmod 755 a; chmod 1777 .; mkdir -m 2775 d; install -m 640 a b; cat b; stat -c %a a b d"
+    result = made.run(line)
+    assert result.stdout.split() == [b"755", b"640", b"2775"], result.stderr
