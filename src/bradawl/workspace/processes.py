@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -272,16 +273,17 @@ def _bare(program: "Program") -> "Launch":
 
 
 def _popen(launch: "Launch", sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        launch.argv,
-        cwd=launch.cwd,
-        env=launch.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=sinks[0],
-        stderr=sinks[1],
-        pass_fds=launch.inherited,
-        start_new_session=True,
-    )
+    with launch.counted() if launch.counted else nullcontext():
+        return subprocess.Popen(
+            launch.argv,
+            cwd=launch.cwd,
+            env=launch.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=sinks[0],
+            stderr=sinks[1],
+            pass_fds=launch.inherited,
+            start_new_session=True,
+        )
 
 
 def _state_of(name: str, folders: Sequence[str], real: Callable[[str], str]) -> str:

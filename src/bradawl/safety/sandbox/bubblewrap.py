@@ -24,6 +24,7 @@ from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.leftovers import Ghost, Leftovers
 from bradawl.safety.sandbox.others import Others, find_others, secrets_within
 from bradawl.safety.sandbox.places import TEMPORARY, Names, emptied, existing, is_replaced, shown
+from bradawl.safety.sandbox.process_limit import PROCESSES, ProcessLimit
 from bradawl.safety.sandbox.repositories import Repositories
 from bradawl.safety.sandbox.rule_covers import RuleCovers, Wanted
 from bradawl.safety.sandbox.seccomp import filter_for
@@ -31,8 +32,6 @@ from bradawl.safety.sandbox.survey import Survey
 
 NAME: Final = "bubblewrap"
 _GAP_TEXT: Final = "# nothing is here: this stands in a sandbox where a protected file or folder is missing\n*\n"
-_PROCESSES: Final = "4096"
-"""Counted in the user namespace alone (Linux 5.14); root is not limited by this."""
 _IS_COMPLETE: Final = "complete-3"
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")
 
@@ -50,7 +49,13 @@ class Bubblewrap:
     """`Confinement` by bubblewrap for one workspace. Not for several threads."""
 
     def __init__(
-        self, layout: Layout, shape: Shape, lacks: tuple[str, ...] = (), *, others: Others | None = None
+        self,
+        layout: Layout,
+        shape: Shape,
+        lacks: tuple[str, ...] = (),
+        *,
+        others: Others | None = None,
+        most_processes: int = PROCESSES,
     ) -> None:
         """Nothing is made before the first launch; `layout.scratch` must not exist yet, and is removed by `close`.
 
@@ -60,6 +65,7 @@ class Bubblewrap:
         self._layout = layout
         self._shape = shape
         self._lacks = lacks
+        self._processes = ProcessLimit(most_processes)
         self._surveys = {root: Survey(root) for root in layout.roots}
         self._leftovers = Leftovers(layout.state)
         self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
@@ -96,6 +102,7 @@ class Bubblewrap:
         if self._watched:
             self._watched.close()
         self._leftovers.close()
+        self._processes.close()
         self._is_ready = self._has_scratch = False
 
     # ------------------------------------------------------------------ a start
@@ -158,6 +165,7 @@ class Bubblewrap:
             told=told,
             tells_signals_as_codes=True,
             on_end=on_end,
+            counted=self._processes.counted,
         )
 
     def _prepare(self, plan: "_Writable", grant: Grant) -> Callable[[], tuple[str, ...]]:
@@ -336,7 +344,7 @@ class Bubblewrap:
         caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)
         if os.geteuid() == 0:  # alone among its users it could give nothing away, which its tar would try
             caches["TAR_OPTIONS"] = "--no-same-owner"
-        return {**caches, **held, **({PROCESS_LIMIT: _PROCESSES} if "BASH_ENV" in held else {})}
+        return {**caches, **held, **({PROCESS_LIMIT: str(PROCESSES)} if "BASH_ENV" in held else {})}
 
 
 def _hide(path: str, seen: Iterable[str], sealed: list[str], empties: str) -> list[str]:

@@ -24,6 +24,7 @@ from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.lines import LINES
 from bradawl.safety.sandbox.others import folders_of_others, secrets_of_system, secrets_within
 from bradawl.safety.sandbox.places import shown
+from bradawl.safety.sandbox.process_limit import PROCESSES, ProcessLimit
 from bradawl.safety.sandbox.protected import Place
 from bradawl.safety.sandbox.repositories import Repositories
 from bradawl.safety.sandbox.rule_covers import RuleCovers
@@ -121,13 +122,21 @@ def visible(place: str, hidden: frozenset[str]) -> Iterator[str]:
 class LandlockConfinement:
     """`Confinement` by Landlock. Its maker calls `close()`."""
 
-    def __init__(self, layout: Layout, lacks: Iterable[str] = tuple(CANT_HOLD), *, interpreter: str = "") -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        lacks: Iterable[str] = tuple(CANT_HOLD),
+        *,
+        interpreter: str = "",
+        most_processes: int = PROCESSES,
+    ) -> None:
         """`lacks` is what a probe here found (see `lacks_of`).
 
         `interpreter` is a Python that whoever runs the programs can start; this one if not given.
         """
         self._layout = layout
         self._lacks = tuple(lacks)
+        self._processes = ProcessLimit(most_processes)
         self._interpreter = os.path.realpath(interpreter or sys.executable)
         self._surveys = {root: Survey(root) for root in layout.roots}
         found = self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
@@ -164,6 +173,7 @@ class LandlockConfinement:
     def close(self) -> None:
         """Nothing of its own is left behind; safe to call twice."""
         self._protected.close()
+        self._processes.close()
 
     # ------------------------------------------------------------------ a start
 
@@ -180,6 +190,7 @@ class LandlockConfinement:
             inherited=(*program.inherited, held),
             close_after_start=(held,),
             on_end=on_end,
+            counted=self._processes.counted,
         )
 
     @cached_property

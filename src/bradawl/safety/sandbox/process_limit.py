@@ -1,0 +1,210 @@
+"""Limits how many processes the programs of a sandbox can have, by a control group of the kernel.
+
+The group is a child of the agent's own group. A thread that starts a program is in it while it does so, and what it
+starts is born there: no program runs uncounted, not even for a moment. Needs the right to make groups: root mostly has
+it, a user where systemd has delegated the group to them.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+PROCESSES: Final = 4_096
+"""Processes and threads that programs of a session can have at a time."""
+_NAME: Final = "bradawl-"
+_KIND: Final = "pids"
+_TRIES: Final = 10
+_PAUSE_S: Final = 0.005
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A control group in which others can be made."""
+
+    folder: str
+    threads: str
+    """Name of the file that takes the id of a thread."""
+    is_unified: bool
+    """Version 2, where a group with processes can only have groups of threads."""
+
+
+def find_place(proc: str = "/proc/self") -> Place | None:
+    """The group of this process, if this user may make groups in it that limit processes; changes nothing."""
+    try:
+        groups = Path(f"{proc}/cgroup").read_text("utf-8", "surrogateescape")
+        mounts = Path(f"{proc}/mountinfo").read_text("utf-8", "surrogateescape")
+    except OSError:
+        return None
+    for line in groups.splitlines():
+        _, kinds, path = line.split(":", 2)
+        is_unified = not kinds
+        if not is_unified and _KIND not in kinds.split(","):
+            continue
+        folder = _folder_of(path, mounts, is_unified=is_unified)
+        threads = "cgroup.threads" if is_unified else "tasks"
+        if folder and _is_ours(folder, threads) and (not is_unified or _KIND in _words(f"{folder}/cgroup.controllers")):
+            return Place(folder, threads, is_unified)
+    return None
+
+
+class ProcessLimit:
+    """A limit on all that is started while `counted` is entered. Nothing is made before; its maker calls `close`."""
+
+    def __init__(self, most: int = PROCESSES) -> None:
+        """`most` processes and threads."""
+        self._most = most
+        self._place: Place | None = None
+        self._group = ""
+        self._has_looked = False
+        self._has_switched_on = False
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """What this thread starts meanwhile counts, and its children. Does nothing where no group can be made."""
+        if not self._enter():
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        """Remove the group; one with programs that still end is left to the next start. Safe to call twice."""
+        if not self._group or self._place is None:
+            return
+        for _ in range(_TRIES):
+            if _is_removed(self._group):
+                break
+            time.sleep(_PAUSE_S)
+        if self._has_switched_on and not any(_groups_in(self._place.folder)):
+            with contextlib.suppress(OSError):
+                _tell(f"{self._place.folder}/cgroup.subtree_control", f"-{_KIND}")
+        self._group, self._has_looked, self._has_switched_on = "", False, False
+
+    # ------------------------------------------------------------------ this thread
+
+    def _enter(self) -> bool:
+        if not self._has_looked:
+            self._has_looked = True
+            self._make()
+        if not self._group:
+            return False
+        try:
+            self._move_to(self._group)
+        except OSError:  # an agent that does not see this process has removed it: it is made again, once
+            self._make()
+            return bool(self._group) and self._is_moved_to(self._group)
+        return True
+
+    def _leave(self) -> None:
+        if self._place is not None:
+            with contextlib.suppress(OSError):
+                self._move_to(self._place.folder)
+
+    def _move_to(self, group: str) -> None:
+        if self._place is not None:
+            _tell(f"{group}/{self._place.threads}", "0")  # the thread that writes
+
+    def _is_moved_to(self, group: str) -> bool:
+        try:
+            self._move_to(group)
+        except OSError:
+            return False
+        return True
+
+    # ------------------------------------------------------------------ the group
+
+    def _make(self) -> None:
+        self._group = ""
+        self._place = place = find_place()
+        if place is None:
+            return
+        _remove_left_behind(place.folder)
+        group = f"{place.folder}/{_NAME}{os.getpid()}-{_started(os.getpid())}-{os.urandom(4).hex()}"
+        try:
+            Path(group).mkdir(mode=0o700)
+            if place.is_unified:
+                self._make_unified(place, group)
+            _tell(f"{group}/{_KIND}.max", str(self._most))
+        except OSError:
+            _is_removed(group)
+        else:
+            self._group = group
+
+    def _make_unified(self, place: Place, group: str) -> None:
+        _tell(f"{group}/cgroup.type", "threaded")
+        control = f"{place.folder}/cgroup.subtree_control"
+        if _KIND not in _words(control):
+            _tell(control, f"+{_KIND}")
+            self._has_switched_on = True
+
+
+def _folder_of(path: str, mounts: str, *, is_unified: bool) -> str:
+    """Where a group is seen: the mount that shows it, and the way from there; empty if none does."""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(" "), after.split(" ")
+        if len(fields) < 5 or len(kind) < 3 or "\\" in fields[4]:
+            continue
+        fits = kind[0] == "cgroup2" if is_unified else kind[0] == "cgroup" and _KIND in kind[2].split(",")
+        root = fields[3].rstrip("/")
+        if fits and ".." not in path.split("/") and (path == root or path.startswith(f"{root}/")):
+            return f"{fields[4]}{path[len(root) :]}".rstrip("/")
+    return ""
+
+
+def _is_ours(folder: str, threads: str) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK) and os.access(f"{folder}/{threads}", os.W_OK)
+
+
+def _words(path: str) -> list[str]:
+    try:
+        return Path(path).read_text("utf-8").split()
+    except OSError:
+        return []
+
+
+def _tell(path: str, text: str) -> None:
+    held = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.write(held, text.encode())
+    finally:
+        os.close(held)
+
+
+def _groups_in(folder: str) -> Iterator[str]:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        yield from (entry.path for entry in entries if entry.name.startswith(_NAME))
+
+
+def _is_removed(group: str) -> bool:
+    """The kernel refuses while a process is in it."""
+    try:
+        Path(group).rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _remove_left_behind(folder: str) -> None:
+    """Groups of agents that were killed."""
+    for group in _groups_in(folder):
+        pid, _, rest = group.rpartition("/")[2].removeprefix(_NAME).partition("-")
+        if pid.isdigit() and _started(int(pid)) != rest.partition("-")[0]:
+            _is_removed(group)
+
+
+def _started(pid: int) -> str:
+    """When a process was started, in ticks since the machine was; empty if there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return ""
+    return text.rpartition(b")")[2].split()[19].decode()

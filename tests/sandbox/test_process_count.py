@@ -1,0 +1,215 @@
+"""Programs in the sandbox can't have more than so many processes, counted by a control group; also those of root."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from bwrap import BWRAP, HAS_BWRAP
+
+from bradawl.core.permissions import Grant
+from bradawl.core.workspace import Command
+from bradawl.safety.sandbox import process_limit
+from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.safety.sandbox.confinement import Confinement, Layout
+from bradawl.safety.sandbox.landlock import LandlockConfinement
+from bradawl.safety.sandbox.landlock_helper import version
+from bradawl.safety.sandbox.process_limit import ProcessLimit, find_place
+from bradawl.workspace.processes import LocalProcesses
+
+PLACE = find_place()
+needs_group = pytest.mark.skipif(PLACE is None, reason="no control group for processes can be made by this user")
+MOST = 40
+BOMB = """
+import os, time
+made = 0
+for _ in range(200):
+    try:
+        if os.fork() == 0:
+            HOW
+            time.sleep(20)
+            os._exit(0)
+        made += 1
+    except OSError:
+        break
+print(made, flush=True)
+"""
+
+
+def groups() -> set[str]:
+    return {path.name for path in Path(PLACE.folder).glob("bradawl-*")} if PLACE else set()
+
+
+class Run:
+    def __init__(self, place: Path, kind: str) -> None:
+        root, home, scratch = place / "ws", place / "home", place / "scratch"
+        root.mkdir(), home.mkdir()
+        own = home / "own"
+        own.mkdir()
+        layout = Layout((str(root),), str(home), (str(own),), scratch=str(scratch), state=f"{own}/state")
+        self.confinement: Confinement
+        if kind == "bubblewrap":
+            self.confinement = Bubblewrap(layout, Shape(BWRAP), most_processes=MOST)
+        else:
+            scratch.mkdir()
+            self.confinement = LandlockConfinement(layout, most_processes=MOST)
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": os.environ["TMPDIR"]}
+        self.processes = LocalProcesses(environment, confinement=lambda: self.confinement)
+        self.root, self.grant = root, Grant(writable=(str(root),))
+
+    def sh(self, line: str, *, outside: bool = False) -> str:
+        command = Command((line,), str(self.root), is_shell=True, timeout_s=60)
+        result = asyncio.run(self.processes.run(command, Grant(outside_sandbox=True) if outside else self.grant))
+        return (result.stdout + result.stderr).decode()
+
+    def close(self) -> None:
+        self.processes.close()
+        self.confinement.close()
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def made(tmp_path, request):
+    if request.param == "bubblewrap" and not HAS_BWRAP:
+        pytest.skip("bubblewrap does not work here")
+    if request.param == "landlock" and not version():
+        pytest.skip("Landlock is not switched on here")
+    run = Run(tmp_path, request.param)
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+@needs_group
+@pytest.mark.parametrize("how", ["pass", "os.setsid()", "os.setsid(); os.environ.clear()"])
+def test_a_fork_bomb_ends_at_the_limit(made, how):
+    (made.root / "bomb.py").write_text(BOMB.replace("HOW", how))
+    assert 10 < int(made.sh("exec python3 bomb.py")) < MOST
+
+
+@needs_group
+def test_threads_count_and_a_program_without_the_sandbox_does_not(made):
+    start = "for n in range(100): threading.Thread(target=time.sleep, args=(1,)).start()"
+    text = f"import threading, time\nn = 0\ntry:\n {start}\nexcept RuntimeError: pass\nprint(n)"
+    (made.root / "threads.py").write_text(text)
+    assert int(made.sh("python3 threads.py")) < MOST
+    assert int(made.sh("python3 threads.py", outside=True)) == 99
+
+
+@needs_group
+def test_a_program_does_not_get_out_of_its_group(made):
+    ways = " ".join(f"{PLACE.folder}/{name}" for name in (PLACE.threads, "cgroup.procs"))
+    made.sh(f"for each in {ways}; do echo $$ > $each; echo 0 > $each; done")
+    up = f"for each in {PLACE.folder}/bradawl-*/pids.max; do echo max > $each; done; true"
+    made.sh(up)
+    made.sh(f"mkdir {PLACE.folder}/bradawl-mine; rmdir {PLACE.folder}/bradawl-*")
+    (made.root / "bomb.py").write_text(BOMB.replace("HOW", "pass"))
+    assert int(made.sh("exec python3 bomb.py")) < MOST
+
+
+@needs_group
+def test_this_process_is_where_it_was_and_the_group_goes_with_the_session(made):
+    before, was = groups(), Path("/proc/self/cgroup").read_text()
+    made.sh("true")
+    assert len(groups() - before) == 1
+    assert Path("/proc/thread-self/cgroup").read_text() == Path("/proc/self/cgroup").read_text() == was
+    made.close()
+    assert groups() <= before
+
+
+@needs_group
+def test_a_full_group_is_an_error_that_can_be_understood_and_goes_away(made):
+    from bradawl.core.errors import ToolError
+
+    made.sh("true")
+    group = next(Path(PLACE.folder).glob(f"bradawl-{os.getpid()}-*"))
+    (group / "pids.max").write_text("0")
+    with pytest.raises(ToolError, match=r"can't be started now: .*; end other programs, or try again later"):
+        made.sh("true")
+    (group / "pids.max").write_text("40")
+    assert made.sh("echo again") == "again\n"
+
+
+@needs_group
+def test_the_group_of_a_killed_agent_is_removed_at_the_next_start():
+    code = (
+        "from bradawl.safety.sandbox.process_limit import ProcessLimit as L\nimport os\n"
+        "with L().counted(): os.system('true')\nos.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.Popen([sys.executable, "-c", code])
+    killed.wait(20)
+    assert any(name.startswith(f"bradawl-{killed.pid}-") for name in groups())
+    limit = ProcessLimit()
+    with limit.counted():
+        pass
+    limit.close()
+    assert not any(name.startswith(f"bradawl-{killed.pid}-") for name in groups())
+
+
+@needs_group
+def test_a_group_that_somebody_removed_is_made_again():
+    limit = ProcessLimit(MOST)
+    with limit.counted():
+        pass
+    next(Path(PLACE.folder).glob(f"bradawl-{os.getpid()}-*")).rmdir()
+    with limit.counted():
+        inside = subprocess.run(["cat", "/proc/self/cgroup"], capture_output=True, text=True).stdout
+    limit.close()
+    assert f"/bradawl-{os.getpid()}-" in inside
+
+
+@needs_group
+def test_only_the_thread_that_starts_something_is_counted():
+    limit, seen = ProcessLimit(MOST), []
+    with limit.counted():
+        other = threading.Thread(target=lambda: seen.append(Path("/proc/thread-self/cgroup").read_text()))
+        Path(f"{PLACE.folder}/{PLACE.threads}").write_text("0")
+        other.start()
+        other.join()
+    limit.close()
+    assert "bradawl-" not in seen[0]
+
+
+@pytest.mark.parametrize(
+    ("groups_text", "mounts", "expected"),
+    [
+        ("8:pids:/", "30 1 0:30 / {}/pids rw - cgroup cgroup rw,pids", "pids"),
+        ("8:pids:/a", "30 1 0:30 / {}/pids rw - cgroup cgroup rw,pids", "pids/a"),
+        ("8:cpu,pids:/c/a", "30 1 0:30 /c {}/pids rw - cgroup cgroup rw,cpu,pids", "pids/a"),
+        ("8:pids:/ca", "30 1 0:30 /c {}/pids rw - cgroup cgroup rw,pids", None),
+        ("8:pids:/../x", "30 1 0:30 / {}/pids rw - cgroup cgroup rw,pids", None),
+        ("8:memory:/", "30 1 0:30 / {}/pids rw - cgroup cgroup rw,memory", None),
+        ("0::/user.slice/app", "30 1 0:30 / {}/two rw - cgroup2 cgroup2 rw", "two/user.slice/app"),
+        ("0::/user.slice/none", "30 1 0:30 / {}/two rw - cgroup2 cgroup2 rw", None),
+        ("0::/missing", "30 1 0:30 / {}/two rw - cgroup2 cgroup2 rw", None),
+        ("8:pids:/", "damaged", None),
+    ],
+)
+def test_the_group_of_this_process_is_found(tmp_path, groups_text, mounts, expected):
+    for folder, kinds in (
+        ("pids", ""),
+        ("pids/a", ""),
+        ("two/user.slice/app", "cpu pids"),
+        ("two/user.slice/none", "cpu"),
+    ):
+        path = tmp_path / folder
+        path.mkdir(parents=True, exist_ok=True)
+        for name, text in (("tasks", ""), ("cgroup.threads", ""), ("cgroup.controllers", kinds)):
+            (path / name).write_text(text)
+    proc = tmp_path / "proc"
+    proc.mkdir()
+    (proc / "cgroup").write_text(f"9:devices:/\n{groups_text}\n")
+    (proc / "mountinfo").write_text(f"{mounts.format(tmp_path)}\n")
+    found = find_place(str(proc))
+    assert (found and found.folder) == (expected and f"{tmp_path}/{expected}")
+
+
+def test_without_a_group_programs_start_all_the_same(monkeypatch):
+    limit = ProcessLimit()
+    monkeypatch.setattr(process_limit, "find_place", lambda: None)
+    with limit.counted():
+        assert subprocess.run(["true"]).returncode == 0
+    limit.close()
