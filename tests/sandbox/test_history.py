@@ -71,6 +71,11 @@ DESTROYED = [
     "git update-ref -d HEAD; rm -rf .git/objects/??",
     "for f in $(git rev-list --objects --all | cut -c1-40); do rm -f .git/objects/${f:0:2}/${f:2}; done",
     "(sleep 0.1; rm -rf .git/objects) & wait",
+    "chmod -R 0 .git",
+    "find .git/objects .git/refs -depth -exec chmod 0 {} +",
+    "chmod 0 .git/refs/heads/main .git/index",
+    "chmod 0 .git/HEAD",
+    "rm -f .git/packed-refs; mkfifo .git/packed-refs",
 ]
 
 
@@ -117,6 +122,28 @@ def test_what_git_does_stays(made, line):
     assert made.bare("git fsck --full --strict 2>&1 >/dev/null | grep -v dangling") == ""
     ended = made.sh("git log -1 --format=%H")
     assert ended.restored == () and ended.code == 0
+
+
+PIPES = [
+    "mkfifo .git/refs/heads/new",
+    "mkdir -p .git/refs/heads/a/b; mkfifo .git/refs/heads/a/b/new",
+    "mkfifo .git/refs/new; mkfifo .git/refs/tags/new",
+    "mkfifo .git/MERGE_HEAD .git/ORIG_HEAD .git/shallow .git/CHERRY_PICK_HEAD",
+    "git pack-refs --all; rm .git/packed-refs; mkfifo .git/packed-refs",
+    "mkfifo .git/logs/refs/heads/new; mkfifo .git/logs/new",
+    "for n in $(seq 30); do mkfifo .git/refs/heads/p$n; done",
+    "mkfifo .git/refs/heads/new; mkdir -p .git/refs/remotes/o; mkfifo .git/refs/remotes/o/HEAD",
+]
+
+
+@pytest.mark.parametrize("line", PIPES)
+def test_git_waits_at_no_pipe_that_a_program_has_made(made, line):
+    before = history(made)
+    ended = made.sh(line)
+    assert ended.restored, ended
+    assert made.bare("find .git -type p") == ""
+    assert made.bare("timeout 20 git status >/dev/null && timeout 20 git for-each-ref >/dev/null; echo $?") == "0\n"
+    assert history(made) == before
 
 
 def test_a_branch_that_git_deletes_stays_deleted_and_is_listed_aside(made):

@@ -5,6 +5,8 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.safety.guarded import protected_names, watched_names
+from bradawl.safety.sandbox import putting_back
 from bradawl.safety.sandbox.integrity import ProtectedFiles
+from bradawl.safety.sandbox.putting_back import Keeping, forget_old, put_back
 
 
 class Checked:
@@ -360,3 +364,36 @@ def test_any_row_of_changes_is_undone(tmp_path_factory, acts):
     assert {name for name in now if name.split("/")[0] in (".bradawl", ".mcp.json", ".envrc")} == set()
     assert checked.after() == set()
     shutil.rmtree(place)
+
+
+OTHER = Path("/dev/shm")
+INTO_ANOTHER = ["mkfifo x", "mkdir x; mkfifo x/p; echo a > x/f; ln -s / x/l", "truncate -s 2T x", "echo a > x"]
+
+
+@pytest.mark.parametrize("line", INTO_ANOTHER)
+def test_what_stands_in_the_way_is_moved_also_to_another_file_system(tmp_path, line):
+    if not os.access(OTHER, os.W_OK) or OTHER.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second file system to write to")
+    subprocess.run(["bash", "-c", line], cwd=tmp_path, check=True)
+    with tempfile.TemporaryDirectory(dir=OTHER) as kept:
+        put_back(f"{tmp_path}/x", str(tmp_path), None, Keeping(kept))
+        assert not os.path.lexists(tmp_path / "x")
+        names = {path.name[4:] if path.parent.parent == Path(kept) else path.name for path in Path(kept).rglob("*")}
+        assert ("f" in names) == ("echo a > x/f" in line)
+        assert sum(path.lstat().st_size for path in Path(kept).rglob("*") if path.is_file()) < 10_000
+
+
+def test_what_lies_aside_is_removed_when_it_is_old_or_too_much(tmp_path, monkeypatch):
+    monkeypatch.setattr(putting_back, "_KEPT_BYTES", 100_000)
+    now = time.time()
+    for name, age_s, size in (("old", 31 * 86_400, 1), ("more", 200, 90_000), ("middle", 100, 60_000), ("new", 1, 1)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "file").write_bytes(b"x" * size)
+        os.utime(folder, (now - age_s, now - age_s))
+    (tmp_path / "link").symlink_to(tmp_path.parent)
+    forget_old(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {"new", "middle", "link"}
+    monkeypatch.setattr(putting_back, "_KEPT_BYTES", 10)
+    forget_old(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {"new", "link"}

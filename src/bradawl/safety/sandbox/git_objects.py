@@ -18,6 +18,7 @@ import msgspec
 _FOLDERS: Final = (*(f"{number:02x}" for number in range(256)), "pack")
 _LOOSE: Final = re.compile(r"[0-9a-f]{38}(?:[0-9a-f]{24})?")
 _PACK: Final = re.compile(r"pack-[0-9a-f]{40}(?:[0-9a-f]{24})?\.(?:pack|idx)")
+_TICK_NS: Final = 100_000_000
 _COPIED_BYTES: Final = 16_777_216
 _COPIED_IN_ALL: Final = 134_217_728
 _LINKED: Final = 60_000
@@ -58,17 +59,31 @@ class ObjectFiles:
         self._seen: dict[str, _Folder] = {}
         self._copied: dict[str, set[str]] = {}
         self._copied_bytes = self._linked = 0
+        self._top = (0, 0)
 
     def capture(self) -> None:
         """Keep what has come up since the last time. A folder that is unchanged is not read."""
         with _opened(self._way) as objects:
-            for name in _FOLDERS:
+            for name in self._folders_to_look_at(objects):
                 stamp = _stamp_of(name, stat.S_IFDIR, objects)
                 known = self._seen.get(name)
                 if stamp is None:
                     self._seen.pop(name, None)
                 elif known is None or known.stamp != stamp:
                     self._capture_folder(name, stamp, objects)
+
+    def _folders_to_look_at(self, objects: int) -> tuple[str, ...]:
+        """Those that are known, as long as none can have come up."""
+        before = self._top
+        try:
+            found = os.fstat(objects)
+        except OSError:
+            self._top = (0, 0)
+            return _FOLDERS
+        # What happens in the same tick of the kernel's clock does not show.
+        is_settled = time.time_ns() - found.st_ctime_ns > _TICK_NS
+        self._top = (found.st_ino, found.st_ctime_ns) if is_settled else (0, 0)
+        return tuple(self._seen) if is_settled and self._top == before else _FOLDERS
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -107,7 +122,15 @@ class ObjectFiles:
 
     def _changed(self, name: str, known: _Folder, objects: int) -> Iterator[Lost]:
         for each, before in known.files.items():
-            now = _stamp_of(f"{name}/{each}", stat.S_IFREG, objects)
+            path = f"{name}/{each}"
+            try:  # the most frequent case first: a command has changed nothing
+                found = os.lstat(path, dir_fd=objects)
+            except OSError:
+                continue
+            if found.st_ctime_ns == before[2] and found.st_ino == before[3]:
+                continue
+            _make_readable(path, objects)
+            now = _stamp_of(path, stat.S_IFREG, objects)
             if now is not None and now != before:
                 kept = f"{self._kept}/{name}/{each}"
                 copied = _stamp_of(kept, stat.S_IFREG)
@@ -254,10 +277,20 @@ def open_up(path: str, place: str) -> bool:
             folder = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             held.callback(os.close, folder)
         found = os.fstat(folder)
-        if way and found.st_uid == os.geteuid() and found.st_mode & 0o700 != 0o700:
+        if way and os.geteuid() in (0, found.st_uid) and found.st_mode & 0o700 != 0o700:
             Path(f"/proc/self/fd/{folder}").chmod(found.st_mode & 0o777 | 0o700)
             return True
     return False
+
+
+def _make_readable(name: str, parent: int) -> None:
+    """Give this user the right back to read its own file; a copy that is a link of it shares its mode."""
+    with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+        file = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        held.callback(os.close, file)
+        found = os.fstat(file)
+        if stat.S_ISREG(found.st_mode) and os.geteuid() in (0, found.st_uid) and not found.st_mode & stat.S_IRUSR:
+            Path(f"/proc/self/fd/{file}").chmod(stat.S_IMODE(found.st_mode) | stat.S_IRUSR)
 
 
 @contextlib.contextmanager

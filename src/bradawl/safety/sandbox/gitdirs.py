@@ -45,13 +45,14 @@ def data_above(root: str, home: str) -> str:
 
     It has to be of this user's making, and not one that holds the home folder, as some keep their settings in.
     """
-    for above in Path(root).parents:
-        dot_git = str(above / ".git")
+    while (above := root.rpartition("/")[0]) or root not in ("", "/"):
+        root = above
+        dot_git = f"{above}/.git"
         try:
             found = os.lstat(dot_git)
         except OSError:
             continue
-        if found.st_uid != os.geteuid() or above == above.parent or (home and is_within(home, str(above))):
+        if found.st_uid != os.geteuid() or not above or (home and is_within(home, above)):
             return ""
         if stat.S_ISDIR(found.st_mode):
             return dot_git if _is_repository(dot_git) else ""

@@ -19,8 +19,8 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.safety.sandbox.git_objects import Lost, ObjectFiles, open_up
 from bradawl.safety.sandbox.integrity import ProtectedFiles
-from bradawl.safety.sandbox.protected import Entry, Found, Place, look
-from bradawl.safety.sandbox.putting_back import Keeping, put_back, put_copy_back
+from bradawl.safety.sandbox.protected import Entry, Found, Place, is_changed, look, pipes_in
+from bradawl.safety.sandbox.putting_back import Keeping, forget_old, put_back, put_copy_back
 
 _REFERENCES: Final = (
     "HEAD",
@@ -133,14 +133,20 @@ class _Watched:
         if not self._was_repository():
             return []
         lost, missing = self._lost(), self._missing_references()
-        if (lost or missing) and self._open_up():
+        is_closed = any(_is_closed(f"{self.data}{name}") for name in ("", "/objects", "/refs"))
+        opened: list[str] = []
+        if (lost or missing or is_closed) and self._open_up():
+            opened = [f"{self.data}/ (folders that could not be entered)"]
             lost, missing = self._lost(), self._missing_references()
         keeping = Keeping(aside)
-        told = [*self._put_objects_back(lost, keeping), *self._put_references_back(missing, keeping)]
-        if lost:
+        told = [*opened, *self._put_objects_back(lost, keeping), *self._put_references_back(missing, keeping)]
+        if lost or opened:
             self._set_caches_aside(keeping)
         if lost or missing:
             self._make_folders(keeping)
+        told += self._set_pipes_aside(keeping)
+        if told:
+            forget_old(aside)
         return told
 
     def _lost(self) -> list[Lost]:
@@ -148,7 +154,7 @@ class _Watched:
 
     def _open_up(self) -> bool:
         """Give back this user's rights to folders that a program has taken away; true if there was something."""
-        top = ("", "/objects", "/refs", *(f"/objects/{name}" for name in self._objects.folders))
+        top = ("", "/objects", "/objects/info", "/refs", *(f"/objects/{name}" for name in self._objects.folders))
         inner = (path[len(self.data) :] for path, entry in self._references.items() if entry.kind == "folder")
         return sum(open_up(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))) > 0
 
@@ -223,6 +229,18 @@ class _Watched:
             with contextlib.suppress(OSError):
                 put_back(f"{self.data}/objects/{name}", self._place, None, keeping)
 
+    def _set_pipes_aside(self, keeping: Keeping) -> list[str]:
+        """Those that git would wait at for ever, where it looks for its references and its state."""
+        waiting = [
+            path for path, entry in self._references.items() if entry.kind == "folder" and is_changed(path, entry)
+        ]
+        told: list[str] = []
+        for path in pipes_in(self.data, waiting):
+            with contextlib.suppress(OSError):
+                put_back(path, self._place, None, keeping)
+                told.append(path)
+        return _shortened(told, self.data, "pipes")
+
     def _make_folders(self, keeping: Keeping) -> None:
         """Those without which git takes it for no repository."""
         folder = Entry("folder", b"", (), 0o755)
@@ -255,10 +273,16 @@ class _Watched:
 
 
 def _is_gone(path: str, entry: Entry) -> bool:
-    """Whether it is missing, or a file has become something else, such as a pipe on which git would wait."""
+    """Whether it is missing, or a file can't be read or has become something else, such as a pipe."""
     if entry.kind == "file":
-        return not stat.S_ISREG(_mode(path))
+        mode = _mode(path)
+        return not stat.S_ISREG(mode) or (entry.mode & stat.S_IRUSR) > (mode & stat.S_IRUSR)
     return entry.kind in ("folder", "link") and not os.path.lexists(path)
+
+
+def _is_closed(folder: str) -> bool:
+    mode = _mode(folder)
+    return stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU
 
 
 def _mode(path: str) -> int:

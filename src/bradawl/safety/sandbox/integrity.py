@@ -15,11 +15,10 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.safety.sandbox.protected import Entry, Found, Place, is_new_repository, look, look_again
-from bradawl.safety.sandbox.putting_back import Keeping, put_back
+from bradawl.safety.sandbox.putting_back import Keeping, forget_old, put_back
 
 _RECORD = "before-"
 _MOST_ALONE = 20
-_KEPT_S = 30 * 86_400
 _NEW_RECORD = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -125,8 +124,7 @@ class ProtectedFiles:
             records = [path for path in Path(self._kept).iterdir() if path.name.startswith(_RECORD)]
         except OSError:
             return ()
-        with contextlib.suppress(OSError):
-            _forget_old(self._kept)
+        forget_old(self._kept)
         for record in records:
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 places, before = _abandoned(str(record))
@@ -151,17 +149,6 @@ class ProtectedFiles:
             else:
                 done.append(path)
         return tuple(done)
-
-
-def _forget_old(kept: str) -> None:
-    """Remove what was changed so long ago that nobody has missed it."""
-    import shutil
-    import time
-
-    for folder in Path(kept).iterdir():
-        with contextlib.suppress(OSError):
-            if folder.is_dir() and folder.stat().st_mtime < time.time() - _KEPT_S:
-                shutil.rmtree(folder)
 
 
 _Record = tuple[list[tuple[bytes, bytes]], list[tuple[bytes, Entry]]]

@@ -15,6 +15,7 @@ from bradawl.core.effects import is_within
 _FILE_BYTES = 1_048_576
 _TOTAL_BYTES = 33_554_432
 _NESTED = 4
+_MOST_FOLDERS = 20_000
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 Place = tuple[str, str]
@@ -158,6 +159,33 @@ def _status(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except OSError:
         return None
+
+
+def is_changed(path: str, entry: Entry) -> bool:
+    """Whether it is another than it was, or a folder in which something was made or removed."""
+    status = _status(path)
+    return status is None or _stamp(status) != entry.stamp
+
+
+def pipes_in(folder: str, changed: Iterable[str]) -> list[str]:
+    """Named pipes in a folder itself, in some that have changed, and in what is new in those. No link is followed."""
+    found: list[str] = []
+    waiting, seen = [(path, True) for path in changed], {folder}
+    waiting.append((folder, False))
+    while waiting and len(seen) < _MOST_FOLDERS:
+        path, goes_down = waiting.pop()
+        seen.add(path)
+        with contextlib.suppress(OSError), os.scandir(path) as entries:
+            for entry in entries:
+                if goes_down and entry.is_dir(follow_symlinks=False) and entry.path not in seen:
+                    waiting.append((entry.path, True))
+                elif not (entry.is_file(follow_symlinks=False) or entry.is_symlink()) and _is_pipe(entry):
+                    found.append(entry.path)
+    return sorted(set(found))
+
+
+def _is_pipe(entry: "os.DirEntry[str]") -> bool:
+    return stat.S_ISFIFO(entry.stat(follow_symlinks=False).st_mode)
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from bradawl.safety.sandbox.protected import Entry
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPIED_BYTES = 16_777_216
+_KEPT_BYTES = 1_000_000_000
+_KEPT_S = 30 * 86_400
+_NAME_BYTES = 4_096
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -38,9 +42,54 @@ class Keeping:
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            import shutil
+            _move_to_other_file_system(name, parent, goal)
 
-            shutil.move(f"/proc/self/fd/{parent}/{name}", goal)
+
+def _move_to_other_file_system(name: str, parent: int, goal: str) -> None:
+    """Only files, folders and links are copied, and no more than `_KEPT_BYTES` of them: the rest is removed."""
+    import shutil
+
+    left = _KEPT_BYTES
+
+    def copy_some(source: str, to: str) -> None:
+        nonlocal left
+        found = os.lstat(source)
+        if stat.S_ISREG(found.st_mode) and found.st_size <= left:
+            left -= found.st_size
+            shutil.copy2(source, to, follow_symlinks=False)
+
+    shutil.move(f"/proc/self/fd/{parent}/{name}", goal, copy_function=copy_some)
+
+
+def forget_old(kept: str) -> None:
+    """Remove what was moved aside to `kept` so long ago that nobody has missed it; if it is too much, the oldest.
+
+    What was moved aside last stays. Blocks while it looks at all of it.
+    """
+    import shutil
+
+    folders: list[tuple[float, str]] = []
+    with contextlib.suppress(OSError), os.scandir(kept) as entries:
+        folders += [
+            (e.stat(follow_symlinks=False).st_mtime, e.path) for e in entries if e.is_dir(follow_symlinks=False)
+        ]
+    left, oldest = _KEPT_BYTES, time.time() - _KEPT_S
+    for number, (changed, folder) in enumerate(sorted(folders, reverse=True)):
+        left -= _bytes_in(folder, left)
+        if changed < oldest or (left < 0 and number > 0):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _bytes_in(folder: str, limit: int) -> int:
+    """Bytes on the disk, counted until they are more than `limit`; each name counts as well."""
+    total = 0
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            if total > limit:
+                return total
+            with contextlib.suppress(OSError):
+                total += _NAME_BYTES + 512 * os.lstat(f"{place}/{name}").st_blocks
+    return total
 
 
 def put_back(path: str, place: str, entry: Entry | None, keeping: Keeping) -> None:
