@@ -90,6 +90,19 @@ def test_what_no_program_needs_is_refused(machine, call):
         assert judged(call, machine=machine, network=network) == EPERM
 
 
+def test_what_is_shared_without_namespaces_is_refused_only_there(machine):
+    refused = (30, 31, 66, 69, 241) if machine == "x86_64" else (196, 195, 191, 189, 181)
+    limits = 302 if machine == "x86_64" else 261
+    apart, beside = filter_for(False, machine=machine), filter_for(False, machine=machine, sees_others=True)
+    for number in refused:
+        assert run(apart, number, machine=machine) == ALLOW
+        assert run(beside, number, machine=machine) == EPERM
+    assert run(beside, limits, 0, machine=machine) == run(apart, limits, 77, machine=machine) == ALLOW
+    assert run(beside, limits, 77, machine=machine) == EPERM
+    for at, (code, yes, no, _) in enumerate(struct.iter_unpack("=HBBI", beside)):
+        assert code == 6 or at + 1 + max(yes, no) < len(beside) // 8
+
+
 def test_ordinary_calls_are_not(machine):
     assert judged("read", machine=machine) == ALLOW
     assert judged("socketpair", UNIX, STREAM, machine=machine) == ALLOW

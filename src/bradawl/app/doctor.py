@@ -170,11 +170,25 @@ def _machine(settings: Settings) -> list[Check]:
     no_rg = "Install ripgrep (rg); searching is slow without it."
     return [
         *sandbox_checks(found, settings.sandbox, why, could_be=choice is None or choice.fits),
+        *_process_limit(found),
         *_installation(place.roots),
         _program("bash", programs.on_path("bash"), "problem", no_bash, rejected("bash")),
         _program("git", programs.on_path("git"), "warning", no_git, rejected("git")),
         _program("ripgrep", rg, "warning", no_rg, rejected("rg")),
     ]
+
+
+def _process_limit(sandbox: Sandbox) -> list[Check]:
+    """Nothing where something limits them: bubblewrap does it for all but root."""
+    import os
+
+    from bradawl.safety.sandbox.process_limit import can_limit
+
+    if not sandbox.name or can_limit() or (sandbox.name == "bubblewrap" and os.geteuid() != 0):
+        return []
+    text = "the number of processes: bradawl may make no control group, so a command can start any number"
+    hint = "Where systemd runs: `systemd-run --user --scope -p Delegate=yes bradawl`."
+    return [Check("not held", "warning", text, hint)]
 
 
 def _installation(roots: Sequence[str]) -> list[Check]:

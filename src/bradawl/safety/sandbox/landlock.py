@@ -162,7 +162,7 @@ class LandlockConfinement:
             raise ToolError("the command is too long for the system (about 128 KB); put it into a file and run that")
         self._ruled.use(grant.rules)
         # Sockets of the internet only, should the network be given: what has a name in the file system is not hidden.
-        code = filter_for(network=False, loopback=grant.network)
+        code = filter_for(network=False, loopback=grant.network, sees_others=True)
         order = _order(self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network)
         return self._start(program, order, self._watch(grant))
 

@@ -51,6 +51,11 @@ def find_place(proc: str = "/proc/self") -> Place | None:
     return None
 
 
+def can_limit() -> bool:
+    """Whether programs can be limited here, as far as can be told without trying."""
+    return find_place() is not None
+
+
 class ProcessLimit:
     """A limit on all that is started while `counted` is entered. Nothing is made before; its maker calls `close`."""
 

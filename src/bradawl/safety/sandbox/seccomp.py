@@ -54,6 +54,15 @@ _MODES_ON_X86_64: Final = "2/2/1 85/1 90/1 91/1 133/1 257/3/2 259/2 268/2 452/2"
 and which the flags that say whether it counts."""
 _MODES_ON_AARCH64: Final = "33/2 52/1 53/2 56/3/2 452/2"
 """mknodat, fchmod, fchmodat, openat, fchmodat2."""
+_SHARED_ON_X86_64: Final = (
+    "shmget=29 shmat=30 shmctl=31 semget=64 semop=65 semctl=66 msgget=68 msgsnd=69 msgrcv=70 msgctl=71 "
+    "semtimedop=220 mq_open=240 mq_unlink=241"
+)
+"""Calls that reach what other programs of the same user share, where there is no namespace of IPC."""
+_SHARED_ON_AARCH64: Final = (
+    "shmget=194 shmat=196 shmctl=195 semget=190 semop=193 semctl=191 msgget=186 msgsnd=189 msgrcv=188 msgctl=187 "
+    "semtimedop=192 mq_open=180 mq_unlink=181"
+)
 
 
 class _Machine(msgspec.Struct, frozen=True):
@@ -64,14 +73,18 @@ class _Machine(msgspec.Struct, frozen=True):
     ioctl: int
     clone: int
     unshare: int
+    prlimit: int
     refused: str
     modes: str
+    shared: str
     has_x32: bool = False
 
 
 _MACHINES: Final = {
     "x86_64": _Machine(0xC000003E, 41, 16, 56, 272, _REFUSED_ON_X86_64, _MODES_ON_X86_64, has_x32=True),
     "aarch64": _Machine(0xC00000B7, 198, 29, 220, 97, _REFUSED_ON_AARCH64, _MODES_ON_AARCH64),
+    "x86_64": _Machine(0xC000003E, 41, 16, 56, 272, 302, _REFUSED_ON_X86_64, _SHARED_ON_X86_64, has_x32=True),
+    "aarch64": _Machine(0xC00000B7, 198, 29, 220, 97, 261, _REFUSED_ON_AARCH64, _SHARED_ON_AARCH64),
 }
 
 
@@ -99,13 +112,16 @@ class _Program:
 
 
 @lru_cache(maxsize=8)
-def filter_for(network: bool, loopback: bool = False, machine: str = "", *, streams_only: bool = False) -> bytes:
+def filter_for(
+    network: bool, loopback: bool = False, machine: str = "", *, streams_only: bool = False, sees_others: bool = False
+) -> bytes:
     """The filter as the kernel takes it: an array of `struct sock_filter`.
 
     With `network` a program may open internet and Unix sockets; with `loopback` internet sockets only, and with
     `streams_only`, which is for programs in a network of their own, of these only those for TCP. Pairs of connected
-    Unix sockets stay in any case. `machine` is the kind of processor, that of this machine if empty. Raises `KeyError`
-    for one it isn't written for.
+    Unix sockets stay in any case. `sees_others` is for programs without namespaces of their own: shared memory,
+    semaphores and message queues are refused, and so are the limits of other processes. `machine` is the kind of
+    processor, that of this machine if empty. Raises `KeyError` for one it isn't written for.
     """
     numbers = _MACHINES[machine or _this_machine()]
     program = _Program()
@@ -123,6 +139,11 @@ def filter_for(network: bool, loopback: bool = False, machine: str = "", *, stre
     for number, *_ in modes:
         program.add(_JUMP_IF, number, yes=f"mode of {number}")
     for number in _numbers_in(f"{numbers.refused} {_REFUSED_EVERYWHERE}"):
+    program.add(_JUMP_IF, _CLONE3, yes="unknown")  # its flags lie in memory; who is told so falls back to `clone`
+    if sees_others:
+        program.add(_JUMP_IF, numbers.prlimit, yes="limits")
+    shared = f" {numbers.shared}" if sees_others else ""
+    for number in _numbers_in(f"{numbers.refused} {_REFUSED_EVERYWHERE}{shared}"):
         program.add(_JUMP_IF, number, yes="refuse")
     program.add(_RETURN, _ALLOW)
     _judge_modes(program, modes)
@@ -169,6 +190,9 @@ def _judge_arguments(program: _Program) -> None:
     for request in _TYPE_INTO_A_TERMINAL:
         program.add(_JUMP_IF, request, yes="refuse")
     program.add(_RETURN, _ALLOW)
+    program.place("limits")
+    program.add(_LOAD, _FIRST)
+    program.add(_JUMP_IF, 0, yes="allow", no="refuse")  # of itself
     program.place("namespaces")
     program.add(_LOAD, _FIRST)
     program.add(_JUMP_IF_ANY_BIT, _NEW_NAMESPACES, yes="refuse")
