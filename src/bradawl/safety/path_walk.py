@@ -8,6 +8,8 @@ from typing import Final
 _MOST_LINKS: Final = 40
 """Where Linux gives up, too."""
 
+_TRIES = 1_000
+
 
 def followed(path: str) -> tuple[str, ...]:
     """Each symbolic link that an absolute path leads through, by its real folder, and last the real path.
@@ -46,3 +48,13 @@ def _target(place: str) -> str | None:
         return os.readlink(place)  # noqa: PTH115 - pathlib takes ten times as long, and this runs at each start
     except OSError:
         return None
+
+
+def real_path(path: str | os.PathLike[str]) -> str:
+    """As `os.path.realpath`, which raises `OSError` if a link becomes something else while it is read."""
+    for _ in range(_TRIES):
+        try:
+            return os.path.realpath(path)
+        except OSError:
+            continue
+    return os.path.realpath(path)

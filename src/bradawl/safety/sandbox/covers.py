@@ -11,6 +11,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.guarded import protected_names
+from bradawl.safety.path_walk import real_path
 from bradawl.safety.sandbox.gitdirs import data_above, data_folder
 from bradawl.safety.sandbox.leftovers import Ghost
 from bradawl.safety.sandbox.survey import Finds, Survey
@@ -107,7 +108,7 @@ class Plan:
         kind = _kind(dot_git)
         if kind == "link":
             self._freeze(folder)
-            target = os.path.realpath(dot_git)
+            target = real_path(dot_git)
             if is_within(target, self._root) and _kind(target) == "folder":
                 self._pin_down_to(target)
                 self._of_data(target)
@@ -136,7 +137,7 @@ class Plan:
                 self._haunt(path, rest, in_git=in_git)
             case "link":
                 self._freeze(folder)
-                target = os.path.realpath(path)
+                target = real_path(path)
                 if is_within(target, self._root) and _kind(target) in ("file", "folder"):  # not a link to itself
                     self._pin_down_to(str(Path(target).parent))
                     self._add(target, "read")

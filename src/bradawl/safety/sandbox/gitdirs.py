@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from bradawl.core.effects import is_within
+from bradawl.safety.path_walk import real_path
 
 _LARGEST = 65_536
 _LARGEST_INDEX = 50_000_000
@@ -28,15 +29,15 @@ def data_folder(dot_git: str) -> str:
     named = _named_in(dot_git, "gitdir:")
     if not named:
         return ""
-    folder = os.path.realpath(Path(dot_git).parent / named)
+    folder = real_path(Path(dot_git).parent / named)
     common = _named_in(f"{folder}/commondir", "")
     if common:
-        place = os.path.realpath(Path(folder, common))
+        place = real_path(Path(folder, common))
         back = _named_in(f"{folder}/gitdir", "")
-        is_ours = back and os.path.realpath(Path(folder, back)) == dot_git
+        is_ours = back and real_path(Path(folder, back)) == dot_git
         return place if is_ours and str(Path(folder).parent) == f"{place}/worktrees" and _is_repository(place) else ""
     tree = _working_tree(f"{folder}/config")
-    is_ours = tree and os.path.realpath(Path(folder, tree)) == str(Path(dot_git).parent)
+    is_ours = tree and real_path(Path(folder, tree)) == str(Path(dot_git).parent)
     return folder if is_ours and _is_repository(folder) else ""
 
 
@@ -88,7 +89,7 @@ def tracks_below(folder: str, repository: str) -> bool:
 def _index_of(repository: str) -> str:
     dot_git = f"{repository}/.git"
     named = _named_in(dot_git, "gitdir:")
-    return f"{os.path.realpath(Path(repository, named)) if named else dot_git}/index"
+    return f"{real_path(Path(repository, named)) if named else dot_git}/index"
 
 
 @lru_cache(maxsize=256)

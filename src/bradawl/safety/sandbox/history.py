@@ -58,6 +58,11 @@ class History:
         self._watched: dict[str, _Watched] = {}
         self._running = 0
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a program is running."""
+        return self._running > 0
+
     def begin(self) -> None:
         """To be called before a program starts."""
         if self._running == 0:
@@ -88,6 +93,11 @@ class Watches:
         """It closes `files` when it is closed."""
         self._files = files
         self._history = history
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a program is running."""
+        return self._history.is_busy
 
     def begin(self) -> None:
         """To be called before a program starts."""

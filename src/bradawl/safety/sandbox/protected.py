@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from bradawl.core.effects import is_within
+from bradawl.safety.path_walk import real_path
 
 _FILE_BYTES = 1_048_576
 _TOTAL_BYTES = 33_554_432
@@ -85,7 +86,7 @@ class _Search:
 
     def add(self, path: str, before: Entry) -> None:
         """Take one thing that may have been left out; behind a link that stands in its way now is another."""
-        if path in self.found or os.path.realpath(folder := path.rpartition("/")[0]) != folder:
+        if path in self.found or real_path(folder := path.rpartition("/")[0]) != folder:
             return
         if (status := _status(path)) is not None:
             self._take(path, status)
@@ -97,7 +98,7 @@ class _Search:
             return
         if stat.S_ISLNK(status.st_mode):
             self._take(path, status)
-            target = os.path.realpath(path)
+            target = real_path(path)
             if is_within(target, self.folder) and not is_within(path, target):
                 self.follow(target, rest)
         elif rest and stat.S_ISDIR(status.st_mode):
@@ -260,4 +261,4 @@ def adds_nothing_that_runs(path: str, before: Entry, now: Entry) -> bool:
 def _stays(line: bytes, config: str, folder: str) -> bool:
     """Whether a line of a submodule's configuration names a working tree inside a folder."""
     named = re.fullmatch(_WORKING_TREE, line)
-    return bool(named) and is_within(os.path.realpath(Path(config).parent / os.fsdecode(named[1])), folder)
+    return bool(named) and is_within(real_path(Path(config).parent / os.fsdecode(named[1])), folder)

@@ -7,6 +7,7 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.safety.guarded import protected_names, watched_names
+from bradawl.safety.path_walk import real_path
 from bradawl.safety.sandbox.covers import data_folders, folders_in
 from bradawl.safety.sandbox.gitdirs import data_folder
 from bradawl.safety.sandbox.history import Repository
@@ -70,7 +71,7 @@ class Repositories:
 
     def histories(self) -> Iterator[Repository]:
         """The data of the repositories of the roots and of their submodules, wherever they lie."""
-        own = ((os.path.realpath(f"{root}/.git"), root) for root in self._roots)
+        own = ((real_path(f"{root}/.git"), root) for root in self._roots)
         inside = ((data, root) for data, root in own if is_within(data, root) and Path(data).is_dir())
         for data, place in (*inside, *((each, each) for each in self._data_outside())):
             yield Repository(data, place)

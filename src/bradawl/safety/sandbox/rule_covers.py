@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.rules import Rule, Subject, speaks_of
+from bradawl.safety.path_walk import real_path
 from bradawl.safety.rule_walk import MOST_FOLDERS, Match, RuledTree, TooMuch
 from bradawl.safety.sandbox.covers import Cover
 from bradawl.safety.sandbox.gitdirs import tracks_below
@@ -81,7 +82,7 @@ class RuleCovers:
 
     def _refused(self, on: Subject, matches: Iterable[Match]) -> tuple[str, ...]:
         """Real paths that exist, outermost only; where a link is named, what it leads to."""
-        found = {os.path.realpath(match.path) for match in matches if match.rule.on == on}
+        found = {real_path(match.path) for match in matches if match.rule.on == on}
         outermost: list[str] = []
         for path in sorted(found, key=lambda each: each.split("/")):
             if not (outermost and is_within(path, outermost[-1])) and os.path.lexists(path):

@@ -10,6 +10,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.safety.guarded import is_secret_name
+from bradawl.safety.path_walk import real_path
 from bradawl.safety.sandbox.gitdirs import is_tracked
 
 _DEPTH: Final = 3
@@ -134,7 +135,7 @@ def _secret(entry: "os.DirEntry[str]") -> _Secret | None:
     path = entry.path
     try:
         if entry.is_symlink():
-            path = os.path.realpath(path)
+            path = real_path(path)
             if not is_secret_name(path.rpartition("/")[2]):
                 return None
         status = os.lstat(path)

@@ -1,0 +1,75 @@
+"""A program that goes on running can't lead the sandbox of a later one elsewhere by swapping folders for links."""
+
+import asyncio
+
+import pytest
+from bwrap import HAS_BWRAP
+from held import held
+
+from bradawl.core.errors import ToolError
+from bradawl.core.workspace import Command
+
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+SWAP = """
+import contextlib, ctypes, itertools, os, sys
+libc = ctypes.CDLL(None)
+for act in (
+    lambda: os.makedirs("n/x"), lambda: os.symlink(sys.argv[1], "n/xl"), lambda: os.makedirs("real/objects"),
+    lambda: os.makedirs("real/refs"), lambda: open("real/HEAD", "w").write("ref: refs/heads/main"),
+    lambda: os.symlink("../real", "n/.git"),
+):
+    act()
+print("ready", flush=True)
+for each in itertools.count():
+    libc.renameat2(-100, b"n/x", -100, b"n/xl", 2)
+    if each % 200 == 0 and not os.path.lexists("n/.git"):
+        with contextlib.suppress(OSError):
+            os.symlink("../real", "n/.git")
+"""
+
+
+@pytest.fixture
+def made(tmp_path):
+    with held(tmp_path) as here:
+        yield here
+
+
+async def _try_often(made, line: str, times: int) -> None:
+    command = Command((f"exec python3 swap.py {made.outside}",), str(made.root), is_shell=True)
+    running = await made.processes.start(command, made.grant)
+    try:
+        for _ in range(200):
+            if (made.root / "n/.git").is_symlink():
+                break
+            await asyncio.sleep(0.05)
+        for _ in range(times):
+            try:
+                await made.arun(line)
+            except ToolError:
+                continue
+    finally:
+        await running.end()
+
+
+def test_nothing_is_written_outside_while_a_folder_is_swapped_for_a_link(made):
+    made.write("swap.py", SWAP)
+    asyncio.run(_try_often(made, "for each in 1 2 3 4; do echo x > n/x/new$each; done 2>/dev/null; true", 60))
+    assert [path.name for path in made.outside.iterdir()] == ["file"]
+
+
+def test_what_lies_beside_a_link_can_be_written_as_soon_as_nothing_else_runs(made):
+    made.write("a/.vscode-real/x")
+    made.write("a/sub/file")
+    (made.root / "a/.git").symlink_to(made.git_init("real"))
+    made.cwd = str(made.root)
+
+    async def while_one_runs() -> int | None:
+        running = await made.processes.start(Command(("sleep 30",), made.cwd, is_shell=True), made.grant)
+        try:
+            return (await made.arun("echo x > a/sub/file")).exit_code
+        finally:
+            await running.end()
+
+    assert made.run("echo x > a/sub/file").exit_code == 0
+    assert asyncio.run(while_one_runs()) != 0
+    assert made.run("echo x > a/sub/file").exit_code == 0
