@@ -57,19 +57,39 @@ def test_nothing_is_written_outside_while_a_folder_is_swapped_for_a_link(made):
     assert [path.name for path in made.outside.iterdir()] == ["file"]
 
 
-def test_what_lies_beside_a_link_can_be_written_as_soon_as_nothing_else_runs(made):
-    made.write("a/.vscode-real/x")
-    made.write("a/sub/file")
-    (made.root / "a/.git").symlink_to(made.git_init("real"))
-    made.cwd = str(made.root)
+def test_nothing_hidden_is_read_while_a_covered_folder_is_swapped_for_a_link(made):
+    swap = SWAP.replace('b"n/x", -100, b"n/xl"', 'b"n", -100, b"nl"').replace('"n/xl"', '"nl"')
+    made.write("swap.py", swap)
+    made.outside = made.home / ".ssh"
 
-    async def while_one_runs() -> int | None:
-        running = await made.processes.start(Command(("sleep 30",), made.cwd, is_shell=True), made.grant)
+    async def act() -> bytes:
+        command = Command((f"exec python3 swap.py {made.outside}",), str(made.root), is_shell=True)
+        running = await made.processes.start(command, made.grant)
+        printed = b""
         try:
-            return (await made.arun("echo x > a/sub/file")).exit_code
+            for _ in range(60):
+                printed += (await made.arun("cat n/id_ed25519 nl/id_ed25519")).stdout
+        finally:
+            await running.end()
+        return printed
+
+    assert b"PRIVATE" not in asyncio.run(act())
+
+
+def test_what_lies_beside_a_new_link_can_be_written_as_soon_as_nothing_else_runs(made):
+    made.write("a/sub/file")
+    made.write("b/sub/file")
+    real = made.git_init("real")
+    made.cwd = str(made.root)
+    (made.root / "b/.git").symlink_to(real)
+
+    async def while_one_runs() -> list[int | None]:
+        running = await made.processes.start(Command(("sleep 30",), made.cwd, is_shell=True), made.grant)
+        (made.root / "a/.git").symlink_to(real)
+        try:
+            return [(await made.arun(f"echo x > {name}/sub/file")).exit_code for name in ("a", "b")]
         finally:
             await running.end()
 
-    assert made.run("echo x > a/sub/file").exit_code == 0
-    assert asyncio.run(while_one_runs()) != 0
-    assert made.run("echo x > a/sub/file").exit_code == 0
+    assert asyncio.run(while_one_runs()) == [1, 0]
+    assert made.run("echo x > a/sub/file && echo x > b/sub/file").exit_code == 0

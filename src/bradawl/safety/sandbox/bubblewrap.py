@@ -119,8 +119,8 @@ class Bubblewrap:
                 plan.add(Plan(root).of_what_is_only_read(self._surveys[root].finds()), grant.uncovered)
         if plan.roots:
             self._add_data_folders(plan, grant)
-        if self._watched and self._watched.is_busy:
-            plan.close_what_may_be_swapped(grant)
+        if self._watched:
+            plan.close_what_may_be_swapped(grant, self._watched.pinned(plan.covers))
         self._ruled.use(grant.rules)
         if grant.rules:
             seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
@@ -380,17 +380,18 @@ class _Writable:
         self.covers: dict[str, Cover] = {}
         self.ghosts: dict[str, Ghost] = {}
 
-    def close_what_may_be_swapped(self, grant: Grant) -> None:
-        """What lies beside a link stays read-only: a program that runs meanwhile could put a link in its place until it
-        is bound, and bubblewrap would follow that.
+    def close_what_may_be_swapped(self, grant: Grant, pinned: frozenset[str]) -> None:
+        """What a program that is running could replace by a link until it is bound, which bubblewrap would follow, is
+        not bound: nothing but what is `pinned`.
         """
-        for path in [path for path, cover in self.covers.items() if cover.kind == "write"]:
-            if (
-                path not in self.roots
-                and any(is_within(path, root) for root in self.roots)
-                and path not in grant.writable
-            ):
+        for path, cover in tuple(self.covers.items()):
+            is_inside = any(is_within(path, root) for root in self.roots)
+            if path in pinned or path in self.roots or path in grant.writable or not is_inside:
+                continue
+            if cover.kind == "write":
                 del self.covers[path]
+            elif cover.kind == "read":
+                self.covers[path] = Cover(path, "unreadable")
 
     def add(self, covers: Iterable[Cover], uncovered: tuple[str, ...]) -> None:
         """The strictest word on a path counts, save for what was allowed by name."""

@@ -93,11 +93,12 @@ class Watches:
         """It closes `files` when it is closed."""
         self._files = files
         self._history = history
+        self._pinned: frozenset[str] = frozenset()
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a program is running."""
-        return self._history.is_busy
+    def pinned(self, covered: Iterable[str]) -> frozenset[str]:
+        """Of the paths that a start covers, those that no running program can move: all of them have them covered."""
+        self._pinned = frozenset(covered) & self._pinned if self._history.is_busy else frozenset(covered)
+        return self._pinned
 
     def begin(self) -> None:
         """To be called before a program starts."""
