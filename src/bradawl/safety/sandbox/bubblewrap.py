@@ -271,16 +271,14 @@ class Bubblewrap:
         arguments += ["--ro-bind", "/", "/", "--dev", "/dev"]
         # To who starts us as root the kernel's settings would be open, and one of them names a program it starts.
         arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * shape.own_proc
-        for folder in (*emptied(), *self._others):
-            arguments += ["--tmpfs", folder]
+        arguments += [word for folder in (*emptied(), *self._others) for word in ("--tmpfs", folder)]
         for path in self._system_secrets:
             arguments += ["--tmpfs", path] if Path(path).is_dir() else ["--ro-bind", f"{self._empties}/file", path]
         arguments += ["--bind", layout.scratch, TEMPORARY]
         seen = (*layout.readable, *program.readable, *plan.covers, *layout.roots, layout.cache, *grant.uncovered)
         arguments += self._pinned((*seen, *self._shown, layout.scratch))
         arguments += ["--bind", layout.scratch, layout.scratch]
-        for path in self._shown:
-            arguments += ["--ro-bind", path, path]
+        arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
         hidden = self._hidden(grant)
         sealed: list[str] = []
         for path in hidden:
