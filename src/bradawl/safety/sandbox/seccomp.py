@@ -81,10 +81,8 @@ class _Machine(msgspec.Struct, frozen=True):
 
 
 _MACHINES: Final = {
-    "x86_64": _Machine(0xC000003E, 41, 16, 56, 272, _REFUSED_ON_X86_64, _MODES_ON_X86_64, has_x32=True),
-    "aarch64": _Machine(0xC00000B7, 198, 29, 220, 97, _REFUSED_ON_AARCH64, _MODES_ON_AARCH64),
-    "x86_64": _Machine(0xC000003E, 41, 16, 56, 272, 302, _REFUSED_ON_X86_64, _SHARED_ON_X86_64, has_x32=True),
-    "aarch64": _Machine(0xC00000B7, 198, 29, 220, 97, 261, _REFUSED_ON_AARCH64, _SHARED_ON_AARCH64),
+    "x86_64": _Machine(0xC000003E, 41, 16, 56, 272, 302, _REFUSED_ON_X86_64, _MODES_ON_X86_64, _SHARED_ON_X86_64, True),
+    "aarch64": _Machine(0xC00000B7, 198, 29, 220, 97, 261, _REFUSED_ON_AARCH64, _MODES_ON_AARCH64, _SHARED_ON_AARCH64),
 }
 
 
@@ -138,8 +136,6 @@ def filter_for(
     modes = [tuple(map(int, each.split("/"))) for each in numbers.modes.split(" ")]
     for number, *_ in modes:
         program.add(_JUMP_IF, number, yes=f"mode of {number}")
-    for number in _numbers_in(f"{numbers.refused} {_REFUSED_EVERYWHERE}"):
-    program.add(_JUMP_IF, _CLONE3, yes="unknown")  # its flags lie in memory; who is told so falls back to `clone`
     if sees_others:
         program.add(_JUMP_IF, numbers.prlimit, yes="limits")
     shared = f" {numbers.shared}" if sees_others else ""
