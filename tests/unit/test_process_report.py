@@ -44,7 +44,7 @@ LINES = (
 
 @pytest.fixture
 def forge():
-    return f"{sys.executable} -I -S {FORGE} $$"
+    return f'"{sys.executable}" -I -S "{FORGE}" $$'  # double quotes: some of the lines put it between single ones
 
 
 @pytest.fixture
