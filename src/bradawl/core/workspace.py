@@ -43,6 +43,9 @@ class Command(msgspec.Struct, frozen=True):
     """A shell line's output that is more than is kept goes to a file, up to so many bytes; 0 for no file."""
     is_helper: bool = False
     """A program of the agent's own, by absolute path: not sandboxed, and without the user's variables."""
+    unmoved: tuple[str, ...] = ()
+    """Resolved paths that a helper looks at: sandboxed programs are stopped while it runs, and it is not started if one
+    has become a link. For none nothing is stopped."""
     runs: tuple[str, ...] = ()
     """Files whose contents belong to the seal: absolute paths, and names of programs on PATH."""
 

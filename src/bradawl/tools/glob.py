@@ -146,7 +146,9 @@ async def _listed(rg: "Ripgrep", regex: str, names: tuple[str, ...], context: Ca
     skip = len(rg.relative(rg.root).rstrip("/")) + 1
     program = (sys.executable, "-I", "-S", "-B", _NEWEST, str(_SHOWN), regex, str(skip))
     argv = (*program, *rg.argv("--files", "--null", *names))
-    command = Command(argv, rg.cwd, timeout_s=_TIMEOUT_S, output_limit_bytes=_OUTPUT_LIMIT, is_helper=True)
+    command = Command(
+        argv, rg.cwd, timeout_s=_TIMEOUT_S, output_limit_bytes=_OUTPUT_LIMIT, is_helper=True, unmoved=(rg.root,)
+    )
     result = await context.processes.run(command, context.grant)
     if result.exit_code is None:
         raise ToolError(f"the search took more than {_TIMEOUT_S:.0f} s and was ended; give a deeper path")

@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bradawl.core.workspace import CommandResult
-from bradawl.workspace.descendants import family, group_lives, ids_since, living, signal_all, signal_group
+from bradawl.workspace.descendants import (
+    Member,
+    children,
+    command_line,
+    family,
+    group_lives,
+    ids_since,
+    living,
+    members,
+    signal_all,
+    signal_group,
+    tree,
+)
 from bradawl.workspace.pipes import Streams
 from bradawl.workspace.prelude import Report, parse_report
 
@@ -44,6 +56,10 @@ class Hold(msgspec.Struct, frozen=True):
     tells_signals_as_codes: bool = False
     on_end: Callable[[], tuple[str, ...]] | None = None
     outside: Callable[[str], str] | None = None
+    has_launcher: bool = False
+    """The process that was started becomes the program, or starts it, once the sandbox is set up."""
+    name: str = ""
+    """What the program is called in messages."""
 
 
 class Child:
@@ -62,6 +78,7 @@ class Child:
         self._keeper = self._hold.keeper
         self._restored: tuple[str, ...] = ()
         self._process = process
+        self._arguments = [os.fspath(each) for each in process.args] if isinstance(process.args, (list, tuple)) else []
         self._streams = streams
         self._mark = mark
         self._term_grace_s = term_grace_s
@@ -73,6 +90,7 @@ class Child:
         self._drained = self._loop.create_future()
         self._pidfd = -1
         self._was_ended = self._is_flood = self._left_running = self._is_gone = False
+        self._has_begun = False
         streams.on_flood = self._end_flood
         streams.watch(self._loop, self._on_drained)
         self._watch_exit()
@@ -86,6 +104,41 @@ class Child:
     def leaders(self) -> tuple[int, ...]:
         """It, and the one that keeps what it started, if there is one."""
         return (self._process.pid, self._keeper.id) if self._keeper is not None else (self._process.pid,)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it runs in the sandbox, where it is not gone already."""
+        return bool(self._hold.sandbox) and not self._is_gone
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return self._hold.name
+
+    def has_begun(self) -> bool:
+        """Whether the sandbox is set up and the program runs in it; also if it has ended."""
+        if not self._has_begun:
+            self._has_begun = self._is_gone or self._exited.done() or not self._hold.has_launcher or self._is_replaced()
+        return self._has_begun
+
+    def _is_replaced(self) -> bool:
+        """Whether the launcher's arguments are gone: the program's own come when the launcher has done its work."""
+        if self._keeper is None:
+            own = b"".join(os.fsencode(each) + b"\0" for each in self._arguments)
+            return command_line(self._process.pid) not in {b"", own}
+        if not self._keeper.lives:
+            return False
+        own = command_line(self._keeper.id)
+        return bool(own) and any(command_line(each) not in {b"", own} for each in children(self._keeper.id))
+
+    def members(self) -> dict[int, Member]:
+        """Its processes, without the launcher's; to be asked once it has begun."""
+        if self._is_gone:
+            return {}
+        if self._keeper is not None and self._keeper.id:
+            return tree(self._keeper.id) if self._keeper.lives else {}
+        leader = {self._process.pid} if self._process.returncode is None else set[int]()
+        return members(leader | self._left())
 
     def _watch_exit(self) -> None:
         try:

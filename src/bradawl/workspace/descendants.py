@@ -16,6 +16,25 @@ _STAT_BYTES = 1_024
 _PIECE = 131_072
 _LOOKS = 4
 _LOOK_AGAIN_S = 0.0005
+_STOPPED = b"TtZXx"
+_THREADS = 17  # the field of a process's state that counts its threads
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A process as it was seen: the id of its parent, and the states of its threads, a letter each."""
+
+    parent: int
+    states: bytes
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether none of its threads can run before it is signalled; so is one that has ended."""
+        return not self.states.strip(_STOPPED)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a thread waits in the kernel and can't be stopped yet."""
+        return b"D" in self.states
 
 
 class _Process(msgspec.Struct, frozen=True):
@@ -80,6 +99,72 @@ def family(mark: str, root: int | None = None, among: range | None = None) -> se
     return found - {root}
 
 
+def tree(root: int) -> dict[int, Member]:
+    """All that descend from a process, by their ids; a process that ends meanwhile may be in there or not.
+
+    Children are read before the states of their parent: who ends in between is not found stopped.
+    """
+    found: dict[int, Member] = {}
+    left = [(root, 0)]
+    while left:
+        process, parent = left.pop()
+        children = _children(process)
+        if process != root and (member := _member(process, parent)):
+            found[process] = member
+        left += [(child, process) for child in children if child not in found and child != root]
+    return found
+
+
+def members(processes: Iterable[int]) -> dict[int, Member]:
+    """How some processes are; without those that are gone."""
+    seen = ((process.id, _member(process.id, process.parent)) for process in _living(processes))
+    return {each: member for each, member in seen if member}
+
+
+def command_line(process: int) -> bytes:
+    """Its arguments, each with a NUL after it; empty if it is gone or is just replacing its program."""
+    try:
+        return _read(f"/proc/{process}/cmdline", _PIECE)
+    except OSError:
+        return b""
+
+
+def children(process: int) -> set[int]:
+    """The ids of its children."""
+    return set(_children(process))
+
+
+def _children(process: int) -> list[int]:
+    try:
+        read = [_read(f"/proc/{process}/task/{thread}/children", _PIECE) for thread in _threads(process)]
+    except FileNotFoundError:
+        if _PROC.joinpath("thread-self/children").exists():
+            return []  # it has ended
+        return [each.id for each in _living(_ids()) if each.parent == process]  # a kernel without these lists
+    except OSError:
+        return []
+    return [int(each) for each in b" ".join(read).split()]
+
+
+def _member(process: int, parent: int) -> Member | None:
+    """One of whose threads one has just ended counts as running, so that it is looked at again."""
+    try:
+        threads = _threads(process)
+    except OSError:
+        return None
+    states = b""
+    for thread in threads:
+        try:
+            states += _read(f"/proc/{process}/task/{thread}/stat", _STAT_BYTES).rpartition(b")")[2].split()[0]
+        except (OSError, IndexError):
+            states += b"R"
+    return Member(parent, states)
+
+
+def _threads(process: int) -> list[str]:
+    return os.listdir(f"/proc/{process}/task")  # noqa: PTH208 - names alone
+
+
 def _ids(among: range | None = None) -> Iterable[int]:
     if among is not None and len(among) <= _FEW:
         return among
@@ -98,10 +183,13 @@ def _living(ids: Iterable[int]) -> Iterator[_Process]:
 def _process(process: int) -> _Process | None:
     try:
         # The name in the second field may hold spaces and brackets; the fields behind it can't.
-        state, parent, group = _read(f"/proc/{process}/stat", _STAT_BYTES).rpartition(b")")[2].split()[:3]
-    except (OSError, ValueError):
+        fields = _read(f"/proc/{process}/stat", _STAT_BYTES).rpartition(b")")[2].split()
+        state, parent, group = fields[:3]
+        # Where only the first thread has ended, the process looks dead and runs on.
+        is_dead = state in {b"Z", b"X"} and int(fields[_THREADS]) <= 1
+    except (OSError, ValueError, IndexError):
         return None
-    return None if state in {b"Z", b"X"} else _Process(process, int(parent), int(group))
+    return None if is_dead else _Process(process, int(parent), int(group))
 
 
 def _carries(process: _Process, mark: bytes) -> bool:

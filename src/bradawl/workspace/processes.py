@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
@@ -19,6 +20,7 @@ from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.safety.programs import TrustedPrograms, trusted_programs
 from bradawl.workspace.child import Child, Hold
+from bradawl.workspace.freeze import Gate, check_unmoved
 from bradawl.workspace.pipes import Progress, Streams
 from bradawl.workspace.prelude import HELD_BACK, MARK, REPORT_FD
 from bradawl.workspace.private import NoTemporaryFolder, PrivateFolder
@@ -27,6 +29,8 @@ from bradawl.workspace.watchdog import Watchdog
 if TYPE_CHECKING:
     from bradawl.safety.sandbox.confinement import Confinement, Launch, Program
 
+_CAN_STOP = sys.platform.startswith("linux")
+"""Elsewhere which processes belong to a program can't be told without starting another."""
 _TERM_GRACE_S = 1.6  # with the little that follows a call ends two seconds after its time is over
 _FLOOD_BYTES = 10_000_000_000
 _READ_WHOLE = 4_000_000
@@ -89,6 +93,7 @@ class LocalProcesses:
         self._mark = os.urandom(8).hex()
         self._watchdog = Watchdog(self._mark, lambda: self._programs.search_path)
         self._running: set[Child] = set()
+        self._gate = Gate(lambda: self._running)
 
     def seal(self, command: Command) -> str:
         """Digest of a shell line and what determines its effect: folder, variables, sandbox, programs and scripts."""
@@ -119,7 +124,7 @@ class LocalProcesses:
         environment and whose parents are gone gets away. After a timeout what was printed is kept. Raises
         `ToolError` when the program can't be started.
         """
-        child = self._start(command, grant, progress)
+        child = await self._begin(command, grant, progress)
         if await child.wait(command.timeout_s):
             return child.result()
         await child.end()
@@ -127,7 +132,28 @@ class LocalProcesses:
 
     async def start(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> Child:
         """Start it and leave it running. Raises `ToolError` when the program can't be started."""
-        return self._start(command, grant, progress, keeps_recent=True)
+        return await self._begin(command, grant, progress, keeps_recent=True)
+
+    async def _begin(
+        self, command: Command, grant: Grant | None, progress: Progress | None, *, keeps_recent: bool = False
+    ) -> Child:
+        """Start it; programs that run in the sandbox are stopped while it is set up, or while it looks at paths."""
+        is_search = bool(command.unmoved) and not command.is_shell
+        is_free = not is_search and (self._gate.is_open or grant is None or not _is_held(command, grant))
+        if is_free or not _CAN_STOP:
+            return self._start(command, grant, progress, keeps_recent=keeps_recent)
+        async with self._gate.passing(waits_for_searches=not is_search):
+            check_unmoved(command.unmoved)
+            child = self._start(command, grant, progress, keeps_recent=keeps_recent)
+            if is_search:
+                self._gate.keep(child)
+                return child
+            try:
+                await self._gate.wait_until_begun(child)
+            except BaseException:
+                child.kill()
+                raise
+            return child
 
     def close(self) -> None:
         """Kill what still runs, and remove the temporary folder; safe to call twice."""
@@ -153,8 +179,7 @@ class LocalProcesses:
             streams.keeps_recent = keeps_recent
             if command.is_shell:  # what else runs here ends by itself when nobody reads it
                 self._watchdog.start()
-            is_held = not grant.outside_sandbox and (command.is_shell or not command.is_helper)
-            confinement = self._confinement() if is_held else None
+            confinement = self._confinement() if _is_held(command, grant) else None
             program = self._program(command, streams.sinks, mark)
             if confinement is None:
                 process, hold = _popen(_bare(program), streams.sinks), Hold()
@@ -198,13 +223,15 @@ class LocalProcesses:
 
         keeper = Keeper(launch.told, mark, self._guard) if launch.told >= 0 else None
         name, codes = confinement.sandbox.name, launch.tells_signals_as_codes
-        return process, Hold(name, keeper, codes, launch.on_end, confinement.outside)
+        has_launcher = launch.argv != program.argv
+        return process, Hold(name, keeper, codes, launch.on_end, confinement.outside, has_launcher, program.argv[-1])
 
     def _guard(self, leader: int) -> None:
         self._watchdog.guard(leader, self._folder.place)
 
     def _forget(self, child: Child) -> None:
         self._running.discard(child)
+        self._gate.let_go(child)
         for leader in child.leaders:
             self._watchdog.release(leader)
 
@@ -254,6 +281,10 @@ class LocalProcesses:
             return {**given, "PWD": command.cwd}
         merged = {**given, **command.env, "PWD": command.cwd}
         return {name: value for name, value in merged.items() if value is not None}
+
+
+def _is_held(command: Command, grant: Grant) -> bool:
+    return not grant.outside_sandbox and (command.is_shell or not command.is_helper)
 
 
 def _temporary(environment: Mapping[str, str], roots: tuple[str, ...]) -> str:

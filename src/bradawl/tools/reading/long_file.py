@@ -27,7 +27,8 @@ async def long_page(real: str, size: int, span: Span, context: CallContext) -> P
     """The lines; how many there are in all is not known. Raises `ToolError`."""
     numbers = map(str, (span.first, span.limit, span.most, LONGEST_LINE))
     argv = (sys.executable, "-I", "-S", "-B", _PROGRAM, real, *numbers)
-    command = Command(argv, "/", timeout_s=_TIMEOUT_S, output_limit_bytes=8 * span.most + 1_000_000, is_helper=True)
+    most = 8 * span.most + 1_000_000
+    command = Command(argv, "/", timeout_s=_TIMEOUT_S, output_limit_bytes=most, is_helper=True, unmoved=(real,))
     result = await context.processes.run(command, context.grant)
     if result.exit_code is None:
         raise ToolError(

@@ -23,7 +23,8 @@ class _Answer(msgspec.Struct):
 async def pdf_page(real: str, span: Span, context: CallContext) -> Page:
     """The text of the pages that are asked for: `first` and `limit` of the span count pages. Raises `ToolError`."""
     argv = (sys.executable, "-I", "-B", _PROGRAM, real, *map(str, (span.first, span.limit, span.most)))
-    command = Command(argv, "/", timeout_s=_TIMEOUT_S, output_limit_bytes=12 * span.most + 1_000_000, is_helper=True)
+    most = 12 * span.most + 1_000_000
+    command = Command(argv, "/", timeout_s=_TIMEOUT_S, output_limit_bytes=most, is_helper=True, unmoved=(real,))
     result = await context.processes.run(command, context.grant)
     if result.exit_code != 0:
         raise ToolError(f"{span.path} is a PDF document, but {_why(result)}; use bash with another program")

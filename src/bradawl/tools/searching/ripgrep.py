@@ -103,7 +103,7 @@ def _around(query: Query) -> tuple[str, ...]:
 
 
 async def _run(
-    rg: Ripgrep, argv: tuple[str, ...], query: Query, context: CallContext, most: int
+    rg: Ripgrep, argv: tuple[str, ...], query: Query, context: CallContext, most: int, files: Iterable[str] = ()
 ) -> tuple[CommandResult, bool]:
     """What it printed, and whether that is all: one that prints too much is ended."""
     printed = 0
@@ -112,7 +112,10 @@ async def _run(
         nonlocal printed
         printed += len(data)
 
-    command = Command(argv, rg.cwd, timeout_s=query.timeout_s, output_limit_bytes=2 * most, is_helper=True)
+    unmoved = (rg.root, *map(rg.absolute, files))
+    command = Command(
+        argv, rg.cwd, timeout_s=query.timeout_s, output_limit_bytes=2 * most, is_helper=True, unmoved=unmoved
+    )
     process = await context.processes.start(command, context.grant, count)
     polls = int(query.timeout_s / _POLL_S) + 1
     try:
@@ -177,7 +180,7 @@ async def _some(counted: Found, rg: Ripgrep, query: Query, context: CallContext)
         if enough >= query.limit:
             break
     options = ("--json", "--sort=path", f"--max-count={query.limit}", *_options(query), *_around(query))
-    result, is_whole = await _run(rg, rg.argv(*options, files=files), query, context, _MOST)
+    result, is_whole = await _run(rg, rg.argv(*options, files=files), query, context, _MOST, files)
     printed = result.stdout if is_whole else result.stdout[: result.stdout.rfind(b"\n", 0, _MOST) + 1]
     lines = _lines(_groups(printed, rg, query), query)
     return msgspec.structs.replace(counted, lines=lines, counts={})

@@ -69,7 +69,9 @@ async def _run(batch: list[str], query: Query, context: CallContext, timeout_s: 
         mode = "multiline" if query.output_mode == "content" else "multiline-count"
     options = (query.pattern, mode, str(query.context), str(query.most_lines + 1))
     argv = (sys.executable, "-I", "-S", "-B", _SCAN, *options, *batch)
-    command = Command(argv, "/", timeout_s=timeout_s, output_limit_bytes=_OUTPUT_LIMIT, is_helper=True)
+    command = Command(
+        argv, "/", timeout_s=timeout_s, output_limit_bytes=_OUTPUT_LIMIT, is_helper=True, unmoved=tuple(batch)
+    )
     try:
         result = await context.processes.run(command, context.grant)
     except ToolError as error:

@@ -1,0 +1,168 @@
+"""Stops the sandboxed programs of a session while paths are used outside of the sandbox.
+
+A background job may rename folders and replace them by links. Finding what a sandbox covers, mounting it, and searching
+without a sandbox take several steps, and a job must not be able to act between them.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from bradawl.core.errors import ToolError
+from bradawl.workspace.descendants import Member, signal_all
+
+if TYPE_CHECKING:
+    from bradawl.workspace.child import Child
+
+_STOP_LIMIT_S: Final = 1.0
+"""A process that waits for a disk stops only afterwards."""
+_START_LIMIT_S: Final = 10.0
+_POLL_S: Final = 0.0005
+_SHOWN: Final = 80
+
+
+class Gate:
+    """Lets programs start one at a time while others run in the sandbox, which are stopped meanwhile."""
+
+    def __init__(
+        self,
+        running: Callable[[], Iterable["Child"]],
+        *,
+        stop_limit_s: float = _STOP_LIMIT_S,
+        start_limit_s: float = _START_LIMIT_S,
+    ) -> None:
+        """`running` gives all programs that run now, in the sandbox or not."""
+        self._running = running
+        self._stop_limit_s = stop_limit_s
+        self._start_limit_s = start_limit_s
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = asyncio.Lock()
+        self._holders: set[object] = set()
+        self._stopped: set[int] = set()
+        self._is_free: asyncio.Future[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no sandboxed program runs, and no other start or search is under way."""
+        return not (self._holders or self._lock.locked() or any(child.is_held for child in self._running()))
+
+    @asynccontextmanager
+    async def passing(self, *, waits_for_searches: bool) -> AsyncIterator[None]:
+        """Keep all sandboxed programs stopped in the body. Raises `ToolError` where one can't be stopped.
+
+        A program that would run in the sandbox waits for the searches that were kept; another search does not.
+        """
+        async with self._turn():
+            while waits_for_searches and self._holders:
+                self._is_free = asyncio.get_running_loop().create_future()
+                await self._is_free
+            turn = object()
+            self._holders.add(turn)
+            try:
+                for child in self._held():
+                    await self.wait_until_begun(child)
+                await self._stop_all()
+                yield
+            finally:
+                self.let_go(turn)
+
+    def _turn(self) -> asyncio.Lock:
+        """A lock belongs to one event loop, and a session may see several, one after another."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop, self._lock = loop, asyncio.Lock()
+        return self._lock
+
+    def keep(self, search: "Child") -> None:
+        """Keep the programs stopped until `let_go` is called for this search; to be called in `passing`."""
+        self._holders.add(search)
+
+    def let_go(self, holder: object) -> None:
+        """Let the programs go on unless another start or search needs them stopped. For no holder nothing happens."""
+        self._holders.discard(holder)
+        if self._holders:
+            return
+        self._resume()
+        if self._is_free is not None:
+            if not self._is_free.done() and not self._is_free.get_loop().is_closed():
+                self._is_free.set_result(None)
+            self._is_free = None
+
+    async def wait_until_begun(self, child: "Child") -> None:
+        """Wait until the sandbox of a program is set up and the program runs in it, or has ended."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._start_limit_s
+        while not child.has_begun():
+            if loop.time() > deadline:
+                raise ToolError(
+                    f"the sandbox of {child.name[:_SHOWN]!r} was not set up within {self._start_limit_s:.0f} s; "
+                    "end other programs, then call again"
+                )
+            await asyncio.sleep(_POLL_S)
+
+    # ------------------------------------------------------------------ stopping
+
+    def _held(self) -> list["Child"]:
+        return [child for child in self._running() if child.is_held]
+
+    async def _stop_all(self) -> None:
+        """Done when two looks in a row find the same processes, none of which runs.
+
+        Every process is signalled in each round: one that was stopped before may be continued by one that still runs.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        before: dict[int, Member] | None = None
+        while True:
+            now = self._members()
+            running = {each for each, member in now.items() if not member.is_stopped}
+            if not running and now == before:
+                return
+            taken_s = loop.time() - began
+            if taken_s > self._stop_limit_s:
+                raise self._not_stopped(running)
+            self._stopped |= running
+            spared = _children_of_vfork(now) if taken_s < self._stop_limit_s / 2 else set()
+            signal_all(sorted(set(now) - spared), signal.SIGSTOP)  # parents first: they see no stopped child
+            before = now
+            await asyncio.sleep(_POLL_S)
+
+    def _members(self) -> dict[int, Member]:
+        found: dict[int, Member] = {}
+        for child in self._held():
+            found |= child.members()
+        return found
+
+    def _resume(self) -> None:
+        stopped, self._stopped = self._stopped, set()
+        signal_all(sorted(stopped, reverse=True), signal.SIGCONT)
+
+    def _not_stopped(self, running: set[int]) -> ToolError:
+        names = [child.name for child in self._held() if not running or running & set(child.members())]
+        name = (names or ["a background job"])[0]
+        return ToolError(
+            f"nothing was started: {name[:_SHOWN]!r} still runs, and its processes could not be stopped for the moment "
+            f"in which bradawl looks at the files. End that job (bash_kill), then call again"
+        )
+
+
+def _children_of_vfork(members: dict[int, Member]) -> set[int]:
+    """A parent in an uninterruptible wait may wait for its child to replace its program, and stops only then."""
+    return {each for each, member in members.items() if (above := members.get(member.parent)) and above.is_waiting}
+
+
+def check_unmoved(paths: Iterable[str]) -> None:
+    """Raise `ToolError` if a path, or a folder above it, has become a link since it was resolved."""
+    folders: dict[str, str] = {}
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder or "/").rstrip("/")
+        if folders[folder] != folder or os.path.islink(path):  # noqa: PTH114 - half of the time, for many paths
+            raise ToolError(
+                f"{path} was replaced by a link while a background job runs, so it was not looked at; "
+                "call again, or end the job first (bash_kill)"
+            )

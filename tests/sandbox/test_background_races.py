@@ -1,0 +1,323 @@
+"""Background jobs that swap folders can't act between what bradawl finds and what it does with it."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import signal
+import sys
+import time
+
+import pytest
+from bwrap import HAS_BWRAP
+from held import Held, held
+
+from bradawl.core.errors import ToolError
+from bradawl.core.workspace import Command
+from bradawl.workspace.child import Child
+from bradawl.workspace.descendants import Member, tree
+
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+
+ROUNDS = 40
+EXCHANGE = """
+import ctypes, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+def exchange(one, other):
+    libc.renameat2(-100, one.encode(), -100, other.encode(), 2)
+"""
+
+
+@pytest.fixture
+def made(tmp_path):
+    with held(tmp_path) as built:
+        yield built
+
+
+def in_loop(test):
+    @functools.wraps(test)
+    def run(**given):
+        asyncio.run(test(**given))
+
+    return run
+
+
+def shell(made: Held, line: str) -> Command:
+    return Command((line,), made.cwd, is_shell=True)
+
+
+async def job(made: Held, line: str) -> Child:
+    """A command that lives on, once it has made the file `ready`."""
+    started = await made.processes.start(shell(made, line), made.grant)
+    for _ in range(1_000):
+        if (made.root / "ready").exists():
+            return started
+        await asyncio.sleep(0.01)
+    raise AssertionError(started.printed())
+
+
+async def racer(made: Held, program: str) -> Child:
+    made.write("racer.py", EXCHANGE + program)
+    return await job(made, f"{sys.executable} -I racer.py")
+
+
+def runs(child: Child) -> bool:
+    found = child.members().values()
+    return bool(found) and not any(member.states.strip(b"Tt") == b"" for member in found)
+
+
+async def settles(child: Child) -> bool:
+    """Whether it runs a moment later: a signal takes time."""
+    for _ in range(200):
+        if runs(child):
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
+@in_loop
+async def test_a_folder_that_is_renamed_all_the_time_shows_no_hidden_file(made):
+    program = """
+os.makedirs("sub/deep")
+open("sub/deep/.env", "w").write("SECRET")
+open("ready", "w")
+while True:
+    os.rename("sub", "sub2"); time.sleep(0.003); os.rename("sub2", "sub"); time.sleep(0.003)
+"""
+    child = await racer(made, program)
+    for _ in range(ROUNDS):
+        line = "for i in 1 2 3; do cat s*b*/deep/.env; done"
+        result = await made.processes.run(shell(made, line), made.grant)
+        assert b"SECRET" not in result.stdout
+    assert await settles(child)
+    await child.end()
+
+
+@in_loop
+async def test_a_folder_that_is_exchanged_with_a_link_makes_nothing_outside(made):
+    program = f"""
+os.makedirs("sub/deep")
+open("sub/deep/.env", "w").write("SECRET")
+os.symlink("/oldroot{made.outside}", "link")
+open("ready", "w")
+while True:
+    exchange("sub/deep", "link"); time.sleep(0.002)
+"""
+    child = await racer(made, program)
+    for _ in range(ROUNDS):
+        result = await made.processes.run(shell(made, "true"), made.grant)
+        assert result.exit_code == 0
+        assert [each.name for each in made.outside.iterdir()] == ["file"]
+    assert await settles(child)
+    await child.end()
+
+
+@in_loop
+async def test_a_repository_that_is_exchanged_with_a_relative_link_gives_no_way_outside(made):
+    (made.outside / ".git").mkdir()
+    program = f"""
+import subprocess
+for n in range(4):
+    subprocess.run(["git", "init", "-q", f"n{{n}}/r"], check=True)
+    os.symlink("../../{made.outside.name}", f"n{{n}}/link")
+open("ready", "w")
+while True:
+    for n in range(4):
+        exchange(f"n{{n}}/r", f"n{{n}}/link")
+    time.sleep(0.002)
+"""
+    child = await racer(made, program)
+    for _ in range(ROUNDS):
+        line = "for i in 1 2 3; do for n in 0 1 2 3; do echo gone > n$n/r/file; echo gone > n$n/link/file; done; done"
+        await made.processes.run(shell(made, f"{{ {line}; }} 2>/dev/null"), made.grant)
+        assert (made.outside / "file").read_text() == "outside"
+    await child.end()
+
+
+READ_TWICE = """
+import os, sys, time
+for entry in os.scandir(sys.argv[1]):
+    time.sleep(0.02)
+    sys.stdout.write(open(entry.path).read())
+"""
+"""Lists a folder and opens its files later, as ripgrep does with threads; the delay makes every race a hit."""
+
+
+@in_loop
+async def test_a_search_outside_of_the_sandbox_sees_no_folder_exchanged_with_a_link(made):
+    (made.outside / "key").write_text("SECRET")
+    program = f"""
+os.mkdir("d")
+open("d/key", "w").write("own")
+os.symlink("{made.outside}", "link")
+open("ready", "w")
+while True:
+    exchange("d", "link"); time.sleep(0.002)
+"""
+    child = await racer(made, program)
+    folder = str(made.root / "d")
+    argv = (sys.executable, "-I", "-S", "-c", READ_TWICE, folder)
+    seen = refused = 0
+    for _ in range(ROUNDS):
+        try:
+            result = await made.processes.run(Command(argv, "/", is_helper=True, unmoved=(folder,)), made.grant)
+        except ToolError as error:
+            assert "replaced by a link" in str(error)
+            refused += 1
+        else:
+            assert (result.stdout, result.exit_code) == (b"own", 0)
+            seen += 1
+    assert seen + refused == ROUNDS
+    assert await settles(child)
+    await child.end()
+
+
+@in_loop
+async def test_a_program_that_would_start_during_a_search_waits_for_its_end(made):
+    search = Command(
+        (sys.executable, "-I", "-S", "-c", "import time; time.sleep(0.4)"), "/", is_helper=True, unmoved=("/",)
+    )
+    searching = await made.processes.start(search, made.grant)
+    began = time.monotonic()
+    other = await made.processes.start(search, made.grant)  # another search needs not wait
+    assert time.monotonic() - began < 0.4
+    running = asyncio.create_task(made.processes.run(shell(made, "true"), made.grant))
+    await asyncio.sleep(0.1)
+    assert not running.done()
+    for each in (searching, other):
+        assert await each.wait(20)
+    assert (await running).exit_code == 0
+
+
+@in_loop
+async def test_jobs_are_stopped_during_a_search_and_go_on_after_it_also_if_it_is_cancelled(made):
+    child = await job(made, "touch ready; while :; do sleep 0.01; done")
+    search = Command(
+        (sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"), "/", is_helper=True, unmoved=("/",)
+    )
+    running = asyncio.create_task(made.processes.run(search, made.grant))
+    for _ in range(500):
+        await asyncio.sleep(0.01)
+        if all(member.is_stopped for member in child.members().values()):
+            break
+    assert all(member.is_stopped for member in child.members().values())
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await settles(child)
+    await child.end()
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.0005, 0.002, 0.005, 0.01, 0.02])
+@in_loop
+async def test_a_cancelled_start_leaves_no_job_stopped(made, delay_s):
+    child = await job(made, "touch ready; while :; do sleep 0.01; done")
+    starting = asyncio.create_task(made.processes.start(shell(made, "sleep 300.77"), made.grant))
+    await asyncio.sleep(delay_s)
+    starting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await (await starting).end()
+    assert await settles(child)
+    assert (await made.processes.run(shell(made, "true"), made.grant)).exit_code == 0
+    await child.end()
+
+
+FORKING = """
+import os, signal
+open("ready", "w")
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(200_000):
+    if os.fork():
+        os._exit(0)
+"""
+
+
+@in_loop
+async def test_a_job_that_forks_and_ends_is_stopped_or_nothing_starts(made):
+    made.write("racer.py", FORKING)
+    child = await job(made, f"{sys.executable} -I racer.py; sleep 100")
+    for _ in range(5):
+        try:
+            result = await made.processes.run(shell(made, "true"), made.grant)
+        except ToolError as error:
+            assert "bash_kill" in str(error)
+        else:
+            assert result.exit_code == 0
+    await child.end()
+
+
+THREADS = """
+import ctypes, os, threading, time
+def work():
+    open("ready", "w")
+    while True:
+        time.sleep(0.001)
+        open("beat", "w").write(str(time.monotonic_ns()))
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+@in_loop
+async def test_a_process_whose_first_thread_has_ended_is_stopped_too(made):
+    made.write("racer.py", THREADS)
+    child = await job(made, f"{sys.executable} -I racer.py")
+    folder = str(made.root)
+    look = "import os, time; first = open('beat').read(); time.sleep(0.2); print(first == open('beat').read())"
+    search = Command((sys.executable, "-I", "-S", "-c", look), folder, is_helper=True, unmoved=(folder,))
+    assert (await made.processes.run(search, made.grant)).stdout == b"True\n"
+    assert await settles(child)
+    await child.end()
+
+
+@in_loop
+async def test_what_a_program_had_stopped_itself_stays_stopped(made):
+    child = await job(made, "sleep 300.78 & kill -STOP $!; touch ready; sleep 300.79")
+    await made.processes.run(shell(made, "true"), made.grant)
+    for _ in range(200):  # the others continue a moment later
+        states = [member.states for member in child.members().values()]
+        if states.count(b"T") == 1:
+            break
+        await asyncio.sleep(0.01)
+    assert (len(states), states.count(b"T")) == (3, 1)
+    await child.end()
+
+
+@in_loop
+async def test_a_job_that_starts_programs_all_the_time_lets_others_start(made):
+    line = f"touch ready; {sys.executable} -I -c 'import subprocess\nwhile 1: subprocess.run([\"/bin/true\"])'"
+    child = await job(made, line)
+    for _ in range(10):
+        assert (await made.processes.run(shell(made, "true"), made.grant)).exit_code == 0
+    assert await settles(child)
+    await child.end()
+
+
+@in_loop
+async def test_commands_at_once_all_run(made):
+    child = await job(made, "touch ready; sleep 300.8")
+    results = await asyncio.gather(*(made.processes.run(shell(made, f"echo {n}"), made.grant) for n in range(6)))
+    assert [result.stdout for result in results] == [b"%d\n" % n for n in range(6)]
+    await child.end()
+
+
+@in_loop
+async def test_without_a_job_nothing_is_stopped(made):
+    results = await asyncio.gather(*(made.processes.run(shell(made, f"echo {n}"), made.grant) for n in range(6)))
+    assert [result.exit_code for result in results] == [0] * 6
+
+
+def test_a_tree_knows_children_of_all_threads():
+    pid = os.fork()
+    if not pid:
+        signal.pause()
+    try:
+        assert tree(os.getpid())[pid].parent == os.getpid()
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize(("states", "is_stopped"), [(b"T", True), (b"TZ", True), (b"ZS", False), (b"TD", False)])
+def test_a_process_is_stopped_when_all_its_threads_are(states, is_stopped):
+    assert Member(1, states).is_stopped == is_stopped
