@@ -125,7 +125,7 @@ def test_a_line_that_is_not_understood_is_refused_as_far_as_its_words_say(ws, li
     assert not isinstance(held, Allow) or held.grant.rules
 
 
-@pytest.mark.parametrize("line", ["python3 x.py", "tar c .", "find . -exec cat {} +", "make", "npm run secrets"])
+@pytest.mark.parametrize("line", ["python3 x.py", "make", "npm run secrets"])
 def test_what_cannot_be_seen_through_asks_or_is_covered(ws, line):
     rules = denied(ws, "Read(secrets/**)")
     assert isinstance(decided(line, ws, rules), Ask)

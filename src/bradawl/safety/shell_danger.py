@@ -34,6 +34,10 @@ class Seen(msgspec.Struct, frozen=True):
     """Whether all of the text was looked at."""
     leaves: bool = False
     """Whether it goes to a folder that is not the workspace's, or can't be told."""
+    opened: tuple[str, ...] = ()
+    """Targets of redirections, and values that variables are given."""
+    folders: tuple[str, ...] = ()
+    """Working directories of its commands, as far as they are known."""
 
 
 def look_through(text: str, *, cwd: str, ground: Ground) -> Seen:
@@ -43,10 +47,10 @@ def look_through(text: str, *, cwd: str, ground: Ground) -> Seen:
     try:
         walk.read(text)
     except _Found as found:
-        return Seen(found.why, walk.argvs(), leaves=walk.leaves)
+        return Seen(found.why, walk.argvs(), True, walk.leaves, *walk.opened())
     except TooMuch:
         is_whole = False
-    return Seen("" if is_whole else _at_a_glance(text, ground), walk.argvs(), is_whole, walk.leaves)
+    return Seen("" if is_whole else _at_a_glance(text, ground), walk.argvs(), is_whole, walk.leaves, *walk.opened())
 
 
 class _Found(Exception):
@@ -67,6 +71,8 @@ class _Walk:
         self._flow = Flow(HOME=ground.home or UNTOLD)
         self._found: dict[Argv, str | None] = {}
         self._outer: list[str | None] = []
+        self._opened: dict[str, None] = {}
+        self._folders: dict[str, None] = {cwd: None}
         self._reader = LooseReader(self, self._flow)
         self._written: dict[str, str] = {}
         self._of_calls = 0
@@ -80,6 +86,10 @@ class _Walk:
     def argvs(self) -> tuple[Argv, ...]:
         """All that was heard."""
         return tuple(tuple(_shown(word) for word in words) for words in self._found)
+
+    def opened(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Targets and values, and the working directories."""
+        return tuple(map(_shown, self._opened)), tuple(self._folders)
 
     # -------------------------------------------------------------- the listener
 
@@ -164,7 +174,9 @@ class _Walk:
     def _command(self, draft: Draft) -> list[Heard]:
         """What runs in the end, behind all that starts others."""
         heard = [one for inner in draft.inside for one in self._plain(inner)]
+        self._opened |= dict.fromkeys(value for _, values in draft.assignments for value in values)
         for operator, target in draft.redirects:
+            self._opened[target] = None
             if ">" in operator:
                 self._stop_if(self._ground.guard(target, self._cwd, adds=operator == ">>"))
         if not draft.words:
@@ -321,6 +333,7 @@ class _Walk:
         target = targets[0] if targets else self._ground.home
         places = () if words[0] == "popd" or target == "-" else self._ground.places(target, self._cwd)
         self._cwd = places[0] if places else None
+        self._folders |= dict.fromkeys(places)
         roots = self._ground.roots
         self.leaves = self.leaves or not any(_is_in(place, roots) for place in places[-1:])
 

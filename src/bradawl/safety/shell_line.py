@@ -76,16 +76,27 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Sur
     if effects.understood:
         return msgspec.structs.replace(effects, danger=seen.danger) if seen.danger else effects
     commands = _plain_commands(text, around.home, seen)
-    ruled = around.ruled
+    paths, danger = _refused_reads(text, (*commands, *seen.argvs), seen, cwd, around)
     return Effects(
-        reads=ruled.named(text, (*commands, *seen.argvs), cwd) if ruled else (),
+        reads=paths,
         unknown=True,
         commands=commands,
         inner=tuple(argv for argv in seen.argvs if argv not in commands),
         hosts=("*",) if reaches_out((*commands, *seen.argvs)) else (),
-        danger=seen.danger,
+        danger=seen.danger or danger,
         unsealed=not seen.is_whole,
     )
+
+
+def _refused_reads(
+    text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, around: Surroundings
+) -> tuple[tuple[str, ...], str]:
+    if (ruled := around.ruled) is None or not ruled.applies("read"):
+        return (), ""
+    from bradawl.safety.shell_reach import reached  # only where rules refuse paths and no sandbox hides them
+
+    found = reached(ruled, text, argvs, seen, cwd)
+    return found.paths, found.danger
 
 
 def _needs_a_second_look(effects: Effects, roots: tuple[str, ...], home: str) -> bool:
