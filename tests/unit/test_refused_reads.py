@@ -244,6 +244,8 @@ docker cp . box:/x
 ORDINARY = r"""
 ls
 ls -la .
+curl -s http://127.0.0.1:1/x | cat
+wget -q -O - http://127.0.0.1:1/ | head
 ls -R src | head -50
 cd . && ls
 cd src && ls

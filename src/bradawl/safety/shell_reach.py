@@ -179,7 +179,9 @@ class _Words:
                 texts.append(piece[match.end() :] or ".")
                 starts += ["/"]
         if piece.startswith("//"):
-            texts += ["/" + piece.lstrip("/"), "/" + piece.lstrip("/").partition("/")[2]]
+            host, slash, below = piece.lstrip("/").partition("/")
+            # Of a URL: the host alone names no path.
+            texts += [f"/{each}" for each in (f"{host}{slash}{below}", below) if each]
         for text in texts:
             for start in dict.fromkeys(starts):
                 raw = join(start, text.replace(UNKNOWN_WORD, "*"))
