@@ -3,9 +3,15 @@
 import os
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
+from bwrap import HAS_BWRAP
+from held import held
 from landlock_house import House
+
+from bradawl.core.permissions import Grant
+from bradawl.safety.sandbox.landlock import LandlockConfinement, unfit
 
 
 class Outside:
@@ -48,3 +54,26 @@ def outside(made):
     built = Outside(made)
     yield built
     built.close()
+
+
+@pytest.fixture(params=["bubblewrap", "landlock", "bare"])
+def backend(request):
+    """What holds the programs of `either_way`; `bare` for nothing."""
+    return request.param
+
+
+@pytest.fixture
+def either_way(backend, tmp_path):
+    """Programs started by the processes of an agent, with each kind of sandbox and with none."""
+    with held(tmp_path) as here:
+        if backend == "bubblewrap" and not HAS_BWRAP:
+            pytest.skip("bubblewrap does not work here")
+        if backend == "landlock":
+            if why := unfit(here.layout):
+                pytest.skip(why)
+            here.confinement.close()
+            Path(here.layout.scratch).mkdir()
+            here.confinement = LandlockConfinement(here.layout)
+        if backend == "bare":
+            here.grant = Grant(outside_sandbox=True)
+        yield here

@@ -4,11 +4,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from bwrap import HAS_BWRAP
-from held import held
-
-from bradawl.core.permissions import Grant
-from bradawl.safety.sandbox.landlock import LandlockConfinement, unfit
 
 FORGE = Path(__file__).parents[1] / "unit/forge_report.py"
 LINES = (
@@ -22,21 +17,10 @@ LINES = (
 )
 
 
-@pytest.fixture(params=["bubblewrap", "landlock", "bare"])
-def made(request, tmp_path):
-    with held(tmp_path) as here:
-        if request.param == "bubblewrap" and not HAS_BWRAP:
-            pytest.skip("bubblewrap does not work here")
-        if request.param == "landlock":
-            if why := unfit(here.layout):
-                pytest.skip(why)
-            here.confinement.close()
-            Path(here.layout.scratch).mkdir()
-            here.confinement = LandlockConfinement(here.layout)
-        if request.param == "bare":
-            here.grant = Grant(outside_sandbox=True)
-        shutil.copy(FORGE, here.root)
-        yield here
+@pytest.fixture
+def made(either_way):
+    shutil.copy(FORGE, either_way.root)
+    return either_way
 
 
 @pytest.mark.parametrize("line", LINES)
