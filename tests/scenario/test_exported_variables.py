@@ -10,7 +10,7 @@ from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app.settings import RuleText
 from bradawl.app.tui.approve import granted_text
 from bradawl.core.permissions import Answer, Question
-from bradawl.safety.variables import is_execution_relevant, redirects_clients
+from bradawl.safety.variables import is_execution_relevant, may_redirect, redirects_clients
 
 
 class Asked:
@@ -79,7 +79,43 @@ def test_an_ordinary_variable_is_not(name: str) -> None:
     assert not redirects_clients(name)
 
 
-@pytest.mark.parametrize("name", ["NPM_CONFIG_REGISTRY", "TAR_OPTIONS", "API_HOST", "CVS_RSH", "GNUPGHOME"])
+@pytest.mark.parametrize(
+    "value", ["/tmp/x", "evil.example", "evil:80", "user@evil", "a b", "--url=x", "$X", "`x`", "10.0.0.1", "é", "a\nb"]
+)
+def test_a_variable_nobody_knows_counts_by_its_value(value: str) -> None:
+    assert may_redirect("ACME_UPLINK", value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("STAGE", "test"),
+        ("N", "12"),
+        ("A", ""),
+        ("B", None),
+        ("LANG", "C.UTF-8"),
+        ("LC_ALL", "de_DE.UTF-8"),
+        ("TZ", "Europe/Rome"),
+    ],
+)
+def test_a_bare_word_does_not(name: str, value: str | None) -> None:
+    assert not may_redirect(name, value)
+
+
+@pytest.mark.parametrize("line", ["API_URL=http://evil npm ci", "ACME=evil.example npm ci", "PATH=x npm ci"])
+def test_a_variable_before_the_command_asks_as_an_exported_one_does(tmp_path: Path, line: str) -> None:
+    (question,) = asked(tmp_path, line)
+    assert line in question.call.raw_arguments
+
+
+def test_a_bare_word_before_the_command_does_not_ask(tmp_path: Path) -> None:
+    assert not asked(tmp_path, "STAGE=test npm ci", "LC_ALL=C.UTF-8 npm ci")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["NPM_CONFIG_REGISTRY", "TAR_OPTIONS", "API_HOST", "CVS_RSH", "GNUPGHOME", "BORG_PASSCOMMAND", "ACME_UPLINK"],
+)
 def test_an_allowed_call_outside_the_sandbox_asks_and_shows_them(tmp_path: Path, name: str) -> None:
     questions = asked(tmp_path, f"export {name}=http://evil.example/", "tar --version; npm ci")
     (question,) = (one for one in questions if "npm ci" in one.call.raw_arguments)

@@ -18,7 +18,7 @@ from bradawl.safety.shell_scene import NOWHERE, Entries, Resolve, World
 from bradawl.safety.shell_search import Programs
 from bradawl.safety.shell_words import Line
 from bradawl.safety.shell_wrappers import Argv
-from bradawl.safety.variables import is_execution_relevant
+from bradawl.safety.variables import may_redirect
 
 
 def _not_there(_: str) -> bool:
@@ -166,6 +166,6 @@ def _has_only_commands(line: Line) -> bool:
         for command in pipeline.commands:
             if any(redirect.target.text != NOWHERE for redirect in command.redirects):
                 return False
-            if any(is_execution_relevant(name) for name, _ in command.assignments):
+            if any(may_redirect(name, value) for name, value in command.assignments):
                 return False
     return True

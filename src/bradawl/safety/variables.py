@@ -1,7 +1,7 @@
 """Which variables of the environment decide what later commands run, or where they reach."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 _EXACT = frozenset(
     # the shell, and how it finds and reads things
@@ -106,7 +106,10 @@ _ADDRESSES = frozenset(
 )
 """Words in the names of variables that say where clients connect, or whom they believe."""
 _ENDS_OF_ADDRESSES = ("URL", "URLS", "HOST", "ADDR", "ENDPOINT")
-_HARMLESS = frozenset({"NODE_ENV", "RUST_BACKTRACE", "RUST_LOG"})
+_HARMLESS = frozenset(
+    {"NODE_ENV", "RUST_BACKTRACE", "RUST_LOG", "LANG", "TZ", "TERM", "LS_COLORS", "SOURCE_DATE_EPOCH"}
+)
+_BARE_WORD = re.compile(r"[A-Za-z0-9_+-]*")
 _MATTER_TO_BASH = (
     r"BASH.*|LD_.*|DYLD_.*|MALLOC_.*|IFS|ENV|PS4|SHELLOPTS|GLOBIGNORE|EXECIGNORE|POSIXLY_CORRECT|CDPATH|HOME|PWD"
     r"|OLDPWD|GCONV_PATH|LOCPATH|NLSPATH|GLIBC_TUNABLES|TEXTDOMAINDIR|LIBPATH|SHLIB_PATH|OPTIND|FUNCNEST|E?UID|BRADAWL.*"
@@ -131,13 +134,24 @@ def redirects_clients(name: str) -> bool:
     return not _ADDRESSES.isdisjoint(words) or any(word.endswith(_ENDS_OF_ADDRESSES) for word in words)
 
 
-def matter_outside(names: Iterable[str]) -> tuple[str, ...]:
-    """Those that decide what a program runs or reaches where no sandbox holds it.
+def may_redirect(name: str, value: str | None) -> bool:
+    """Whether a variable may decide what a program outside the sandbox runs or reaches.
+
+    A name can't be known for every program. So one that nobody knows counts by its value, unless that is a bare word:
+    paths, addresses, machines with a dot in their names and command lines hold more than that.
+    """
+    if is_execution_relevant(name) or redirects_clients(name):
+        return True
+    return not (name in _HARMLESS or name.startswith("LC_") or value is None or _BARE_WORD.fullmatch(value))
+
+
+def matter_outside(variables: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The names of those that may decide what a program runs or reaches where no sandbox holds it.
 
     The shell itself moves PWD and OLDPWD: they do not count.
     """
-    counted = (name for name in names if name not in ("PWD", "OLDPWD"))
-    return tuple(sorted(name for name in counted if is_execution_relevant(name) or redirects_clients(name)))
+    counted = (name for name in variables if name not in ("PWD", "OLDPWD"))
+    return tuple(sorted(name for name in counted if may_redirect(name, variables[name])))
 
 
 def matters_to_bash(name: str) -> bool:
