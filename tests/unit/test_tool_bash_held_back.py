@@ -175,6 +175,15 @@ def test_protected_files_that_were_put_back_are_named_also_after_a_success():
     assert "and 2 more]" in text_of(output.parts) and not output.is_error
 
 
+def test_what_could_not_be_put_back_is_told_apart():
+    restored = ("/ws/.mcp.json", "/ws/.git/config (could not be put back: Permission denied)")
+    result = CommandResult(0, b"done", b"", sandbox="landlock", restored=restored)
+    text = text_of(output_of("x", result, ending_of(result, 10, 0), (), IN_WORKSPACE).parts)
+    assert "[put back as they were, because commands may not change them: /ws/.mcp.json]" in text
+    assert "[CHANGED, though commands may not change them; tell the user" in text
+    assert "/ws/.git/config (could not be put back: Permission denied)]" in text
+
+
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 @pytest.mark.parametrize(
     ("line", "lift"),

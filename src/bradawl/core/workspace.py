@@ -71,7 +71,8 @@ class CommandResult(msgspec.Struct, frozen=True):
     sandbox: str = ""
     """Name of the sandbox that held it; empty for none."""
     restored: tuple[str, ...] = ()
-    """Protected files it had changed, which are again as they were."""
+    """Protected files it had changed, which are as they were again; `(could not be put back: ...)` follows one that is
+    not."""
     spilled: str = ""
     """File with all of the output, for who takes it over or removes it; empty when what is kept is all."""
 

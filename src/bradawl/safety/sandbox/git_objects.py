@@ -15,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from bradawl.safety.sandbox.closed_folders import make_readable
+
 _FOLDERS: Final = (*(f"{number:02x}" for number in range(256)), "pack")
 _LOOSE: Final = re.compile(r"[0-9a-f]{38}(?:[0-9a-f]{24})?")
 _PACK: Final = re.compile(r"pack-[0-9a-f]{40}(?:[0-9a-f]{24})?\.(?:pack|idx)")
@@ -129,7 +131,7 @@ class ObjectFiles:
                 continue
             if found.st_ctime_ns == before[2] and found.st_ino == before[3]:
                 continue
-            _make_readable(path, objects)
+            make_readable(path, objects)
             now = _stamp_of(path, stat.S_IFREG, objects)
             if now is not None and now != before:
                 kept = f"{self._kept}/{name}/{each}"
@@ -265,32 +267,6 @@ def copy(
             os.unlink(goal, dir_fd=parent)
             raise
     return True
-
-
-def open_up(path: str, place: str) -> bool:
-    """Let this user read, write and enter its own folder again; false if it may. Below `place` no link is followed."""
-    way = [part for part in path[len(place) :].split("/") if part]
-    with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-        folder = os.open(place, _FOLDER)
-        held.callback(os.close, folder)
-        for name in way:
-            folder = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            held.callback(os.close, folder)
-        found = os.fstat(folder)
-        if way and os.geteuid() in (0, found.st_uid) and found.st_mode & 0o700 != 0o700:
-            Path(f"/proc/self/fd/{folder}").chmod(found.st_mode & 0o777 | 0o700)
-            return True
-    return False
-
-
-def _make_readable(name: str, parent: int) -> None:
-    """Give this user the right back to read its own file; a copy that is a link of it shares its mode."""
-    with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-        file = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-        held.callback(os.close, file)
-        found = os.fstat(file)
-        if stat.S_ISREG(found.st_mode) and os.geteuid() in (0, found.st_uid) and not found.st_mode & stat.S_IRUSR:
-            Path(f"/proc/self/fd/{file}").chmod(stat.S_IMODE(found.st_mode) | stat.S_IRUSR)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,8 @@ from typing import Final
 import msgspec
 
 from bradawl.core.effects import is_within
-from bradawl.safety.sandbox.git_objects import Lost, ObjectFiles, open_up
+from bradawl.safety.sandbox.closed_folders import open_way
+from bradawl.safety.sandbox.git_objects import Lost, ObjectFiles
 from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.protected import Entry, Found, Place, is_changed, look, pipes_in
 from bradawl.safety.sandbox.putting_back import Keeping, forget_old, put_back, put_copy_back
@@ -167,7 +168,8 @@ class _Watched:
         """Give back this user's rights to folders that a program has taken away; true if there was something."""
         top = ("", "/objects", "/objects/info", "/refs", *(f"/objects/{name}" for name in self._objects.folders))
         inner = (path[len(self.data) :] for path, entry in self._references.items() if entry.kind == "folder")
-        return sum(open_up(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))) > 0
+        opened = [open_way(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))]
+        return any(opened)
 
     def _was_repository(self) -> bool:
         head = self._references.get(f"{self.data}/HEAD")

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bradawl.core.errors import ToolError
+from bradawl.safety.sandbox.closed_folders import enter
 
 _RECORD = "sandbox-"
 _SPARE = "spare"
@@ -305,7 +306,7 @@ def remove_folder(path: str) -> None:
     However deep it is: what lies in its folders is moved up, until there is nothing to move.
     """
     with contextlib.suppress(OSError):
-        top = _enter(path, None)
+        top = enter(path)
         try:
             while _thin_out(top):
                 pass
@@ -321,12 +322,12 @@ def _thin_out(top: int) -> bool:
         with contextlib.suppress(OSError):
             if _unlink(name, top):
                 continue
-            inner = _enter(name, top)
+            inner = enter(name, top)
             try:
                 for each in _names_in(inner):
                     if not _unlink(each, inner):
                         # Moving a folder changes its entry "..": the right to write in it is needed, too.
-                        os.close(_enter(each, inner))
+                        os.close(enter(each, inner))
                         os.rename(each, f"moved-{os.urandom(8).hex()}", src_dir_fd=inner, dst_dir_fd=top)
                         has_moved = True
             finally:
@@ -346,14 +347,3 @@ def _unlink(name: str, folder: int) -> bool:
         return False
     os.unlink(name, dir_fd=folder)
     return True
-
-
-def _enter(name: str, folder: int | None) -> int:
-    """A descriptor of a folder that we may do anything with: whoever removes from it must be allowed to write there."""
-    held = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        itself = Path(f"/proc/self/fd/{held}")
-        itself.chmod(0o700)
-        return os.open(itself, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    finally:
-        os.close(held)

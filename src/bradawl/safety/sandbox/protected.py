@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +12,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.safety.path_walk import real_path
+from bradawl.safety.sandbox.closed_folders import close_again, open_way
 
 _FILE_BYTES = 1_048_576
 _TOTAL_BYTES = 33_554_432
@@ -43,32 +44,42 @@ Found = dict[str, Entry]
 
 def look(places: Iterable[Place], known: Found) -> Found:
     """All there is of some places; what bears the stamp that is known already is not read again."""
-    return _search(places, known).found
-
-
-def look_again(places: Iterable[Place], before: Found) -> Found:
-    """As `look`, and what was there before, also if nothing leads to it any more."""
-    search = _search(places, before)
-    for path, entry in before.items():
-        search.folder = os.fsdecode(entry.place)
-        search.add(path, entry)
+    search = _Search(known)
+    search.through(places)
     return search.found
 
 
-def _search(places: Iterable[Place], known: Found) -> "_Search":
-    search = _Search(known)
-    for folder, name in places:
-        search.folder = folder
-        search.follow(folder, tuple(name.split("/")))
-    return search
+def look_again(places: Iterable[Place], before: Found) -> Found:
+    """As `look`, and what was there before, also if nothing leads to it any more.
+
+    Folders that programs may have closed to this user are open meanwhile.
+    """
+    search = _Search(before, opens=True)
+    try:
+        search.through(places)
+        for path, entry in before.items():
+            search.folder = os.fsdecode(entry.place)
+            search.add(path, entry)
+    finally:
+        close_again(search.opened)
+    return search.found
 
 
 class _Search:
-    def __init__(self, known: Found) -> None:
+    def __init__(self, known: Found, *, opens: bool = False) -> None:
         self.found: Found = {}
         self.folder = ""
+        self.opened: dict[str, int] = {}
+        """Folders that were closed to this user, and their modes then; with `opens` they are opened."""
         self._known = known
+        self._opens = opens
         self._left = _TOTAL_BYTES
+
+    def through(self, places: Iterable[Place]) -> None:
+        """Look at all of them."""
+        for folder, name in places:
+            self.folder = folder
+            self.follow(folder, tuple(name.split("/")))
 
     def follow(self, path: str, parts: tuple[str, ...], nested: int = 0) -> None:
         """Go down a name, one part at a time."""
@@ -76,7 +87,7 @@ class _Search:
             self._take_all(path)
         elif parts[0] == "*":
             for inner in self._inside(path):
-                if (status := _status(inner)) is None or stat.S_ISREG(status.st_mode):
+                if (status := self._status(inner)) is None or stat.S_ISREG(status.st_mode):
                     continue  # nothing is obeyed in there
                 self._step(inner, parts[1:])
                 if nested < _NESTED and self._is_parent(inner):
@@ -86,15 +97,14 @@ class _Search:
 
     def add(self, path: str, before: Entry) -> None:
         """Take one thing that may have been left out; behind a link that stands in its way now is another."""
-        if path in self.found or real_path(folder := path.rpartition("/")[0]) != folder:
-            return
-        if (status := _status(path)) is not None:
+        status = None if path in self.found else self._status(path)
+        if status is not None and real_path(folder := path.rpartition("/")[0]) == folder:
             self._take(path, status)
             if self.found[path].kind == "folder" and before.kind == "parent":
                 self.found[path] = self._entry(path, "parent", status)
 
     def _step(self, path: str, rest: tuple[str, ...]) -> None:
-        if (status := _status(path)) is None:
+        if (status := self._status(path)) is None:
             return
         if stat.S_ISLNK(status.st_mode):
             self._take(path, status)
@@ -111,16 +121,34 @@ class _Search:
         entry = self.found.get(path)
         return entry is not None and entry.kind == "parent"
 
-    def _inside(self, path: str) -> Iterator[str]:
-        with contextlib.suppress(OSError), os.scandir(path) as entries:
-            yield from sorted(entry.path for entry in entries)
+    def _inside(self, path: str) -> list[str]:
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(PermissionError):
+                return _paths_in(path)
+            if self._open_way(path):
+                return _paths_in(path)
+        return []
+
+    def _status(self, path: str) -> os.stat_result | None:
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(PermissionError):
+                return os.lstat(path)
+            if self._open_way(path.rpartition("/")[0]):
+                return os.lstat(path)
+        return None
+
+    def _open_way(self, folder: str) -> bool:
+        """Open closed folders on the way down from the place that is looked through; false if there are none."""
+        opened = open_way(folder, self.folder) if self._opens and is_within(folder, self.folder) else {}
+        self.opened = {**opened, **self.opened}
+        return bool(opened)
 
     def _take_all(self, path: str) -> None:
         waiting = [path]
         while waiting:
             path = waiting.pop()
             if path not in self.found or self._is_parent(path):
-                status = _status(path)
+                status = self._status(path)
                 if status is not None and self._take(path, status):
                     waiting += self._inside(path)
 
@@ -153,6 +181,11 @@ class _Search:
         mode = stat.S_IMODE(status.st_mode)
         place = os.fsencode(self.folder)
         return Entry(kind, place, _stamp(status), mode, status.st_uid, status.st_gid, content)
+
+
+def _paths_in(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(entry.path for entry in entries)
 
 
 def _status(path: str) -> os.stat_result | None:

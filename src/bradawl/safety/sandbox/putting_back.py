@@ -1,6 +1,7 @@
 """Makes a file, folder or link again as it was, in folders where hostile programs were at work.
 
-No link is followed on the way down, and nothing is overwritten: what stands in the way is moved aside.
+No link is followed on the way down, and nothing is overwritten: what stands in the way is moved aside. Folders on the
+way that a program has closed to this user are opened, and stay open.
 """
 
 import contextlib
@@ -11,10 +12,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bradawl.safety.sandbox.closed_folders import enter, make_readable
 from bradawl.safety.sandbox.git_objects import copy
+from bradawl.safety.sandbox.leftovers import remove_folder
 from bradawl.safety.sandbox.protected import Entry
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPIED_BYTES = 16_777_216
 _KEPT_BYTES = 1_000_000_000
 _KEPT_S = 30 * 86_400
@@ -31,8 +33,13 @@ class Keeping:
 
     def take(self, name: str, parent: int, path: str) -> None:
         """Move a file, link or folder away; nothing there is fine. `path` says what it was called."""
-        if _kind(name, parent) is None:
+        kind = _kind(name, parent)
+        if kind is None:
             return
+        if kind == stat.S_IFDIR:
+            # Moving a folder changes its entry "..": the right to write in it is needed, too.
+            with contextlib.suppress(OSError):
+                os.close(enter(name, parent))
         if not self._folder:
             self._folder = f"{self._parent}/{os.urandom(8).hex()}"
             Path(self._folder).mkdir(mode=0o700, parents=True)
@@ -56,9 +63,19 @@ def _move_to_other_file_system(name: str, parent: int, goal: str) -> None:
         found = os.lstat(source)
         if stat.S_ISREG(found.st_mode) and found.st_size <= left:
             left -= found.st_size
-            shutil.copy2(source, to, follow_symlinks=False)
+            make_readable(source)
+            with contextlib.suppress(OSError):
+                shutil.copy2(source, to, follow_symlinks=False)
 
-    shutil.move(f"/proc/self/fd/{parent}/{name}", goal, copy_function=copy_some)
+    source = f"/proc/self/fd/{parent}/{name}"
+    try:
+        for folder, inner, _ in os.walk(source):
+            for each in inner:
+                with contextlib.suppress(OSError):  # a link
+                    os.close(enter(f"{folder}/{each}"))
+        shutil.move(source, goal, copy_function=copy_some)
+    except RecursionError:
+        remove_folder(source)
 
 
 def forget_old(kept: str) -> None:
@@ -66,8 +83,6 @@ def forget_old(kept: str) -> None:
 
     What was moved aside last stays. Blocks while it looks at all of it.
     """
-    import shutil
-
     folders: list[tuple[float, str]] = []
     with contextlib.suppress(OSError), os.scandir(kept) as entries:
         folders += [
@@ -77,7 +92,7 @@ def forget_old(kept: str) -> None:
     for number, (changed, folder) in enumerate(sorted(folders, reverse=True)):
         left -= _bytes_in(folder, left)
         if changed < oldest or (left < 0 and number > 0):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
 
 
 def _bytes_in(folder: str, limit: int) -> int:
@@ -146,7 +161,7 @@ def _make_file(name: str, parent: int, entry: Entry) -> None:
 @contextlib.contextmanager
 def _entered(path: str, place: str, keeping: Keeping) -> Iterator[int]:
     """A descriptor of a folder; what is missing on the way from `place`, or was replaced, is made."""
-    held = os.open(place, _FOLDER)
+    held = enter(place)
     try:
         reached = place
         for name in path[len(place) :].split("/"):
@@ -164,7 +179,7 @@ def _enter(name: str, parent: int, path: str, keeping: Keeping) -> int:
     if _kind(name, parent) != stat.S_IFDIR:
         keeping.take(name, parent, path)
         os.mkdir(name, 0o755, dir_fd=parent)
-    return os.open(name, _FOLDER, dir_fd=parent)
+    return enter(name, parent)
 
 
 def _kind(name: str, parent: int) -> int | None:

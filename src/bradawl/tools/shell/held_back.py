@@ -10,6 +10,8 @@ from bradawl.core.workspace import CommandResult
 
 _LOOKED_AT = 6_000
 _NAMED = 10
+_NOT_PUT_BACK = " (could not be put back: "
+"""How a sandbox says it of a path."""
 
 # What resolvers, sockets and the common clients say without a network; gathered by running them without one.
 _NO_NETWORK: Final = (
@@ -82,10 +84,21 @@ def notes_on(result: CommandResult, grant: Grant | None, *, user_is_there: bool)
 
 
 def _put_back(restored: tuple[str, ...]) -> tuple[str, ...]:
-    if not restored:
-        return ()
-    more = f" and {len(restored) - _NAMED} more" if len(restored) > _NAMED else ""
-    return (f"[put back as they were, because commands may not change them: {', '.join(restored[:_NAMED])}{more}]",)
+    failed = tuple(each for each in restored if _NOT_PUT_BACK in each)
+    done = tuple(each for each in restored if each not in failed)
+    notes = (
+        ("put back as they were, because commands may not change them", done),
+        (
+            "CHANGED, though commands may not change them; tell the user to look at them before anything else runs",
+            failed,
+        ),
+    )
+    return tuple(f"[{what}: {_first(paths)}]" for what, paths in notes if paths)
+
+
+def _first(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(paths[:_NAMED]) + more
 
 
 def _how(lift: str, *, user_is_there: bool) -> str:

@@ -1,0 +1,203 @@
+"""What programs do in folders that they then close to this user is found, and put back."""
+
+import ctypes
+import os
+import stat
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bradawl.safety.sandbox.closed_folders import close_again, enter, open_way
+from bradawl.safety.sandbox.history import History, Repository, Watches
+from bradawl.safety.sandbox.integrity import ProtectedFiles
+from bradawl.safety.sandbox.leftovers import remove_folder
+from bradawl.safety.sandbox.putting_back import Keeping, forget_old, put_back
+
+_RIGHTS_TO_PASS_OVER_MODES = 0b110
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, of linux/capability.h."""
+NAMES = (".git/config", ".git/hooks", ".git/commondir", "*/.git/config", ".vscode", ".mcp.json", "migrations/001.sql")
+CLOSED = (0, 0o111, 0o300, 0o400, 0o444, 0o500, 0o555)
+
+
+def as_owner(act: Callable[[], object]) -> None:
+    """Do something in a process that is no more than the owner of its files: root may not pass over modes any more."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            _drop_rights()
+            act()
+            code = 0
+        except Exception:  # noqa: BLE001 - told to whoever reads the test's output
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def _drop_rights() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    sets = (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, sets) == 0
+    for place in range(3):
+        sets[place] &= ~_RIGHTS_TO_PASS_OVER_MODES
+    assert libc.capset(header, sets) == 0
+
+
+@pytest.fixture
+def place():
+    """One that a process without rights can remove; `tmp_path` may be kept."""
+    folder = Path(tempfile.mkdtemp()).resolve()
+    yield folder
+    remove_folder(str(folder))
+
+
+class Watched:
+    """A workspace that is watched, and programs that are no more than functions."""
+
+    def __init__(self, place: Path, kept: Path | None = None) -> None:
+        self.root, self.kept = place / "ws", kept or place / "kept"
+        for name in (".git/hooks", ".git/objects/info", ".git/refs/heads", ".vscode", "migrations"):
+            (self.root / name).mkdir(parents=True)
+        for name, text in {".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n"}.items():
+            (self.root / name).write_text(text)
+        (self.root / ".vscode/tasks.json").write_text("{}")
+        (self.root / "migrations/001.sql").write_text("create")
+        files = ProtectedFiles(lambda: [(str(self.root), name) for name in NAMES], str(self.kept / "changed"))
+        data = Repository(f"{self.root}/.git", str(self.root))
+        self.watches = Watches(files, History(lambda: [data], str(self.kept / "history")))
+
+    def run(self, program: Callable[[Path], object]) -> tuple[str, ...]:
+        self.watches.begin()
+        program(self.root)
+        return self.watches.end()
+
+
+def change(name: str, closed: str, mode: int) -> Callable[[Path], object]:
+    """A program that writes a file, and closes a folder."""
+
+    def program(root: Path) -> None:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("EVIL")
+        (root / closed).chmod(mode)
+
+    return program
+
+
+@pytest.mark.parametrize("mode", CLOSED, ids=oct)
+@pytest.mark.parametrize(
+    ("name", "closed"),
+    [
+        *(
+            (".git/config", ".git"),
+            (".git/config", "."),
+            (".vscode/tasks.json", ".vscode"),
+            (".vscode/more", ".vscode"),
+        ),
+        *((".git/hooks/pre-commit", ".git/hooks"), (".git/hooks/pre-commit", ".git"), (".git/commondir", ".git")),
+        *((".mcp.json", "."), ("migrations/001.sql", "migrations"), ("migrations/001.sql", ".")),
+        *(("x/.git/config", "x/.git"), ("x/.git/config", "x")),
+    ],
+)
+def test_what_was_changed_is_put_back(place: Path, name: str, closed: str, mode: int) -> None:
+    def act() -> None:
+        watched = Watched(place)
+        was = {path: path.read_text() for path in watched.root.rglob("*") if path.is_file()}
+        told = watched.run(change(name, closed, mode))
+        assert any(f"{watched.root}/{name}".startswith(each) for each in told), told
+        assert not any("could not" in each for each in told)
+        watched.root.chmod(0o700)
+        for path in watched.root.rglob("*"):
+            if path.is_dir():
+                path.chmod(0o700)
+        assert {path: path.read_text() for path in watched.root.rglob("*") if path.is_file()} == was
+        assert any("EVIL" in path.read_text() for path in watched.kept.rglob("*") if path.is_file())
+
+    as_owner(act)
+
+
+def test_a_folder_that_was_moved_and_whose_parent_was_closed_is_back(place: Path) -> None:
+    def act() -> None:
+        watched = Watched(place)
+
+        def program(root: Path) -> None:
+            (root / "migrations").rename(root / "m")
+            (root / ".vscode").rename(root / "v")
+            root.chmod(0o555)
+
+        watched.run(program)
+        assert (watched.root / "migrations/001.sql").read_text() == "create"
+        assert (watched.root / ".vscode/tasks.json").read_text() == "{}"
+
+    as_owner(act)
+
+
+@pytest.mark.parametrize("mode", CLOSED, ids=oct)
+def test_a_folder_that_was_closed_and_in_which_nothing_changed_stays_closed(place: Path, mode: int) -> None:
+    def act() -> None:
+        watched = Watched(place)
+        assert not watched.run(lambda root: (root / ".vscode").chmod(mode))
+        assert stat.S_IMODE((watched.root / ".vscode").stat().st_mode) == mode
+
+    as_owner(act)
+
+
+def test_what_is_moved_to_another_file_system_may_be_closed_all_over(place: Path) -> None:
+    shared = Path("/dev/shm")
+    if not os.access(shared, os.W_OK) or shared.stat().st_dev == place.stat().st_dev:
+        pytest.skip("there is no other file system to write to")
+
+    def act() -> None:
+        with tempfile.TemporaryDirectory(dir=shared) as other:
+            inner = place / "folder/a/b"
+            inner.mkdir(parents=True)
+            (inner / "file").write_text("EVIL")
+            (inner / "file").chmod(0)
+            for each in (inner, inner.parent, place / "folder"):
+                each.chmod(0)
+            put_back(str(place / "folder"), str(place), None, Keeping(other))
+            assert not (place / "folder").exists()
+            assert [path.read_text() for path in Path(other).rglob("*") if path.is_file()] == ["EVIL"]
+
+    as_owner(act)
+
+
+def test_what_is_too_deep_to_be_copied_to_another_file_system_is_removed(place: Path) -> None:
+    shared = Path("/dev/shm")
+    if not os.access(shared, os.W_OK) or shared.stat().st_dev == place.stat().st_dev:
+        pytest.skip("there is no other file system to write to")
+    (place / "folder").mkdir()
+    held = os.open(place / "folder", os.O_RDONLY)
+    for _ in range(3_000):
+        os.mkdir("a", dir_fd=held)
+        inner = os.open("a", os.O_RDONLY, dir_fd=held)
+        os.close(held)
+        held = inner
+    os.close(held)
+    with tempfile.TemporaryDirectory(dir=shared) as other:
+        put_back(str(place / "folder"), str(place), None, Keeping(other))
+        forget_old(other)
+    assert not (place / "folder").exists()
+
+
+def test_the_way_down_is_opened_without_following_a_link_and_closed_again(place: Path) -> None:
+    def act() -> None:
+        inner, outside = place / "a/b/c", place / "outside"
+        inner.mkdir(parents=True)
+        outside.mkdir()
+        (place / "a/link").symlink_to(outside)
+        for each in (outside, inner, inner.parent, place / "a"):
+            each.chmod(0)
+        assert open_way(f"{place}/a/link", str(place)).keys() == {f"{place}/a"}
+        assert stat.S_IMODE(outside.stat().st_mode) == 0
+        opened = open_way(f"{place}/a/b/c/gone", str(place))
+        assert opened.keys() == {f"{place}/a/b", f"{place}/a/b/c"}
+        os.close(enter(f"{place}/a/b/c"))
+        close_again(opened)
+        assert stat.S_IMODE((place / "a/b").stat().st_mode) == 0
+
+    as_owner(act)
