@@ -43,6 +43,19 @@ def test_effects_that_are_none_cost_the_call(given: object) -> None:
     assert len(answers) == 1 and "probe broke: ValidationError: Expected" in answers[0]
 
 
+@pytest.mark.parametrize("path", ["a", "", "~/.bashrc", "../a", "./a", "/p/../a", "/p/./a", "//a", "/p//a", "/p/.."])
+@pytest.mark.parametrize("of", ["reads", "writes"])
+def test_paths_that_rules_can_not_be_compared_with_cost_the_call(path: str, of: str) -> None:
+    class Careless(Probe):
+        def effects(self, params, context):
+            return Effects(**{of: (path,)})
+
+    tool = Careless()
+    reason, answers, _ = run(tools=(tool,))
+    assert reason == "completed" and tool.log == []
+    assert "probe broke: ValidationError: Expected paths that are absolute" in answers[0]
+
+
 @pytest.mark.parametrize("given", [None, "text", ("text",), ToolOutput("text"), ToolOutput(("text",)), [Text("x")]])
 def test_a_result_that_is_none_is_said_to_be_the_tools_fault(given: object) -> None:
     class Careless(Probe):

@@ -270,6 +270,18 @@ def test_a_promise_or_a_function_says_the_rest(house):
     assert effects_of(house, anything) == Effects(hosts=("['context', 'one']",))
 
 
+def test_links_in_declared_paths_are_followed(house):
+    @tool(effects=lambda path: Effects(reads=(f"/{path}",), writes=(path,)))
+    def put(path: str) -> None:
+        """Put."""
+
+    target = Path(house.cwd, "target")
+    target.mkdir()
+    link = Path(house.cwd, "link")
+    link.symlink_to(target)
+    assert effects_of(house, put, path=f"{link}/a") == Effects(reads=(f"{target}/a",), writes=(f"{target}/a",))
+
+
 # ------------------------------------------------------------------ what comes back
 
 

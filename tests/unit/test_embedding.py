@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from bradawl import Agent, ModelSettings, Settings, build_agent, build_tools, tool
+from bradawl import Agent, ModelSettings, Settings, build_agent, build_tools, load_settings, tool
 from bradawl.app.system import SystemClock, SystemIds
+from bradawl.core.effects import Effects
+from bradawl.core.errors import SettingsError
 from bradawl.core.messages import ToolResults, text_of
 from bradawl.core.permissions import Answer, Policy
 from bradawl.core.rules import Rule
@@ -268,6 +270,55 @@ def test_no_tool_writes_what_runs_at_the_next_login(tmp_path: Path, made: str) -
         answers.append(place.answer(MADE[made], "put", {"path": name.replace("..", str(tmp_path)), "text": "new\n"}))
         assert place.state() == before, (name, answers)
         assert all("was not run" in answer for answer in answers), (name, answers)
+
+
+@tool(effects=lambda path: Effects(writes=(path,)))
+def put_as_named(path: str, text: str) -> str:
+    """Write a file, as a tool whose author forgot that names are relative."""
+    Path(path).expanduser().write_text(text)
+    return "written"
+
+
+@pytest.mark.parametrize("made", ["settings", "approver"])
+@pytest.mark.parametrize("path", ["~/.ssh/authorized_keys", "../house/.profile", "{work}/../house/.bashrc", "{link}/x"])
+def test_a_tool_that_declares_what_no_rule_can_be_compared_with_is_not_run(
+    tmp_path: Path, made: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path)
+    monkeypatch.setenv("HOME", str(place.home))
+    monkeypatch.chdir(place.work)
+    (place.work / "link").symlink_to(place.home / ".ssh")
+    before = place.state()
+    changes = {} if made == "settings" else {"permission_mode": "default", "headless": False}
+    name = path.format(work=place.work, link=place.work / "link")
+    answer = place.answer(
+        lambda p: build_agent(p.settings(**changes), yes(), extra_tools=[put_as_named]),
+        "put_as_named",
+        {"path": name, "text": "new\n"},
+    )
+    assert place.state() == before, answer
+    assert "not run" in answer or "Expected paths that are absolute" in answer
+
+
+def test_a_home_folder_without_an_absolute_path_starts_nothing(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.environment["HOME"] = "../house"
+    with pytest.raises(SettingsError, match="no absolute path"):
+        build_agent(place.settings())
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [({"permission_mode": "bogus"}, "one of default"), ({"may_bypass": False}, "may_bypass=False forbids")],
+)
+def test_settings_that_contradict_each_other_are_none(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        Place(tmp_path).settings(**changes)
+
+
+def test_a_setting_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="`permision_mode` is not a setting; did you mean permission_mode"):
+        load_settings({"model": "scripted/x", "permision_mode": "plan"}, {"HOME": str(tmp_path)}, str(tmp_path))
 
 
 @pytest.mark.parametrize(

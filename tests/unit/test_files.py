@@ -2,6 +2,7 @@ import asyncio
 import errno
 import hashlib
 import os
+import pwd
 import resource
 import shutil
 import signal
@@ -57,6 +58,13 @@ def test_paths_are_resolved_through_symlinks_also_where_nothing_exists_yet(files
     assert files.resolve("~", "/") == real
     with pytest.raises(ToolError, match="home"):
         LocalFiles().resolve("~/x", "/")
+
+
+def test_a_name_behind_the_tilde_is_a_users_and_a_file_where_there_is_no_such_user(files):
+    root = os.path.realpath(pwd.getpwuid(0).pw_dir)
+    assert files.resolve("~root/.profile", "/ws") == f"{root}/.profile"
+    assert files.resolve("~$report.docx", "/ws") == "/ws/~$report.docx"
+    assert files.resolve("~nobody-of-that-name/x", "/ws") == "/ws/~nobody-of-that-name/x"
 
 
 def test_a_missing_file_names_the_ones_like_it(files, tmp_path):

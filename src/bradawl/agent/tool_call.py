@@ -36,7 +36,7 @@ from bradawl.shaping import fitting
 from bradawl.shaping.consent import covered
 from bradawl.shaping.preview import fitted
 from bradawl.shaping.ruled_files import ruled
-from bradawl.shaping.validation import validated
+from bradawl.shaping.validation import declared, validated
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
@@ -116,7 +116,7 @@ def check(session: "Session", call: ToolCall) -> Prepared | Refused:
         return Refused(call, _broke(tool, error))
     place = place_of(session)
     try:
-        effects = validated(tool.effects(params, _context(session, call, place, None)), Effects)
+        effects = declared(tool.effects(params, _context(session, call, place, None)))
     except ToolError as error:
         return Refused(call, str(error))
     except Exception as error:
@@ -313,7 +313,7 @@ async def _run(session: "Session", prepared: Prepared, grant: Grant, printed: Pr
     async def permit(effects: Effects) -> None:
         begun = asyncio.Event()
         begun.set()
-        found = await authorize(session, msgspec.structs.replace(prepared, effects=effects), begun)
+        found = await authorize(session, msgspec.structs.replace(prepared, effects=declared(effects)), begun)
         if isinstance(found, Refused):
             raise ToolError(found.text)
 

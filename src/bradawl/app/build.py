@@ -234,6 +234,10 @@ def _offered(tools: tuple[Tool[Any], ...], policies: Policies) -> tuple[Tool[Any
 
 def _with_home(settings: Settings) -> Settings:
     """Settings that name the home folder by its real path: their own, that of the environment, or the database's."""
+    if (named := settings.environment.get("HOME", "")) and not named.startswith("/"):
+        raise SettingsError(
+            f"HOME is {named!r}, which is no absolute path: programs would take it for several folders."
+        )
     home = settings.user_home or home_in(settings.environment)
     return msgspec.structs.replace(settings, user_home=os.path.realpath(home) if home else "")
 

@@ -26,7 +26,7 @@ from bradawl.app.sources import (
 )
 from bradawl.app.values import EFFORTS, choice_in, count_in, flag_in, refuse_unknown, table_in, text_in
 from bradawl.core.errors import SettingsError
-from bradawl.core.permissions import Mode
+from bradawl.core.permissions import MODES, Mode
 
 if TYPE_CHECKING:
     import os
@@ -98,6 +98,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     """What the user should know about these settings."""
 
+    def __post_init__(self) -> None:
+        if self.permission_mode not in (None, *MODES):
+            raise SettingsError(f"permission_mode is one of {', '.join(MODES)}, or None; not {self.permission_mode!r}.")
+        if self.permission_mode == "bypass" and not self.may_bypass:
+            raise SettingsError("permission_mode is bypass, which may_bypass=False forbids; leave one of them out.")
+
     @property
     def yolo(self) -> bool:
         """True if no call is asked about, because `permission_mode` is `bypass`. Read-only, so the two always agree."""
@@ -149,6 +155,11 @@ _SETTINGS: Final = (
 # What marks the commands a tool runs, of which bradawl may be one.
 _MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
 _OF_ONE_RUN: Final = frozenset({"cwd", "json_schema", "allowed_tools", "disallowed_tools"})
+_OF_THE_COMMAND: Final = frozenset(
+    {"headless", "trust", "prompt", "continues", "resume", "command", "help", "version", "demo"}
+    | {"folder", "below", "list", "remove", "show", "json", "provider"}
+)
+"""What the command line may hold besides settings."""
 _USER_KEYS: Final = frozenset({*_SETTINGS, "providers", "models", "permissions"} - _OF_ONE_RUN)
 _RULE_LISTS: Final = frozenset({"allow", "ask", "deny"})
 MANAGED_FILE: Final = Path("/etc/bradawl/managed.toml")
@@ -174,6 +185,9 @@ def load_settings(
     trusts the folder. What a project's files may not say is left out with a warning.
     Raises `SettingsError`, which names the flag, variable or file.
     """
+    for name in argv_options:
+        if name not in _SETTINGS and name not in _OF_THE_COMMAND:
+            raise SettingsError(f"`{name}` is not a setting; {_nearest(name, _SETTINGS)}")
     return _settle(read_settings(argv_options, environ, cwd, managed))
 
 

@@ -180,9 +180,17 @@ def _by_function(effects: Callable[..., Effects], parameters: Parameters) -> Dec
 
     def declare(arguments: Arguments, context: CallContext) -> object:
         chosen = {**arguments, "context": context}
-        return effects(**{name: value for name, value in chosen.items() if takes_all or name in names})
+        declared = effects(**{name: value for name, value in chosen.items() if takes_all or name in names})
+        return _resolved(declared, context) if isinstance(declared, Effects) else declared
 
     return declare
+
+
+def _resolved(declared: Effects, context: CallContext) -> Effects:
+    """With the links in its paths followed: rules speak of real paths."""
+    return msgspec.structs.replace(
+        declared, reads=tuple(map(context.resolve, declared.reads)), writes=tuple(map(context.resolve, declared.writes))
+    )
 
 
 def _paths(names: tuple[str, ...], arguments: Arguments, context: CallContext) -> tuple[str, ...]:

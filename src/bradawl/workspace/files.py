@@ -59,6 +59,8 @@ class LocalFiles:
             if not self._home:
                 raise ToolError(f"{path}: there is no home folder here; give an absolute path")
             path = self._home + path[1:]
+        elif path.startswith("~"):
+            path = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises where there is no such user
         try:
             real = self._place(join(cwd, path))
         except OSError as error:  # a link that may not be followed, as those of other programs in /proc
