@@ -4,12 +4,14 @@ import os
 import time
 import unicodedata
 
+import msgspec
 import pytest
 from bwrap import HAS_BWRAP
 from held import held
 
+from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
-from bradawl.core.permissions import Grant
+from bradawl.core.permissions import Allow, Ask, Grant, Policy, Request, Sandbox, decide
 from bradawl.safety.rule_paths import Bases
 from bradawl.safety.rules import parse_rule
 from bradawl.safety.sandbox.rule_covers import Wanted
@@ -30,6 +32,18 @@ def deny(made, *texts: str, **more) -> None:
     bases = Bases(str(made.root / ".bradawl"), str(made.home), str(made.root))
     rules = tuple(rule for text in texts for rule in parse_rule(text, "deny", "test", bases))
     made.grant = Grant(**{"writable": made.layout.roots, "rules": rules, **more})
+
+
+def ask(made, line: str, *texts: str, mode="auto") -> None:
+    """A line of bash is granted what it gets in a mode in which these rules ask."""
+    bases = Bases(str(made.root / ".bradawl"), str(made.home), str(made.root))
+    rules = tuple(rule for text in texts for rule in parse_rule(text, "ask", "test", bases))
+    policy = Policy(mode, rules=rules, roots=made.layout.roots, sandbox=Sandbox("bubblewrap"))
+    writes = (str(made.root / "guard/a"),) if line == "rm guard/a" else ()
+    effects = Effects(commands=(("bash",),), writes=writes, seal="sealed")
+    decision = decide(policy, Request("bash", "", effects))
+    assert isinstance(decision, Ask if writes and mode == "auto" else Allow)
+    made.grant = msgspec.structs.replace(decision.grant, command_hash="")
 
 
 def names(folder) -> list[str]:
@@ -278,6 +292,31 @@ def test_a_workspace_may_be_read_only(made):
     deny(made, "Edit(**)")
     assert made.run("echo x > a; echo x > b; mkdir c; cat a").stdout == b"one"
     assert names(made.root) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "line", ["rm -rf guard", "find . -name a -delete", "python3 -c \"open('guard/a', 'w')\"", "mv guard g"]
+)
+def test_what_a_rule_asks_about_is_refused_to_a_program_of_which_nobody_was_asked_that(made, line):
+    made.write("guard/a", KEY)
+    made.write("keys/k", "hidden")
+    ask(made, line, "Edit(guard/**)", "Read(keys/**)")
+    assert "hidden" not in made.out(f"{line}; cat keys/k; cp -r keys k2; cat k2/k")
+    assert (made.root / "guard/a").read_text() == KEY
+
+
+def test_what_was_asked_about_by_name_can_be_done(made):
+    made.write("guard/a", KEY)
+    made.write("keys/k", "hidden")
+    ask(made, "rm guard/a", "Edit(guard/**)", "Read(keys/**)")
+    assert "hidden" not in made.out("rm guard/a; cat keys/k")
+    assert not (made.root / "guard/a").exists()
+
+
+def test_questions_that_are_switched_off_cover_nothing(made):
+    made.write("keys/k", "hidden")
+    ask(made, "cat keys/k", "Read(keys/**)", mode="bypass")
+    assert "hidden" in made.out("cat keys/k")
 
 
 def test_without_rules_nothing_is_looked_for(made):

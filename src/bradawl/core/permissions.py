@@ -28,7 +28,7 @@ class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
     uncovered: tuple[str, ...] = ()
     """Paths the sandbox would hide or protect, and that were allowed by name."""
     rules: tuple[Rule, ...] = ()
-    """Rules that refuse paths, for the sandbox to cover."""
+    """Rules about paths that the call must not get at, for the sandbox to cover."""
 
 
 class Allow(Value, frozen=True):
@@ -262,8 +262,8 @@ def _grant(policy: Policy, request: Request, *, network: bool) -> Grant:
     effects, everything = request.effects, policy.mode == "bypass"
     grant = Grant(command_hash=effects.seal or request.arguments_digest, uncovered=_uncovered(policy, effects))
     if effects.seal:
-        refusals = tuple(rule for rule in path_rules(policy.rules) if rule.verdict == "deny" and rule.places)
-        grant = msgspec.structs.replace(grant, rules=refusals)
+        covered = (rule for rule in path_rules(policy.rules) if rule.places and _is_covered(policy, request, rule))
+        grant = msgspec.structs.replace(grant, rules=tuple(covered))
     if _stays_inside(effects) and not everything:
         return grant
     confined = bool(policy.sandbox.name) and "sandbox" not in effects.lifts
@@ -275,6 +275,11 @@ def _grant(policy: Policy, request: Request, *, network: bool) -> Grant:
         outside_sandbox=not confined,
         environment=("*",) if everything else variables,
     )
+
+
+def _is_covered(policy: Policy, request: Request, rule: Rule) -> bool:
+    """Whether programs must not get at what a rule speaks of: it refuses that, or asks and nobody was asked."""
+    return rule.verdict == "deny" or (policy.mode != "bypass" and not met(rule, request.tool, request.effects))
 
 
 def _uncovered(policy: Policy, effects: Effects) -> tuple[str, ...]:
