@@ -33,10 +33,18 @@ _REFERENCES: Final = (
     "ORIG_HEAD",
     "MERGE_HEAD",
     "FETCH_HEAD",
+    "shallow",
 )
 _NEEDED: Final = ("HEAD", "packed-refs", "refs", "refs/heads", "reftable", "reftable/tables.list", "objects")
 _CACHES: Final = ("info/commit-graph", "info/commit-graphs", "pack/multi-pack-index")
 _HEAD: Final = re.compile(rb"(?:ref: refs/[^\0-\x20]+|[0-9a-f]{40}(?:[0-9a-f]{24})?)\s*")
+_OBJECT: Final = rb"[0-9a-f]{40}(?:[0-9a-f]{24})?"
+_LISTS: Final = {
+    "packed-refs": re.compile(rb"(?:(?:#.*|\^%b|%b refs/[^\0-\x20]+)\n)+" % (_OBJECT, _OBJECT)),
+    "shallow": re.compile(rb"(?:%b\n)*" % _OBJECT),
+    "index": re.compile(rb"DIRC.*", re.DOTALL),
+}
+"""What git writes in these; at anything else it stops, and without a line in the first it has no references."""
 _MOST_TOLD: Final = 3
 _RECORDS: Final = 50
 
@@ -181,6 +189,7 @@ class _Watched:
         """All that are gone if what makes it a repository is; else those that git would have removed otherwise."""
         before = self._references
         gone = [path for path, entry in before.items() if _is_gone(path, entry)]
+        gone += [path for path in self._damaged() if path not in gone]
         if self._is_broken():
             head = f"{self.data}/HEAD"
             return [*gone, *((head,) if head not in gone and not self._has_head() else ())]
@@ -189,6 +198,37 @@ class _Watched:
         replaced = [path for path in gone if os.path.lexists(path)]
         deleted = (path for path in gone if path.startswith(names) and path not in replaced)
         return [*replaced, *(path for path in deleted if self._is_not_deleted(path[len(names) - 5 :], packed))]
+
+    def _damaged(self) -> list[str]:
+        """Files that git would not have written so, of those that changed; of new ones the lists."""
+        names = f"{self.data}/refs/"
+        lists = [f"{self.data}/{name}" for name in _LISTS]
+        changed = [
+            path
+            for path, entry in self._references.items()
+            if entry.kind == "file" and path.startswith(names) and is_changed(path, entry)
+        ]
+        now = look([(self.data, path[len(self.data) + 1 :]) for path in (*changed, *lists)], self._references)
+        return [path for path in (*changed, *lists) if path in now and not self._is_sound(path, now[path])]
+
+    def _is_sound(self, path: str, now: Entry) -> bool:
+        if now.kind != "file" or now.content is None or now is self._references.get(path):
+            return True
+        pattern = _LISTS.get(path[len(self.data) + 1 :])
+        if pattern is None:
+            is_loop = now.content.strip() == f"ref: {path[len(self.data) + 1 :]}".encode(errors="surrogateescape")
+            return bool(_HEAD.fullmatch(now.content)) and not is_loop
+        return bool(pattern.fullmatch(now.content)) and not self._has_lost_names(path, now.content)
+
+    def _has_lost_names(self, path: str, now: bytes) -> bool:
+        """Whether references are in the list no more that git has not removed: it removes their logs with them."""
+        before = self._references.get(path)
+        if before is None or before.content is None or not path.endswith("packed-refs"):
+            return False
+        lost = _names_in(before.content) - _names_in(now)
+        return any(
+            os.path.lexists(f"{self.data}/logs/{name}") and not os.path.lexists(f"{self.data}/{name}") for name in lost
+        )
 
     def _is_broken(self) -> bool:
         had = (f"{self.data}/{name}" for name in _NEEDED)
@@ -200,9 +240,9 @@ class _Watched:
         return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
 
     def _is_not_deleted(self, name: str, packed: str) -> bool:
-        """Git removes the log of a reference with it, and packs one with the value that it has."""
+        """Git removes the log of a reference with it; one that is packed is no file any more."""
         entry = self._references[f"{self.data}/{name}"]
-        if entry.kind != "file" or f"{os.fsdecode(entry.content or b'').strip()} {name}\n" in packed:
+        if entry.kind != "file" or f" {name}\n" in packed:
             return False
         return os.path.lexists(f"{self.data}/logs/{name}")
 
@@ -210,7 +250,7 @@ class _Watched:
         told: list[str] = []
         for path in sorted(missing):
             try:
-                put_back(path, self._place, self._references[path], keeping)
+                put_back(path, self._place, self._references.get(path), keeping)
             except OSError as error:
                 told.append(f"{path} (could not be put back: {error.strerror})")
             else:
@@ -308,6 +348,10 @@ def _mode(path: str) -> int:
 def _packed(path: str) -> str:
     found = look([(str(Path(path).parent), "packed-refs")], {}).get(path)
     return os.fsdecode((found.content if found else b"") or b"")
+
+
+def _names_in(packed: bytes) -> set[str]:
+    return {os.fsdecode(line.partition(b" ")[2]) for line in packed.splitlines() if b" refs/" in line}
 
 
 def _shortened(paths: list[str], folder: str, what: str) -> list[str]:
