@@ -194,7 +194,7 @@ class _Watched:
             head = f"{self.data}/HEAD"
             return [*gone, *((head,) if head not in gone and not self._has_head() else ())]
         names = f"{self.data}/refs/"
-        packed = _packed(f"{self.data}/packed-refs") if gone else ""
+        packed = _packed(look([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None)
         replaced = [path for path in gone if os.path.lexists(path)]
         deleted = (path for path in gone if path.startswith(names) and path not in replaced)
         return [*replaced, *(path for path in deleted if self._is_not_deleted(path[len(names) - 5 :], packed))]
@@ -218,14 +218,13 @@ class _Watched:
         if pattern is None:
             is_loop = now.content.strip() == f"ref: {path[len(self.data) + 1 :]}".encode(errors="surrogateescape")
             return bool(_HEAD.fullmatch(now.content)) and not is_loop
-        return bool(pattern.fullmatch(now.content)) and not self._has_lost_names(path, now.content)
+        return bool(pattern.fullmatch(now.content)) and not (
+            path.endswith("/packed-refs") and self._has_lost_names(now)
+        )
 
-    def _has_lost_names(self, path: str, now: bytes) -> bool:
-        """Whether references are in the list no more that git has not removed: it removes their logs with them."""
-        before = self._references.get(path)
-        if before is None or before.content is None or not path.endswith("packed-refs"):
-            return False
-        lost = _names_in(before.content) - _names_in(now)
+    def _has_lost_names(self, now: Entry) -> bool:
+        """Whether names are in the list no more that git has not removed: it removes their logs with them."""
+        lost = _packed(self._references.get(f"{self.data}/packed-refs")).keys() - _packed(now).keys()
         return any(
             os.path.lexists(f"{self.data}/logs/{name}") and not os.path.lexists(f"{self.data}/{name}") for name in lost
         )
@@ -239,10 +238,13 @@ class _Watched:
         head = look([(self.data, "HEAD")], self._references).get(path)
         return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
 
-    def _is_not_deleted(self, name: str, packed: str) -> bool:
-        """Git removes the log of a reference with it; one that is packed is no file any more."""
-        entry = self._references[f"{self.data}/{name}"]
-        if entry.kind != "file" or f" {name}\n" in packed:
+    def _is_not_deleted(self, name: str, packed: dict[str, str]) -> bool:
+        """Git removes the log of a reference with it, and packs one with the value that it has, or has got since."""
+        entry, value = self._references[f"{self.data}/{name}"], packed.get(name, "")
+        known = self._references.get(f"{self.data}/packed-refs")
+        if entry.kind != "file":
+            return False
+        if value and (value == os.fsdecode(entry.content or b"").strip() or value != _packed(known).get(name)):
             return False
         return os.path.lexists(f"{self.data}/logs/{name}")
 
@@ -345,13 +347,11 @@ def _mode(path: str) -> int:
         return 0
 
 
-def _packed(path: str) -> str:
-    found = look([(str(Path(path).parent), "packed-refs")], {}).get(path)
-    return os.fsdecode((found.content if found else b"") or b"")
-
-
-def _names_in(packed: bytes) -> set[str]:
-    return {os.fsdecode(line.partition(b" ")[2]) for line in packed.splitlines() if b" refs/" in line}
+def _packed(found: Entry | None) -> dict[str, str]:
+    """The names in a list of packed references, and their values."""
+    lines = ((found.content if found else b"") or b"").splitlines()
+    pairs = (os.fsdecode(line).partition(" ") for line in lines if not line.startswith((b"#", b"^")))
+    return {name: value for value, _, name in pairs}
 
 
 def _shortened(paths: list[str], folder: str, what: str) -> list[str]:
