@@ -255,7 +255,7 @@ def test_a_folder_whose_name_is_no_text_has_its_rules_too(place):
 def test_rules_cover_a_call_alone_or_with_those_that_are_there(place):
     remembered = memory(place)
     both = Request("bash", "", Effects(unknown=True, commands=(("npm", "test"), ("git", "add", ".")), seal="s"))
-    assert remembered.proposals(both) == ("Bash(npm test:*)", "Bash(git add:*)")
+    assert remembered.proposals(both) == ("Bash(npm test)", "Bash(git add:*)")
     assert "does not cover" in remembered.lack(both, ["Bash(npm test)"])
     remembered.add(["Bash(git *)"])
     assert remembered.lack(both, ["Bash(npm test)"]) == ""

@@ -1,7 +1,7 @@
 """Rules offered for "always": one for each thing a call does, narrow, and none where a rule would allow anything.
 
-A rule holds for calls nobody has seen yet. Words are left open only behind a known subcommand, or for a program known
-to check, format or test that was given options alone. Whatever may name a file is offered as it is.
+A rule holds for calls nobody has seen yet. Words are left open only where none that may follow runs code or writes
+somewhere. Everything else is offered as it is.
 """
 
 import re
@@ -14,23 +14,27 @@ from bradawl.safety.guarded import is_special
 
 _MOST: Final = 10
 
-# Programs of which a rule may leave all words open where no word may be a file: they check, format, show or test.
-_OPEN: Final = frozenset(
-    {"pytest", "mypy", "pyright", "basedpyright", "black", "isort", "flake8", "pylint", "tsc", "eslint"}
-    | {"prettier", "jest", "vitest", "stylelint", "shellcheck", "hadolint", "rustfmt", "gofmt", "clang-format"}
-    | {"clang-tidy", "rspec", "phpunit", "rubocop", "golangci-lint", "staticcheck", "yamllint", "markdownlint"}
-    | {"echo", "pwd", "true", "false", "which", "basename", "dirname", "sleep", "mkdir", "touch"}
-)
-# Those of which it may leave open what follows these words; with any others nothing is offered.
+# Programs of which a rule may leave all words open where no word is a file: none runs code, or writes, for an option.
+_OPEN: Final = frozenset({"echo", "pwd", "true", "false", "which", "basename", "dirname", "sleep"})
+# Those of which it may leave open what follows these words, for the same reason.
+_OPEN_PARTS: Final = {
+    "npm": frozenset({"ls", "why", "explain"}),
+    "pnpm": frozenset({"ls", "list", "why"}),
+    "yarn": frozenset({"list", "why"}),
+    "go": frozenset({"doc", "version"}),
+    "git": frozenset({"add", "commit", "status", "blame", "describe", "rev-parse", "ls-files", "shortlog"}),
+}
 _SCRIPTS: Final = frozenset({"run", "run-script"})
+# Those offered as they are with these words, and not at all with others. Their options load code, run programs or
+# write anywhere: `go test -exec`, `cargo test --config`, `npm test --script-shell`, `pytest --basetemp`.
 _PARTS: Final = {
-    "npm": frozenset({"test", "t", "ls", "outdated", "why", "explain", *_SCRIPTS}),
-    "pnpm": frozenset({"test", "t", "ls", "list", "outdated", "why", *_SCRIPTS}),
-    "yarn": frozenset({"test", "list", "outdated", "why", "run"}),
+    "npm": frozenset({"test", "t", "outdated", *_SCRIPTS}),
+    "pnpm": frozenset({"test", "t", "outdated", *_SCRIPTS}),
+    "yarn": frozenset({"test", "outdated", "run"}),
     "bun": frozenset({"test", "run"}),
     "cargo": frozenset({"build", "b", "check", "c", "test", "t", "clippy", "fmt", "doc", "bench", "tree", "nextest"}),
-    "go": frozenset({"build", "test", "vet", "fmt", "list", "doc", "version"}),
-    "git": frozenset({"add", "commit", "status", "blame", "describe", "rev-parse", "ls-files", "shortlog"}),
+    "go": frozenset({"build", "test", "vet", "fmt", "list"}),
+    "git": frozenset({"diff", "log", "show"}),
     "ruff": frozenset({"check", "format"}),
     "dotnet": frozenset({"build", "test", "format"}),
     "deno": frozenset({"test", "fmt", "lint", "check"}),
@@ -39,8 +43,6 @@ _PARTS: Final = {
     "biome": frozenset({"check", "format", "lint"}),
     "buf": frozenset({"lint", "format", "build"}),
 }
-_GIT_WHOLE: Final = frozenset({"diff", "log", "show"})
-"""An option of theirs writes a file, so nothing is left open."""
 _MODULES: Final = frozenset(
     {"pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pylint", "compileall", "doctest", "pyright"}
 )
@@ -173,10 +175,10 @@ def _for_words(words: tuple[str, ...]) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_+.-]*", program):
         return ""
     if program in _OPEN:
-        return _open_behind(words, 1)
+        return _open_behind(words)
     family = re.sub(r"[-\d.]+$", "", program.lower())
     if family in ("python", "pypy") and words[1:2] == ("-m",) and words[2:3] and words[2] in _MODULES:
-        return _open_behind(words, 3)
+        return _whole(words)
     if program in _PARTS:
         return _for_part(words)
     if _runs_anything(program, family, words[1:]):
@@ -184,11 +186,11 @@ def _for_words(words: tuple[str, ...]) -> str:
     return _whole(words)
 
 
-def _open_behind(words: tuple[str, ...], count: int) -> str:
-    """The first words, with others left open; all of them where one may name a file."""
-    if any(not word.startswith("-") or "=" in word for word in words[count:]):
+def _open_behind(words: tuple[str, ...]) -> str:
+    """The program, with others left open; all of the words where one may name a file."""
+    if any(not word.startswith("-") or "=" in word for word in words[1:]):
         return _whole(words)
-    return f"Bash({' '.join(words[:count])}:*)"
+    return f"Bash({words[0]}:*)"
 
 
 def _runs_anything(program: str, family: str, rest: tuple[str, ...]) -> bool:
@@ -197,15 +199,13 @@ def _runs_anything(program: str, family: str, rest: tuple[str, ...]) -> bool:
 
 def _for_part(words: tuple[str, ...]) -> str:
     program, part, name = (*words, "", "")[:3]
-    if program == "git" and part in _GIT_WHOLE:
-        return _whole(words)
+    if part in _OPEN_PARTS.get(program, ()):
+        return f"Bash({program} {part}:*)"
     if part not in _PARTS[program]:
         return ""
-    if part not in _SCRIPTS:
-        return f"Bash({program} {part}:*)"
     # A script of the project by its name; `bun run` also takes the path of a program.
-    is_script = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_:-]*", name)
-    return f"Bash({program} {part} {name}:*)" if is_script else ""
+    is_named = part not in _SCRIPTS or re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_:-]*", name)
+    return _whole(words) if is_named else ""
 
 
 def _whole(words: tuple[str, ...]) -> str:
