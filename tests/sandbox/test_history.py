@@ -67,6 +67,8 @@ DESTROYED = [
     "git pack-refs --all; : > .git/packed-refs",
     "echo nonsense > .git/refs/heads/main",
     ": > .git/refs/heads/main",
+    "printf '%040d\\n' 0 > .git/refs/heads/main",
+    "printf '%040d\\n' 0 > .git/HEAD",
     "echo 'ref: refs/heads/main' > .git/refs/heads/main",
     "echo nonsense > .git/shallow",
     "echo nonsense > .git/index",

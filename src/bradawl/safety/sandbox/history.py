@@ -37,7 +37,7 @@ _REFERENCES: Final = (
 )
 _NEEDED: Final = ("HEAD", "packed-refs", "refs", "refs/heads", "reftable", "reftable/tables.list", "objects")
 _CACHES: Final = ("info/commit-graph", "info/commit-graphs", "pack/multi-pack-index")
-_HEAD: Final = re.compile(rb"(?:ref: refs/[^\0-\x20]+|[0-9a-f]{40}(?:[0-9a-f]{24})?)\s*")
+_HEAD: Final = re.compile(rb"(?:ref: refs/[^\0-\x20]+|(?!0+\s*$)[0-9a-f]{40}(?:[0-9a-f]{24})?)\s*")
 _OBJECT: Final = rb"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 _LISTS: Final = {
     "packed-refs": re.compile(rb"(?:(?:#.*|\^%b|%b refs/[^\0-\x20]+)\n)+" % (_OBJECT, _OBJECT)),
