@@ -286,7 +286,10 @@ def _placed(tool: Tool[Any], settings: Settings, around: Surroundings, *, user_i
     return tool
 
 
-_OF_THE_PLACE = ("home", "search_path", "workspace", "changeable", "git_is_safe", "resolve", "sandbox", "user_is_there")
+_OF_THE_PLACE = (
+    *("home", "search_path", "workspace", "changeable", "git_is_safe", "git_reads", "resolve", "sandbox"),
+    "user_is_there",
+)
 
 
 def _distinct(tools: Sequence[Tool[Any]]) -> tuple[Tool[Any], ...]:
@@ -376,6 +379,7 @@ def _bash(settings: Settings, around: Surroundings, *, user_is_there: bool) -> B
         workspace=around.place.roots,
         changeable=around.programs.untrusted,
         git_is_safe=around.git.is_safe,
+        git_reads=around.git.reads,
         resolve=around.held.resolve if around.held else None,
         sandbox=around.sandbox,
         user_is_there=user_is_there,

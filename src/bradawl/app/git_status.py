@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import Processes
@@ -93,7 +94,7 @@ class GitStatus(msgspec.Struct, frozen=True):
         return f"git: on {branch}" + ("" if status is None else f", {status}")
 
     async def _status(self, found: Configured, folder: str) -> str | None:
-        if self.program is None:
+        if self.program is None or not self._is_self_contained(found.repository, folder):
             return None
         try:
             settings = _settings(found, self.config.ignore_file(found.users))
@@ -103,6 +104,11 @@ class GitStatus(msgspec.Struct, frozen=True):
         except (OddRepository, OSError, ToolError):
             return None
         return None if output is None else _told(output)
+
+    def _is_self_contained(self, repository: Repository, folder: str) -> bool:
+        """Whether git would read nothing but the repository: no link in its data, no objects of another."""
+        others = self.config.reads(folder)
+        return others is not None and all(is_within(path, repository.top) for path in others)
 
     async def _run(self, argv: tuple[str, ...], repository: Repository, place: str, folder: str) -> str | None:
         places = {

@@ -124,6 +124,7 @@ class Judge:
             search_path=around.environment.get("PATH") or _SYSTEM_PATH,
             workspace=around.roots,
             git_is_safe=self._git_is_safe,
+            git_reads=self._git_reads,
             entries=tree.entries,
             sandbox=lambda: around.policy("auto").sandbox,
         )
@@ -131,7 +132,13 @@ class Judge:
 
     def _git_is_safe(self, folder: str) -> bool:
         """A repository that is only taken to be there has nothing odd in its configuration."""
-        return bool(self._project and is_within(folder, self._project)) or self._git.is_safe(folder)
+        return self._is_made_up(folder) or self._git.is_safe(folder)
+
+    def _git_reads(self, folder: str, *, is_search: bool) -> tuple[str, ...] | None:
+        return () if self._is_made_up(folder) else self._git.reads(folder, is_search=is_search)
+
+    def _is_made_up(self, folder: str) -> bool:
+        return bool(self._project) and is_within(folder, self._project)
 
     def _path(self, operation: str, path: str, setup: object) -> Verdict:
         links = links_in(setup, self._around.workspace, self._around.home) if isinstance(setup, str) and setup else {}

@@ -11,9 +11,10 @@ from posixpath import dirname
 from typing import Final, NamedTuple
 
 from bradawl.safety.git_config_file import Entry, parse
+from bradawl.safety.git_data import GitData
+from bradawl.safety.git_reads import LONGEST_INDEX, Reader, Reads, linked_folders
 from bradawl.safety.git_repository import GitFiles, OddRepository, Read, Repository, Stamp, find_repository, stamp
 
-_LONGEST_INDEX = 50_000_000
 _DEEPEST = 10
 _SYSTEM_FILES = ("/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig", "/usr/etc/gitconfig")
 _A_SUBMODULE = b"\x00\x00\xe0\x00"
@@ -77,11 +78,14 @@ class GitConfig:
         self._reads_system = environment.get("GIT_CONFIG_NOSYSTEM", "").lower() not in ("1", "true", "yes", "on")
         self._config_home = environment.get("XDG_CONFIG_HOME") or (home and f"{home}/.config")
         self._seen: dict[str, tuple[bool, dict[str, Stamp]]] = {}
+        self._reads: dict[str, tuple[Reads | None, dict[str, Stamp]]] = {}
+        self._data = GitData()
 
     def is_safe(self, folder: str) -> bool:
         """Whether git may look around in a folder: no program is started and no other machine asked. Never raises.
 
-        In a folder that is in no repository git finds nothing to obey but what the user has configured.
+        In a folder that is in no repository git finds nothing to obey but what the user has configured. What is read
+        is for `reads` to tell.
         """
         if not self._variables_are_harmless:
             return False
@@ -90,11 +94,39 @@ class GitConfig:
         except (OSError, ValueError):
             return False
         answer, stamps = self._seen.get(folder, (False, {}))
-        if not stamps or any(stamp(path) != before for path, before in stamps.items()):
+        if _is_outdated(stamps):
             files = GitFiles(self._read)
             answer = self._judge(files, folder)
             self._seen[folder] = (answer, files.stamps)
-        return answer
+        return answer and self.reads(folder) is not None
+
+    def reads(self, folder: str, *, is_search: bool = False) -> tuple[str, ...] | None:
+        """Paths that git reads in a folder besides its own data and the working tree; None if that can't be told.
+
+        It can't where git's data are not what git makes: links in them, an index that names files elsewhere.
+        `is_search`: the content of tracked files is searched. Never raises.
+        """
+        try:
+            folder = os.path.realpath(folder)
+            found = self._found(folder)
+            if found is None:
+                return None
+            for place, tree in found.data:
+                self._data.check(place, tree)
+            return (*found.others, *linked_folders(found.tracked)) if is_search else found.others
+        except (OddRepository, OSError, ValueError):
+            return None
+
+    def _found(self, folder: str) -> Reads | None:
+        found, stamps = self._reads.get(folder, (None, {}))
+        if _is_outdated(stamps):
+            files = GitFiles(self._read)
+            try:
+                found = Reader(files, self._settings, self._home).look(folder)
+            except (OddRepository, OSError, ValueError):
+                found = None
+            self._reads[folder] = (found, files.stamps)
+        return found
 
     def configured(self, folder: str) -> Configured | None:
         """The repository of a folder, and its settings; None if there is none. Raises `OddRepository`."""
@@ -144,15 +176,27 @@ class GitConfig:
         if self._home:
             yield f"{self._home}/.gitconfig"
 
-    def _with_included(self, files: GitFiles, path: str, depth: int) -> Iterator[Entry]:
-        """What a file says, and what the files say that it includes, on whatever condition."""
+    def _with_included(
+        self, files: GitFiles, path: str, depth: int, included: list[str] | None = None
+    ) -> Iterator[Entry]:
+        """What a file says, and what the files say that it includes, on whatever condition.
+
+        Their paths are added to `included`.
+        """
         if depth > _DEEPEST:
             raise OddRepository(path)
         for entry in _entries(files, path):
             if re.fullmatch(r"include(?:if\..*)?\.path", entry.name, re.DOTALL):
-                yield from self._with_included(files, self._included(entry, path), depth + 1)
+                target = self._included(entry, path)
+                if included is not None:
+                    included.append(target)
+                yield from self._with_included(files, target, depth + 1, included)
             else:
                 yield entry
+
+    def _settings(self, files: GitFiles, path: str, included: list[str]) -> Iterator[Entry]:
+        """What a file of a repository says, with what it includes."""
+        return self._with_included(files, path, 0, included)
 
     def _included(self, entry: Entry, path: str) -> str:
         target = entry.value or ""
@@ -185,14 +229,23 @@ def _check(entries: Iterable[Entry], names: str) -> None:
             raise OddRepository(name)
 
 
+def _is_outdated(stamps: Mapping[str, Stamp]) -> bool:
+    return not stamps or any(stamp(path) != before for path, before in stamps.items())
+
+
 def _check_repository(files: GitFiles, repository: Repository) -> None:
-    entries = _repository_entries(files, repository)
+    # Which working tree a repository elsewhere belongs to is looked at with what is read.
+    entries = [
+        entry
+        for entry in _repository_entries(files, repository)
+        if not (repository.is_elsewhere and entry.name == "core.worktree")
+    ]
     _check(entries, f"{_RUNS}|{_RUNS_IN_REPOSITORY}")
     if any(files.exists(f"{repository.shared}/hooks/{name}") for name in _HOOKS):
         raise OddRepository("hooks")
     files.exists(repository.own)  # a new file in it may be another part of the index
     if any(file.name.startswith("sharedindex.") for file in Path(repository.own).iterdir()):
         raise OddRepository("index")
-    index = files.data(f"{repository.own}/index", _LONGEST_INDEX)
+    index = files.data(f"{repository.own}/index", LONGEST_INDEX)
     if index is not None and (_A_SUBMODULE in index or _HAS_FOLDERS in index):
         raise OddRepository("index")

@@ -43,7 +43,23 @@ def _git(scene: Scene, words: Words) -> None:
             _read_refused(scene, [*operands, call.flags.get("L", "")])
         if name == "grep" and "untracked" in call.flags:
             scene.show_all_below((), hidden=True)
-    scene.read_path(_top(scene))
+        _read_operands(scene, name, operands)
+    for place in (_top(scene), *scene.world.git_reads):
+        scene.read_path(place)
+
+
+def _read_operands(scene: Scene, name: str, operands: list[str]) -> None:
+    """Operands that git may read as plain files: through links, and where there is no repository to speak of.
+
+    `git diff a b` compares two folders with all below them if git finds no repository, or one that is another user's.
+    """
+    is_comparison = name == "diff" and len(operands) == 2
+    if name == "blame" or is_comparison:
+        for path in (join(scene.cwd, operand) for operand in operands):
+            if scene.place(path) != normpath(path):
+                scene.read_path(path)
+    if is_comparison:
+        scene.show_all_below(map(Word, operands), hidden=True)
 
 
 def _subcommand(texts: list[str]) -> tuple[str, list[str]]:

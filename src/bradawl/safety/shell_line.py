@@ -25,6 +25,11 @@ def _not_there(_: str) -> bool:
     return False
 
 
+def _nothing_else(_folder: str, *, is_search: bool) -> tuple[str, ...]:
+    del is_search
+    return ()
+
+
 class Surroundings(msgspec.Struct, frozen=True):
     """What is known of the machine on which a line would run."""
 
@@ -39,6 +44,11 @@ class Surroundings(msgspec.Struct, frozen=True):
     entries: Entries = entries_on_disk
     git_is_safe: Callable[[str], bool] = _not_there
     """Whether git in this folder starts no program that its configuration names."""
+    git_reads: Callable[..., tuple[str, ...] | None] = _nothing_else
+    """What git reads there besides its data and the working tree; None if that can't be told.
+
+    Called with `is_search`: whether the content of tracked files is searched.
+    """
     is_confined: Callable[[], bool] = bool
     """Whether what only reads runs where it can't write, and reaches no network."""
     secrets: Callable[[str], Iterable[str]] = lambda _: ()
@@ -130,7 +140,7 @@ def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: Surr
     changeable = (*around.roots, *around.changeable)
     programs = Programs(around.search_path, changeable) if around.search_path and changeable else None
 
-    def judged(*, git_is_safe: bool) -> Effects:
+    def judged(*, git_is_safe: bool, git_reads: tuple[str, ...] = ()) -> Effects:
         world = World(
             around.resolve,
             around.entries,
@@ -139,17 +149,21 @@ def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: Surr
             secrets=around.secrets,
             is_brought_back=around.is_brought_back,
             ruled=around.ruled,
+            git_reads=git_reads,
         )
         return effects_in(world, text, cwd, env, programs)
 
     if "git" not in text:
         return judged(git_is_safe=False)
-    if around.git_is_safe(cwd):
-        return judged(git_is_safe=True)
     effects = judged(git_is_safe=True)
+    if not effects.understood or not any("git" in argv[0] for argv in effects.commands if argv):
+        return effects
     # Whatever git would start then starts where it can do no harm; for what writes there is no such place.
-    is_held = effects.is_read_only and effects.understood and around.is_confined()
-    return effects if is_held else judged(git_is_safe=False)
+    is_held = effects.is_read_only and around.is_confined()
+    reads = around.git_reads(cwd, is_search=any("grep" in argv for argv in effects.commands))
+    if reads is None or not (is_held or around.git_is_safe(cwd)):
+        return judged(git_is_safe=False)
+    return judged(git_is_safe=True, git_reads=reads) if reads else effects
 
 
 def _plain_commands(text: str, home: str, seen: Seen) -> tuple[Argv, ...]:

@@ -39,6 +39,8 @@ class World(msgspec.Struct, frozen=True):
     """Whether an ignore file may bring a file back that ripgrep passes over for a dot in its path."""
     ruled: RuledPaths | None = None
     """Rules that refuse paths or ask about them, where there are any."""
+    git_reads: tuple[str, ...] = ()
+    """What every command of git reads besides the repository's data and the working tree."""
 
 
 class Touched:

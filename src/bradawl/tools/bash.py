@@ -48,6 +48,11 @@ def _nowhere(_: str) -> bool:
     return False
 
 
+def _nothing_else(_folder: str, *, is_search: bool) -> tuple[str, ...]:
+    del is_search
+    return ()
+
+
 class Bash(msgspec.Struct, frozen=True, kw_only=True):
     """The tool `bash`."""
 
@@ -63,6 +68,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     """Folders besides the workspace whose programs are not taken for the system's, such as temporary ones."""
     git_is_safe: Callable[[str], bool] = _nowhere
     """Whether git in a folder starts no program that its configuration names."""
+    git_reads: Callable[..., tuple[str, ...] | None] = _nothing_else
+    """What it reads there besides its data and the working tree; None if that can't be told."""
     resolve: Callable[[str, str], str] | None = None
     """Where a path leads for commands that the sandbox holds; None if nothing differs there."""
     sandbox: Callable[[], Sandbox] = Sandbox
@@ -168,6 +175,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             changeable=self.changeable,
             entries=self.entries or entries,
             git_is_safe=self.git_is_safe,
+            git_reads=self.git_reads,
             is_confined=lambda: not params.sandbox and self.sandbox().holds_anything,
             secrets=partial(self._secrets_below, is_lifted=params.sandbox == "off"),
             is_brought_back=_is_brought_back,

@@ -1,0 +1,119 @@
+"""The names in git's index, read exactly as git reads them, or refused.
+
+Git takes them for paths in the working tree without a second look: `git diff` shows the file `../../x` of an index that
+lists it.
+"""
+
+import re
+import struct
+from typing import Final, NamedTuple
+
+from bradawl.safety.git_repository import OddRepository
+
+_HEADER: Final = struct.Struct(">4sII")
+_SUBMODULE: Final = b"\xe0\x00"
+_EXTENDED: Final = 0x40
+_LONG: Final = 0xFFF
+"""What the flags say of the length of a name that is longer."""
+_IGNORED: Final = re.compile(rb"\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf")
+"""Characters that macOS passes over in names."""
+_ELSEWHERE: Final = (b"\0.\0", b"\0..\0", b"\0.git\0", *(b"\0git~%d\0" % number for number in range(1, 5)))
+"""Parts of a path that lead out of the working tree or into `.git`, which Windows also calls `git~1`."""
+
+
+class Index(NamedTuple):
+    """What an index lists. Paths are relative to the root of the working tree."""
+
+    folders: tuple[str, ...] = ()
+    """All folders with tracked files in them, at any depth."""
+    submodules: tuple[str, ...] = ()
+
+
+def read_index(data: bytes, hash_length: int) -> Index:
+    """`hash_length` is 20 or 32. Raises `OddRepository` also for names that git would not have written."""
+    try:
+        kind, version, count = _HEADER.unpack_from(data)
+        if kind != b"DIRC" or version not in (2, 3, 4):
+            raise OddRepository("index")
+        read = _shortened if version == 4 else _whole
+        names, submodules, end = read(data, count, 40 + hash_length)
+    except (struct.error, IndexError, ValueError):
+        raise OddRepository("index") from None
+    # The extension says where parts of the list begin: git would read them there, and not one after the other.
+    if b"IEOT" in data[end:] or _leads_elsewhere(names):
+        raise OddRepository("index")
+    return Index(_folders(names), tuple(map(_text, submodules)))
+
+
+def _whole(data: bytes, count: int, flags_at: int) -> tuple[list[bytes], list[bytes], int]:
+    """Names, those of submodules, and where the list ends; each name in full, then NUL up to a multiple of eight."""
+    names, submodules, at, find = list[bytes](), list[bytes](), _HEADER.size, data.index
+    for _ in range(count):
+        flags = at + flags_at
+        start = flags + (4 if data[flags] & _EXTENDED else 2)
+        end = find(b"\0", start)
+        _check_length(data, flags, end - start)
+        name = data[start:end]
+        names.append(name)
+        if data[at + 26 : at + 28] == _SUBMODULE:
+            submodules.append(name)
+        at += (end - at + 8) & ~7
+        if data[end:at].strip(b"\0"):
+            raise OddRepository("index")
+    return names, submodules, at
+
+
+def _shortened(data: bytes, count: int, flags_at: int) -> tuple[list[bytes], list[bytes], int]:
+    """As `_whole`; of a name only what differs from the one before, behind the number of bytes to cut off that."""
+    names, submodules, at, name = list[bytes](), list[bytes](), _HEADER.size, b""
+    for _ in range(count):
+        flags = at + flags_at
+        start = flags + (4 if data[flags] & _EXTENDED else 2)
+        cut, start = _number(data, start)
+        end = data.index(b"\0", start)
+        if cut > len(name):
+            raise OddRepository("index")
+        name = name[: len(name) - cut] + data[start:end]
+        _check_length(data, flags, len(name))
+        names.append(name)
+        if data[at + 26 : at + 28] == _SUBMODULE:
+            submodules.append(name)
+        at = end + 1
+    return names, submodules, at
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    value = data[at] & 127
+    while data[at] & 128:
+        at += 1
+        value = (value + 1 << 7) + (data[at] & 127)
+    return value, at + 1
+
+
+def _check_length(data: bytes, flags: int, length: int) -> None:
+    if ((data[flags] & 15) << 8 | data[flags + 1]) != (length if length < _LONG else _LONG):
+        raise OddRepository("index")
+
+
+def _leads_elsewhere(names: list[bytes]) -> bool:
+    """Whether one of them is no path within the working tree. A `/` at the end is fine: that is a folder."""
+    text = b"\0%b\0" % b"\0".join(names).lower()
+    if b"\0/" in text or b"//" in text:
+        return True
+    parts = text.replace(b"/", b"\0")
+    parts = parts if parts.isascii() else _IGNORED.sub(b"", parts)
+    return any(part in parts for part in _ELSEWHERE)
+
+
+def _folders(names: list[bytes]) -> tuple[str, ...]:
+    folders: set[bytes] = set()
+    pending = {name[: name.rfind(b"/")] for name in names if b"/" in name}
+    while pending:
+        folders |= pending
+        pending = {name[: name.rfind(b"/")] for name in pending if b"/" in name} - folders
+    return tuple(map(_text, folders))
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")

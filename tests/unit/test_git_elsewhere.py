@@ -1,0 +1,404 @@
+"""Commands of git that run unasked show nothing from outside the repository, whatever lies in `.git`.
+
+Each plant is a repository in which git would read a file, or a repository, that it has nothing to do with.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from git_plants import FOREIGN, INDEXES, LINKED_FILES, LINKED_FOLDERS, SECRET, SETTINGS, Trap, names
+from tool_calls import workspace
+
+from bradawl.app.git_files import read_whole
+from bradawl.app.git_status import GitStatus
+from bradawl.core.permissions import Allow, Decision, Deny, Policy, Request, Sandbox, decide
+from bradawl.core.rules import Rule, path_rules
+from bradawl.safety.git_config import GitConfig
+from bradawl.safety.guarded import built_in_rules
+from bradawl.safety.rule_paths import Bases
+from bradawl.safety.rules import parse_rule
+from bradawl.tools.bash import Bash, BashParams
+from bradawl.workspace.processes import LocalProcesses
+
+NONE, BUBBLEWRAP, LANDLOCK = Sandbox(), Sandbox("bubblewrap"), Sandbox("landlock", ("credentials",))
+LINES = (
+    *("git status", "git status -v", "git log -1", "git log --all", "git show", "git show HEAD:key", "git blame a.txt"),
+    *("git diff", "git diff HEAD", "git branch -a", "git remote get-url other", "git reflog", "git for-each-ref"),
+    *("git rev-parse other", "git stash list", "git worktree list", "git grep -n o", "git ls-files", "git describe"),
+    *("git log other", "git blame link/secret", "git config --get default.token", "git count-objects -v"),
+)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Trap:
+    return Trap(tmp_path_factory.mktemp("template"))
+
+
+@pytest.fixture
+def trap(tmp_path: Path, template: Trap) -> Trap:
+    return Trap(tmp_path, template.top)
+
+
+class Judge:
+    """Decides about lines as a run would, with one memory of what git's files say."""
+
+    def __init__(self, trap: Trap, sandbox: Sandbox = NONE, rules: tuple[Rule, ...] = ()) -> None:
+        self._trap = trap
+        self._rules = rules
+        config = GitConfig(read_whole, trap.environment, str(trap.home))
+        self._bash = Bash(
+            home=str(trap.home),
+            search_path="/usr/bin:/bin",
+            workspace=(str(trap.ws),),
+            sandbox=lambda: sandbox,
+            git_is_safe=config.is_safe,
+            git_reads=config.reads,
+        )
+        self._sandbox = sandbox
+
+    def decided(self, line: str, folder: Path | None = None) -> Decision:
+        return self._decided((line,), folder)[0]
+
+    def unasked(self, folder: Path | None = None) -> list[str]:
+        decisions = self._decided(LINES, folder)
+        return [line for line, decision in zip(LINES, decisions, strict=True) if isinstance(decision, Allow)]
+
+    def _decided(self, lines: tuple[str, ...], folder: Path | None) -> list[Decision]:
+        roots = (str(self._trap.ws),)
+        built_in = built_in_rules(roots, str(self._trap.home))
+        policy = Policy("default", rules=(*built_in, *self._rules), roots=roots, sandbox=self._sandbox)
+        with workspace(folder or self._trap.ws) as made:
+            context = msgspec.structs.replace(made.context(), rules=path_rules(self._rules))
+            effects = [self._bash.effects(BashParams(line), context) for line in lines]
+        return [decide(policy, Request("bash", "digest", each)) for each in effects]
+
+
+def shown_by_hand(trap: Trap, lines: tuple[str, ...] = LINES) -> str:
+    """What git itself says, in a repository it takes for the user's."""
+    said = ""
+    for line in lines:
+        environment = {**trap.environment, "GIT_OPTIONAL_LOCKS": "0"}
+        done = subprocess.run(line.split(), cwd=trap.ws, env=environment, capture_output=True, check=False, timeout=10)
+        said += (done.stdout + done.stderr).decode(errors="replace")
+    return said
+
+
+def status(trap: Trap, folder: Path | None = None) -> str | None:
+    processes = LocalProcesses(trap.environment)
+    try:
+        config = GitConfig(read_whole, trap.environment, str(trap.home))
+        ask = GitStatus(config, processes, shutil.which("git"), str(trap.home / "private-of-status"), 10)
+        return asyncio.run(ask(str(folder or trap.ws)))
+    finally:
+        processes.close()
+
+
+# ------------------------------------------------------------------ links
+
+
+@pytest.mark.parametrize("name", LINKED_FILES)
+def test_no_file_of_git_may_be_a_link_to_a_secret(trap: Trap, name: str):
+    judge = Judge(trap)
+    assert len(judge.unasked()) > 15
+    trap.link(name, trap.secret)
+    assert judge.unasked() == []
+    assert status(trap) in (None, "git: on branch trunk")
+
+
+@pytest.mark.parametrize("name", LINKED_FILES[::4])
+@pytest.mark.parametrize("sandbox", [LANDLOCK, BUBBLEWRAP], ids=["landlock", "bubblewrap"])
+def test_nor_a_link_to_a_file_of_the_workspace_in_any_sandbox(trap: Trap, name: str, sandbox: Sandbox):
+    trap.link(name, trap.ws / ".env")
+    assert Judge(trap, sandbox).unasked() == []
+
+
+@pytest.mark.parametrize("name", LINKED_FOLDERS)
+def test_no_folder_of_git_may_be_a_link(trap: Trap, name: str):
+    trap.link(name, trap.private / ".git" / name, is_folder=True)
+    assert Judge(trap).unasked() == []
+    assert "merger" not in (status(trap) or "")
+
+
+@pytest.mark.parametrize(
+    "name", ["packed-refs", "shallow", "info/grafts", "MERGE_HEAD", "refs/heads/other", "BISECT_START"]
+)
+def test_a_hard_link_is_a_link(trap: Trap, name: str):
+    judge = Judge(trap)
+    assert judge.unasked()
+    trap.place(name).hardlink_to(trap.secret)
+    assert judge.unasked() == []
+    assert status(trap) in (None, "git: on branch trunk")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["packed-refs", "shallow", "refs/heads/other", "logs/HEAD", "MERGE_HEAD", "deep/er"])
+def test_a_pipe_at_which_git_would_wait_is_asked_about(trap: Trap, name: str):
+    os.mkfifo(trap.place(name))
+    assert Judge(trap).unasked() == []
+
+
+def test_the_links_are_attacks_that_work(trap: Trap):
+    """Git 2.39 shows what these lead to."""
+    trap.secret.write_text(f"{SECRET}\n")
+    for name in ("packed-refs", "shallow", "info/grafts", "objects/info/alternates", "MERGE_HEAD", "branches/other"):
+        trap.link(name, trap.secret)
+        assert SECRET in shown_by_hand(trap), name
+        trap.place(name)
+
+
+def test_links_that_git_and_editors_make_are_none(trap: Trap):
+    """Hooks, the mark of an editor, and the socket of git's own watcher of files."""
+    (trap.ws / "scripts").mkdir()
+    (trap.ws / "scripts" / "check").write_text("#!/bin/sh\n")
+    (trap.ws / "scripts" / "check").chmod(0o755)
+    trap.place("hooks/pre-commit").symlink_to("../../scripts/check")
+    trap.place(".#COMMIT_EDITMSG").symlink_to("user@host.1234:1700000000")
+    assert len(Judge(trap).unasked()) > 15
+
+
+def test_a_hook_that_is_no_program_is_a_link_like_others(trap: Trap):
+    trap.place("hooks/pre-commit").symlink_to(trap.secret)
+    assert Judge(trap).unasked() == []
+
+
+def test_a_folder_of_hooks_in_the_working_tree_may_be_a_link(trap: Trap):
+    (trap.ws / "githooks").mkdir()
+    shutil.rmtree(trap.ws / ".git" / "hooks")
+    (trap.ws / ".git" / "hooks").symlink_to("../githooks")
+    assert len(Judge(trap).unasked()) > 15
+    (trap.ws / ".git" / "hooks").unlink()
+    (trap.ws / ".git" / "hooks").symlink_to(trap.private)
+    assert Judge(trap).unasked() == []
+
+
+def test_a_link_that_appears_later_is_seen_and_one_that_goes_is_forgotten(trap: Trap):
+    judge = Judge(trap)
+    for name in ("packed-refs", "refs/heads/x", "deep/er/x", "objects/ab/" + "c" * 38):
+        place = trap.place(name)
+        assert judge.unasked()
+        place.symlink_to(trap.secret)
+        assert judge.unasked() == []
+        place.unlink()
+
+
+# ------------------------------------------------------------------ settings and repositories elsewhere
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_no_setting_of_a_repository_names_a_file_elsewhere_unasked(trap: Trap, setting: str):
+    name, _, value = setting.partition("=")
+    judge = Judge(trap)
+    assert judge.unasked()
+    trap.git("config", name, value.format(secret=trap.secret, home=trap.home))
+    assert judge.unasked() == []
+
+
+@pytest.mark.parametrize("sandbox", [LANDLOCK, BUBBLEWRAP], ids=["landlock", "bubblewrap"])
+@pytest.mark.parametrize("setting", ["blame.ignoreRevsFile=.env", "mailmap.file={secret}", "include.path={secret}"])
+def test_nor_a_file_with_keys_in_any_sandbox(trap: Trap, setting: str, sandbox: Sandbox):
+    name, _, value = setting.partition("=")
+    trap.git("config", name, value.format(secret=trap.secret))
+    assert Judge(trap, sandbox).unasked() == []
+
+
+@pytest.mark.parametrize(
+    "setting", ["blame.ignoreRevsFile=.git-blame-ignore-revs", "diff.orderFile=order", "mailmap.file=m"]
+)
+def test_a_setting_may_name_a_file_of_the_working_tree(trap: Trap, setting: str):
+    name, _, value = setting.partition("=")
+    (trap.ws / value).write_text("")
+    trap.git("config", name, value)
+    judge = Judge(trap)
+    assert len(judge.unasked()) > 15
+    (trap.ws / value).unlink()
+    (trap.ws / value).symlink_to(trap.secret)
+    assert judge.unasked() == []
+
+
+def test_what_a_rule_refuses_is_refused_to_git_too(trap: Trap):
+    (trap.ws / "revs").write_text(f"{SECRET}\n")
+    trap.git("config", "blame.ignoreRevsFile", "revs")
+    assert isinstance(Judge(trap).decided("git blame a.txt"), Allow)
+    bases = Bases(str(trap.ws / ".bradawl"), str(trap.home), str(trap.ws))
+    rules = tuple(parse_rule("Read(revs)", "deny", "test", bases))
+    assert isinstance(Judge(trap, rules=rules).decided("git blame a.txt"), Deny)
+
+
+@pytest.mark.parametrize("plant", FOREIGN, ids=names)
+@pytest.mark.parametrize("sandbox", [NONE, BUBBLEWRAP], ids=["none", "bubblewrap"])
+def test_no_other_repository_is_read_unasked(trap: Trap, plant: Callable[[Trap], object], sandbox: Sandbox):
+    plant(trap)
+    assert Judge(trap, sandbox).unasked() == []
+    assert "merger" not in (status(trap) or "")
+
+
+@pytest.mark.parametrize("plant", FOREIGN, ids=names)
+def test_the_other_repositories_are_shown_by_git(trap: Trap, plant: Callable[[Trap], object]):
+    if plant(trap) is not False:
+        assert SECRET in shown_by_hand(trap) or "hush" in shown_by_hand(trap)
+
+
+# ------------------------------------------------------------------ the index
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("name", INDEXES)
+def test_no_index_lists_a_file_elsewhere(trap: Trap, name: str, version: int):
+    judge = Judge(trap)
+    assert judge.unasked()
+    trap.index(name.format(secret=trap.secret).encode(), version=version)
+    assert judge.unasked() == []
+    assert "secret" not in (status(trap) or "")
+
+
+def test_the_indexes_are_attacks_that_work(trap: Trap):
+    trap.index(b"../../secret")
+    assert SECRET in shown_by_hand(trap, ("git diff",))
+    trap.index(str(trap.secret).encode(), version=4)
+    assert SECRET in shown_by_hand(trap, ("git grep -n pass",))
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_search_does_not_follow_a_link_in_place_of_a_folder(trap: Trap, version: int):
+    trap.index(b"link/secret", version=version)
+    judge = Judge(trap)
+    assert isinstance(judge.decided("git grep -n pass"), Allow)
+    (trap.ws / "link").symlink_to(trap.secret.parent)
+    assert SECRET in shown_by_hand(trap, ("git grep -n pass",))
+    for line in ("git grep -n pass", "git grep pass | head", "git blame link/secret"):
+        assert not isinstance(judge.decided(line), Allow)
+
+
+def test_an_index_with_many_names_is_read_as_git_reads_it(trap: Trap):
+    for number in range(70):
+        (trap.ws / f"d{number % 7}").mkdir(exist_ok=True)
+        (trap.ws / f"d{number % 7}" / ("n" * number + str(number))).write_text("")
+    (trap.ws / ("x" * 200)).mkdir()
+    for version in ("2", "4", "3"):
+        trap.git("update-index", "--index-version", version)
+        trap.git("add", "-A")
+        trap.git("add", "-N", ".")
+        assert len(Judge(trap).unasked()) > 15
+
+
+def test_two_files_outside_of_a_repository_are_compared_as_they_are(trap: Trap):
+    """There `git diff a b` is `diff -r a b`."""
+    place = trap.ws / "plain"
+    shutil.rmtree(trap.ws / ".git")
+    (place / "empty").mkdir(parents=True)
+    (place / "full").mkdir()
+    (place / "full" / ".env").write_text(SECRET)
+    judge = Judge(trap)
+    for line in ("git diff empty full", "git diff -- empty full", "git diff empty .", "git diff full/.env empty"):
+        assert not isinstance(judge.decided(line, place), Allow)
+
+
+# ------------------------------------------------------------------ what is ordinary
+
+
+def worktree(trap: Trap) -> Path:
+    side = trap.home / "side"
+    trap.git("worktree", "add", "-q", str(side))
+    return side
+
+
+def worktree_inside(trap: Trap) -> Path:
+    trap.git("worktree", "add", "-q", "side")
+    return trap.ws / "side"
+
+
+def shared_clone(trap: Trap) -> Path:
+    trap.git("clone", "-q", "--shared", str(trap.ws), "copy")
+    return trap.ws / "copy"
+
+
+def clone_with_reference(trap: Trap) -> Path:
+    trap.git("clone", "-q", "--reference", str(trap.ws), str(trap.ws), "copy")
+    return trap.ws / "copy"
+
+
+def local_clone(trap: Trap) -> Path:
+    """Its objects are hard links."""
+    trap.git("clone", "-q", str(trap.ws), "copy")
+    return trap.ws / "copy"
+
+
+def submodule(trap: Trap) -> Path:
+    trap.git("clone", "-q", str(trap.ws), str(trap.home / "lib"))
+    trap.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(trap.home / "lib"), "sub")
+    return trap.ws / "sub"
+
+
+def separate_folder(trap: Trap) -> Path:
+    trap.git("init", "-q", "--separate-git-dir", str(trap.ws / "data.git"))
+    return trap.ws
+
+
+def packed(trap: Trap) -> Path:
+    trap.git("gc", "-q")
+    trap.git("pack-refs", "--all")
+    trap.git("commit-graph", "write", "--split")
+    trap.git("multi-pack-index", "write")
+    return trap.ws
+
+
+def in_the_middle_of_a_rebase(trap: Trap) -> Path:
+    for name in ("one", "two"):
+        (trap.ws / "a.txt").write_text(name)
+        trap.git("commit", "-qam", name)
+    trap.git("-c", "sequence.editor=sed -i s/pick/edit/", "rebase", "-q", "-i", "HEAD~1")
+    trap.git("bisect", "start")
+    return trap.ws
+
+
+def tags_and_notes(trap: Trap) -> Path:
+    trap.git("tag", "-a", "v1", "-m", "x")
+    trap.git("notes", "add", "-m", "x")
+    trap.git("stash", "-q", "-u")
+    trap.git("remote", "add", "other", "https://example.org/x.git")
+    return trap.ws
+
+
+ORDINARY = (
+    *(worktree, worktree_inside, shared_clone, clone_with_reference, local_clone, submodule, separate_folder, packed),
+    *(in_the_middle_of_a_rebase, tags_and_notes),
+)
+
+
+@pytest.mark.parametrize("layout", ORDINARY, ids=names)
+def test_layouts_that_git_makes_are_read_unasked(trap: Trap, layout: Callable[[Trap], Path]):
+    folder = layout(trap)
+    allowed = Judge(trap).unasked(folder) if folder.is_relative_to(trap.ws) else []
+    config = GitConfig(read_whole, trap.environment, str(trap.home))
+    assert config.is_safe(str(folder))
+    assert len(allowed) > 15 or folder == trap.home / "side"
+
+
+def test_a_repository_with_a_submodule_is_read_unasked_where_a_sandbox_holds_it(trap: Trap):
+    sub = submodule(trap)
+    judge = Judge(trap, BUBBLEWRAP)
+    assert len(judge.unasked()) > 15
+    (trap.ws / ".git" / "modules" / "sub" / "packed-refs").unlink(missing_ok=True)
+    (trap.ws / ".git" / "modules" / "sub" / "packed-refs").symlink_to(trap.secret)
+    assert judge.unasked() == []
+    assert judge.unasked(sub) == []
+
+
+def test_a_submodule_that_lies_elsewhere_is_asked_about(trap: Trap):
+    sub = submodule(trap)
+    (sub / ".git").write_text(f"gitdir: {trap.private}/.git\n")
+    assert Judge(trap, BUBBLEWRAP).unasked() == []
+
+
+@pytest.mark.parametrize("setting", ["filter.lfs.clean=git-lfs", "core.hooksPath=.husky", "diff.external=difft"])
+def test_what_starts_programs_is_left_to_the_sandbox(trap: Trap, setting: str):
+    name, _, value = setting.partition("=")
+    trap.git("config", name, value)
+    assert Judge(trap).unasked() == []
+    assert len(Judge(trap, BUBBLEWRAP).unasked()) > 15
