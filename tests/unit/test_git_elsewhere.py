@@ -108,7 +108,8 @@ def test_no_file_of_git_may_be_a_link_to_a_secret(trap: Trap, name: str):
     assert len(judge.unasked()) > 15
     trap.link(name, trap.secret)
     assert judge.unasked() == []
-    assert status(trap) in (None, "git: on branch trunk")
+    is_object = name.startswith("objects/ab/")  # which is looked at only if names from objects would be told
+    assert status(trap) in (None, "git: on branch trunk", *(("git: on branch trunk, nothing changed",) * is_object))
 
 
 @pytest.mark.parametrize("name", LINKED_FILES[::4])
@@ -160,6 +161,21 @@ def test_links_that_git_and_editors_make_are_none(trap: Trap):
     trap.place("hooks/pre-commit").symlink_to("../../scripts/check")
     trap.place(".#COMMIT_EDITMSG").symlink_to("user@host.1234:1700000000")
     assert len(Judge(trap).unasked()) > 15
+
+
+def test_a_hook_that_is_missing_at_the_moment_is_none(trap: Trap):
+    trap.place("hooks/pre-commit").symlink_to("../../scripts/check")
+    judge = Judge(trap)
+    assert len(judge.unasked()) > 15
+    (trap.ws / "scripts").mkdir()
+    (trap.ws / "scripts" / "check").write_text(f"{'a' * 40}\n")
+    assert judge.unasked() == []
+
+
+@pytest.mark.parametrize("target", ["/proc/self/fd/3", "/proc/self/environ", "/dev/fd/0"])
+def test_a_link_to_what_another_process_finds_elsewhere_is_no_missing_one(trap: Trap, target: str):
+    trap.place("hooks/pre-commit").symlink_to(target)
+    assert Judge(trap).unasked() == []
 
 
 def test_a_hook_that_is_no_program_is_a_link_like_others(trap: Trap):
@@ -287,6 +303,34 @@ def test_an_index_with_many_names_is_read_as_git_reads_it(trap: Trap):
         assert len(Judge(trap).unasked()) > 15
 
 
+def test_an_index_in_parts_is_looked_at_in_all_of_them(trap: Trap):
+    trap.git("update-index", "--split-index")
+    judge = Judge(trap, BUBBLEWRAP)
+    assert len(judge.unasked()) > 15
+    (part,) = (trap.ws / ".git").glob("sharedindex.*")
+    trap.index(b"../../secret")
+    (trap.ws / ".git" / "index").replace(part)
+    assert judge.unasked() == []
+
+
+@pytest.mark.parametrize("damage", ["empty", "short", "long name", "threads", "version"])
+def test_an_index_that_is_not_as_git_writes_it_is_asked_about(trap: Trap, damage: str):
+    index = trap.ws / ".git" / "index"
+    data = index.read_bytes()
+    if damage == "empty":
+        data = b""
+    elif damage == "short":
+        data = data[:40]
+    elif damage == "long name":  # as far as its length says the name is another
+        data = data.replace(b"\0\x05a.txt", b"\0\x03a.txt")
+    elif damage == "threads":
+        data = data[:-20] + b"IEOT" + bytes(24)
+    else:
+        data = data[:7] + b"\x05" + data[8:]
+    index.write_bytes(data)
+    assert Judge(trap).unasked() == []
+
+
 def test_two_files_outside_of_a_repository_are_compared_as_they_are(trap: Trap):
     """There `git diff a b` is `diff -r a b`."""
     place = trap.ws / "plain"
@@ -357,6 +401,16 @@ def in_the_middle_of_a_rebase(trap: Trap) -> Path:
     return trap.ws
 
 
+def other_hashes(trap: Trap) -> Path:
+    trap.git("init", "-q", "--object-format=sha256", "other")
+    place = trap.ws / "other"
+    (place / "deep").mkdir()
+    (place / "deep" / "file").write_text("")
+    trap.git("add", "-A", cwd=place)
+    trap.git("commit", "-q", "-m", "x", cwd=place)
+    return place
+
+
 def tags_and_notes(trap: Trap) -> Path:
     trap.git("tag", "-a", "v1", "-m", "x")
     trap.git("notes", "add", "-m", "x")
@@ -367,7 +421,7 @@ def tags_and_notes(trap: Trap) -> Path:
 
 ORDINARY = (
     *(worktree, worktree_inside, shared_clone, clone_with_reference, local_clone, submodule, separate_folder, packed),
-    *(in_the_middle_of_a_rebase, tags_and_notes),
+    *(in_the_middle_of_a_rebase, tags_and_notes, other_hashes),
 )
 
 
@@ -378,6 +432,28 @@ def test_layouts_that_git_makes_are_read_unasked(trap: Trap, layout: Callable[[T
     config = GitConfig(read_whole, trap.environment, str(trap.home))
     assert config.is_safe(str(folder))
     assert len(allowed) > 15 or folder == trap.home / "side"
+
+
+@pytest.mark.parametrize("name", [".gitattributes", ".gitignore", ".mailmap"])
+def test_files_of_the_working_tree_that_old_versions_follow_are_read_as_far_as_they_lead(trap: Trap, name: str):
+    (trap.ws / name).unlink(missing_ok=True)
+    (trap.ws / name).symlink_to("a.txt")
+    judge = Judge(trap)
+    assert len(judge.unasked()) > 15
+    (trap.ws / name).unlink()
+    (trap.ws / name).symlink_to(trap.secret)
+    assert judge.unasked() == []
+    (trap.ws / name).unlink()
+    os.mkfifo(trap.ws / name)
+    assert judge.unasked() == []
+
+
+def test_the_prompt_tells_of_changes_where_nothing_is_borrowed(trap: Trap):
+    assert status(trap, local_clone(trap)) == "git: on branch trunk, nothing changed"
+    shutil.rmtree(trap.ws / "copy")
+    assert status(trap, shared_clone(trap)) == "git: on branch trunk"
+    trap.git("mv", "a.txt", "b.txt")
+    assert status(trap) == "git: on branch trunk, changed: R  a.txt -> b.txt, ?? copy/"
 
 
 def test_a_repository_with_a_submodule_is_read_unasked_where_a_sandbox_holds_it(trap: Trap):

@@ -28,6 +28,8 @@ from bradawl.safety.git_repository import OddRepository, Repository, plain_path
 _OUTPUT_LIMIT_BYTES: Final = 20_000
 _LISTED_CHANGES: Final = 20
 _STALE_S: Final = 3600
+_NAMES_FROM_OBJECTS: Final = re.compile(r"(?m)^[^AM? !]")
+"""Lines about files that are in the last commit and no more in the index; all other names are from the index."""
 _BRANCH: Final = re.compile(r"ref: refs/heads/(\S{1,200})")
 # Settings that decide what counts as changed, and the form of their values.
 _COPIED: Final[Mapping[str, re.Pattern[str]]] = {
@@ -94,7 +96,7 @@ class GitStatus(msgspec.Struct, frozen=True):
         return f"git: on {branch}" + ("" if status is None else f", {status}")
 
     async def _status(self, found: Configured, folder: str) -> str | None:
-        if self.program is None or not self._is_self_contained(found.repository, folder):
+        if self.program is None or not self._is_self_contained(found.repository, folder, has_loose=False):
             return None
         try:
             settings = _settings(found, self.config.ignore_file(found.users))
@@ -103,11 +105,15 @@ class GitStatus(msgspec.Struct, frozen=True):
                 output = await self._run(argv, found.repository, place, folder)
         except (OddRepository, OSError, ToolError):
             return None
-        return None if output is None else _told(output)
+        if output is None or (
+            _NAMES_FROM_OBJECTS.search(output) and not self._is_self_contained(found.repository, folder)
+        ):
+            return None
+        return _told(output)
 
-    def _is_self_contained(self, repository: Repository, folder: str) -> bool:
+    def _is_self_contained(self, repository: Repository, folder: str, *, has_loose: bool = True) -> bool:
         """Whether git would read nothing but the repository: no link in its data, no objects of another."""
-        others = self.config.reads(folder)
+        others = self.config.reads(folder, has_loose=has_loose)
         return others is not None and all(is_within(path, repository.top) for path in others)
 
     async def _run(self, argv: tuple[str, ...], repository: Repository, place: str, folder: str) -> str | None:

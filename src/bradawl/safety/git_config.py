@@ -100,11 +100,12 @@ class GitConfig:
             self._seen[folder] = (answer, files.stamps)
         return answer and self.reads(folder) is not None
 
-    def reads(self, folder: str, *, is_search: bool = False) -> tuple[str, ...] | None:
+    def reads(self, folder: str, *, is_search: bool = False, has_loose: bool = True) -> tuple[str, ...] | None:
         """Paths that git reads in a folder besides its own data and the working tree; None if that can't be told.
 
         It can't where git's data are not what git makes: links in them, an index that names files elsewhere.
-        `is_search`: the content of tracked files is searched. Never raises.
+        `is_search`: the content of tracked files is searched. Without `has_loose`, objects that are no part of a pack
+        are not looked at, which takes most of the time. Never raises.
         """
         try:
             folder = os.path.realpath(folder)
@@ -112,7 +113,7 @@ class GitConfig:
             if found is None:
                 return None
             for place, tree in found.data:
-                self._data.check(place, tree)
+                self._data.check(place, tree, has_loose=has_loose)
             return (*found.others, *linked_folders(found.tracked)) if is_search else found.others
         except (OddRepository, OSError, ValueError):
             return None

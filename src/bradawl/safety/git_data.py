@@ -37,10 +37,11 @@ class GitData:
     def __init__(self) -> None:
         self._known: dict[tuple[str, _Kind], _Known] = {}
 
-    def check(self, folder: str, tree: str = "") -> None:
+    def check(self, folder: str, tree: str = "", *, has_loose: bool = True) -> None:
         """Raise `OddRepository` unless all below is plain.
 
         `folder` is a repository's, or one of objects if no `tree` is given; `tree` is the root of the working tree.
+        Unless it `has_loose` ones to look at, objects that are files of their own are passed over.
         """
         pending = [(folder, _Kind.DATA if tree else _Kind.OBJECTS)]
         count = 0
@@ -56,7 +57,7 @@ class GitData:
             count += len(below) + 1
             if count > _MOST_ENTRIES:
                 raise OddRepository(folder)
-            pending += below
+            pending += below if has_loose else [each for each in below if not _is_of_loose_objects(*each)]
 
     def _below(self, folder: str, kind: _Kind, tree: str) -> list[tuple[str, _Kind]]:
         """The folders in a folder; `tree` is given for the topmost alone."""
@@ -91,6 +92,11 @@ def _looked_at(folder: str, kind: _Kind, tree: str) -> tuple[list[tuple[str, _Ki
             if count > _MOST_ENTRIES:
                 raise OddRepository(folder)
     return below, is_plain
+
+
+def _is_of_loose_objects(folder: str, kind: _Kind) -> bool:
+    """Whether it is one of the 256 that git spreads objects over."""
+    return kind is _Kind.OBJECTS and folder[-3] == "/"
 
 
 def _kind_of(name: str, kind: _Kind, *, is_top: bool) -> _Kind:

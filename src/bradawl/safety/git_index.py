@@ -6,13 +6,15 @@ lists it.
 
 import re
 import struct
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Final
 
 from bradawl.safety.git_repository import OddRepository
 
 _HEADER: Final = struct.Struct(">4sII")
 _SUBMODULE: Final = b"\xe0\x00"
 _EXTENDED: Final = 0x40
+_PADDING: Final = bytes(8)
 _LONG: Final = 0xFFF
 """What the flags say of the length of a name that is longer."""
 _IGNORED: Final = re.compile(rb"\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf")
@@ -21,12 +23,22 @@ _ELSEWHERE: Final = (b"\0.\0", b"\0..\0", b"\0.git\0", *(b"\0git~%d\0" % number 
 """Parts of a path that lead out of the working tree or into `.git`, which Windows also calls `git~1`."""
 
 
-class Index(NamedTuple):
+class Index:
     """What an index lists. Paths are relative to the root of the working tree."""
 
-    folders: tuple[str, ...] = ()
-    """All folders with tracked files in them, at any depth."""
-    submodules: tuple[str, ...] = ()
+    def __init__(self, names: list[bytes], submodules: list[bytes]) -> None:
+        self._names = names
+        self.submodules = tuple(map(_text, submodules))
+
+    @cached_property
+    def folders(self) -> tuple[str, ...]:
+        """All folders with tracked files in them, at any depth."""
+        folders: set[bytes] = set()
+        pending = {name[: name.rfind(b"/")] for name in self._names if b"/" in name}
+        while pending:
+            folders |= pending
+            pending = {name[: name.rfind(b"/")] for name in pending if b"/" in name} - folders
+        return tuple(map(_text, folders))
 
 
 def read_index(data: bytes, hash_length: int) -> Index:
@@ -42,7 +54,7 @@ def read_index(data: bytes, hash_length: int) -> Index:
     # The extension says where parts of the list begin: git would read them there, and not one after the other.
     if b"IEOT" in data[end:] or _leads_elsewhere(names):
         raise OddRepository("index")
-    return Index(_folders(names), tuple(map(_text, submodules)))
+    return Index(names, submodules)
 
 
 def _whole(data: bytes, count: int, flags_at: int) -> tuple[list[bytes], list[bytes], int]:
@@ -52,13 +64,12 @@ def _whole(data: bytes, count: int, flags_at: int) -> tuple[list[bytes], list[by
         flags = at + flags_at
         start = flags + (4 if data[flags] & _EXTENDED else 2)
         end = find(b"\0", start)
-        _check_length(data, flags, end - start)
         name = data[start:end]
         names.append(name)
         if data[at + 26 : at + 28] == _SUBMODULE:
             submodules.append(name)
         at += (end - at + 8) & ~7
-        if data[end:at].strip(b"\0"):
+        if _said_length(data, flags) != min(end - start, _LONG) or data[end:at] != _PADDING[: at - end]:
             raise OddRepository("index")
     return names, submodules, at
 
@@ -74,7 +85,8 @@ def _shortened(data: bytes, count: int, flags_at: int) -> tuple[list[bytes], lis
         if cut > len(name):
             raise OddRepository("index")
         name = name[: len(name) - cut] + data[start:end]
-        _check_length(data, flags, len(name))
+        if _said_length(data, flags) != min(len(name), _LONG):
+            raise OddRepository("index")
         names.append(name)
         if data[at + 26 : at + 28] == _SUBMODULE:
             submodules.append(name)
@@ -91,9 +103,8 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def _check_length(data: bytes, flags: int, length: int) -> None:
-    if ((data[flags] & 15) << 8 | data[flags + 1]) != (length if length < _LONG else _LONG):
-        raise OddRepository("index")
+def _said_length(data: bytes, flags: int) -> int:
+    return (data[flags] & 15) << 8 | data[flags + 1]
 
 
 def _leads_elsewhere(names: list[bytes]) -> bool:
@@ -104,15 +115,6 @@ def _leads_elsewhere(names: list[bytes]) -> bool:
     parts = text.replace(b"/", b"\0")
     parts = parts if parts.isascii() else _IGNORED.sub(b"", parts)
     return any(part in parts for part in _ELSEWHERE)
-
-
-def _folders(names: list[bytes]) -> tuple[str, ...]:
-    folders: set[bytes] = set()
-    pending = {name[: name.rfind(b"/")] for name in names if b"/" in name}
-    while pending:
-        folders |= pending
-        pending = {name[: name.rfind(b"/")] for name in pending if b"/" in name} - folders
-    return tuple(map(_text, folders))
 
 
 def _text(name: bytes) -> str:

@@ -6,7 +6,7 @@ That is what its settings name, what it borrows objects from, and links in the w
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from bradawl.safety.git_config_file import Entry
@@ -67,8 +67,7 @@ class Reader:
         entries += self._settings(self._files, f"{repository.own}/config.worktree", self._others)
         self._working_tree(repository, entries)
         self._others += [self._named(entry, repository.top) for entry in entries if _NAMES_A_FILE.fullmatch(entry.name)]
-        followed_by_old = (f"{repository.top}/{name}" for name in _FOLLOWED)
-        self._others += [path for path in followed_by_old if self._files.kind(path) == stat.S_IFLNK]
+        self._others += self._links(repository.top)
         self._data[repository.shared, repository.top] = None
         self._worktrees(repository)
         self._objects(f"{repository.shared}/objects", 0)
@@ -81,6 +80,14 @@ class Reader:
             self._others.append(repository.own)
         elif said and not (repository.is_elsewhere and names_back(repository, said[-1])):
             raise OddRepository(repository.own)
+
+    def _links(self, top: str) -> Iterator[str]:
+        for path in (f"{top}/{name}" for name in _FOLLOWED):
+            kind = self._files.kind(path)
+            if kind == stat.S_IFLNK:
+                yield path
+            elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                raise OddRepository(path)
 
     def _named(self, entry: Entry, top: str) -> str:
         """The file a setting names."""
@@ -120,27 +127,25 @@ class Reader:
                 self._data[place, ""] = None
                 self._objects(place, depth + 1)
 
-    def _index(self, repository: Repository, entries: Iterable[Entry]) -> Index:
-        """What the index lists, in all its parts."""
+    def _index(self, repository: Repository, entries: Iterable[Entry]) -> Iterator[str]:
+        """The submodules in the index, and all its parts are kept."""
         self._files.exists(repository.own)  # a new file in it may be another part
         form = [entry.value for entry in entries if entry.name == "extensions.objectformat"]
         hash_length = 32 if form and form[-1] == "sha256" else 20
-        shared = (name for name in os.listdir(repository.own) if name.startswith("sharedindex."))  # noqa: PTH208 - names are enough
-        parts = list[Index]()
-        for name in ("index", *shared):
+        names = os.listdir(repository.own)  # noqa: PTH208 - names are enough
+        for name in ("index", *(name for name in names if name.startswith("sharedindex."))):
             path = f"{repository.own}/{name}"
             if self._files.kind(path) not in (0, stat.S_IFREG):
                 raise OddRepository(path)
             data = self._files.data(path, LONGEST_INDEX)
             if data is not None:
-                parts.append(read_index(data, hash_length))
-        whole = Index(*(tuple(name for part in parts for name in part[at]) for at in range(2)))
-        self._tracked.append((repository.top, whole))
-        return whole
+                index = read_index(data, hash_length)
+                self._tracked.append((repository.top, index))
+                yield from index.submodules
 
-    def _submodules(self, repository: Repository, index: Index) -> list[Repository]:
+    def _submodules(self, repository: Repository, names: Iterable[str]) -> list[Repository]:
         found = list[Repository]()
-        for name in index.submodules:
+        for name in names:
             folder = f"{repository.top}/{name}"
             if not self._files.kind(f"{folder}/.git"):
                 continue
