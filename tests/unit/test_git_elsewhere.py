@@ -237,6 +237,18 @@ def test_a_setting_may_name_a_file_of_the_working_tree(trap: Trap, setting: str)
     assert judge.unasked() == []
 
 
+def test_a_setting_of_the_user_may_name_a_file_in_each_working_tree(trap: Trap):
+    trap.git("config", "--global", "blame.ignoreRevsFile", ".revs")
+    trap.git("config", "--global", "mailmap.file", "~/.mailmap")
+    judge = Judge(trap)
+    (trap.ws / ".revs").write_text("")
+    assert len(judge.unasked()) > 15
+    (trap.ws / ".revs").unlink()
+    (trap.ws / ".revs").symlink_to(trap.secret)
+    assert SECRET.split("-")[0] in shown_by_hand(trap, ("git blame a.txt",)) or "[default]" in shown_by_hand(trap)
+    assert judge.unasked() == []
+
+
 def test_what_a_rule_refuses_is_refused_to_git_too(trap: Trap):
     (trap.ws / "revs").write_text(f"{SECRET}\n")
     trap.git("config", "blame.ignoreRevsFile", "revs")

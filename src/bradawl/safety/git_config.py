@@ -123,7 +123,7 @@ class GitConfig:
         if _is_outdated(stamps):
             files = GitFiles(self._read)
             try:
-                found = Reader(files, self._settings, self._home).look(folder)
+                found = Reader(files, self._settings, self._home, self._believed_users(files)).look(folder)
             except (OddRepository, OSError, ValueError):
                 found = None
             self._reads[folder] = (found, files.stamps)
@@ -140,11 +140,7 @@ class GitConfig:
             own = tuple(_repository_entries(files, repository))
         except (OSError, ValueError) as error:
             raise OddRepository(folder) from error
-        try:
-            users = tuple(self._users_entries(files))
-        except (OddRepository, OSError, ValueError):
-            users = ()
-        return Configured(repository, head, own, users)
+        return Configured(repository, head, own, self._believed_users(files))
 
     def ignore_file(self, users: Iterable[Entry]) -> str:
         """The path of the user's own list of what git ignores; empty if there can be none."""
@@ -164,6 +160,13 @@ class GitConfig:
         except (OddRepository, OSError, ValueError):
             return False
         return True
+
+    def _believed_users(self, files: GitFiles) -> tuple[Entry, ...]:
+        """As `_users_entries`, none if they can't be told."""
+        try:
+            return tuple(self._users_entries(files))
+        except (OddRepository, OSError, ValueError):
+            return ()
 
     def _users_entries(self, files: GitFiles) -> Iterator[Entry]:
         for path in self._users_files():

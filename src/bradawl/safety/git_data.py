@@ -9,7 +9,7 @@ import stat
 import time
 from enum import Enum, auto
 from posixpath import basename, dirname
-from typing import Final
+from typing import Final, NamedTuple
 
 from bradawl.safety.git_repository import OddRepository
 from bradawl.safety.guarded import may_hold_secrets
@@ -28,14 +28,24 @@ class _Kind(Enum):
 
 
 _AT_TOP: Final = {"hooks": _Kind.HOOKS, **dict.fromkeys(("objects", "modules", "lfs", "annex"), _Kind.OBJECTS)}
-_Known = tuple[tuple[int, ...], list[tuple[str, _Kind]]]
+
+
+class _Look(NamedTuple):
+    """What was seen in one folder."""
+
+    below: list[tuple[str, _Kind]]
+    """The folders in it that are git's, too."""
+    size: int
+    """The number of names in it."""
+    is_settled: bool
+    """Nothing in it depends on what is elsewhere, as a link does."""
 
 
 class GitData:
     """Looks through folders of git's, and again only through those that have changed."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, _Kind], _Known] = {}
+        self._known: dict[tuple[str, _Kind], tuple[tuple[int, ...], _Look]] = {}
 
     def check(self, folder: str, tree: str = "", *, has_loose: bool = True) -> None:
         """Raise `OddRepository` unless all below is plain.
@@ -49,18 +59,18 @@ class GitData:
             place = pending.pop()
             is_top = bool(tree) and place[0] == folder
             try:
-                below = self._below(*place, tree if is_top else "")
+                below, seen, _ = self._look(*place, tree if is_top else "")
             except FileNotFoundError:  # a folder that git has emptied meanwhile
                 continue
             except OSError:
                 raise OddRepository(place[0]) from None
-            count += len(below) + 1
+            count += seen
             if count > _MOST_ENTRIES:
                 raise OddRepository(folder)
             pending += below if has_loose else [each for each in below if not _is_of_loose_objects(*each)]
 
-    def _below(self, folder: str, kind: _Kind, tree: str) -> list[tuple[str, _Kind]]:
-        """The folders in a folder; `tree` is given for the topmost alone."""
+    def _look(self, folder: str, kind: _Kind, tree: str) -> _Look:
+        """What is in a folder; `tree` is given for the topmost alone."""
         found = os.lstat(folder)
         if not stat.S_ISDIR(found.st_mode):
             raise OddRepository(folder)
@@ -70,15 +80,15 @@ class GitData:
         if known is not None and known[0] == now:
             return known[1]
         self._known.pop(key, None)
-        below, is_plain = _looked_at(folder, kind, tree)
-        if is_plain and time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED_NS:
-            self._known[key] = (now, below)
-        return below
+        look = _looked_at(folder, kind, tree)
+        if look.is_settled and time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED_NS:
+            self._known[key] = (now, look)
+        return look
 
 
-def _looked_at(folder: str, kind: _Kind, tree: str) -> tuple[list[tuple[str, _Kind]], bool]:
-    """The folders in it, and whether there is not even a harmless link. Raises `OddRepository`, `OSError`."""
-    below, is_plain, count = list[tuple[str, _Kind]](), True, 0
+def _looked_at(folder: str, kind: _Kind, tree: str) -> _Look:
+    """Raises `OddRepository`, `OSError`."""
+    below, count, is_settled = list[tuple[str, _Kind]](), 0, True
     with os.scandir(folder) as entries:
         for entry in entries:
             count += 1
@@ -87,11 +97,11 @@ def _looked_at(folder: str, kind: _Kind, tree: str) -> tuple[list[tuple[str, _Ki
             elif entry.is_file(follow_symlinks=False):
                 _check_file(entry, kind)
             else:
-                is_plain = False
+                is_settled = False
                 below += _behind(entry, kind, tree)
             if count > _MOST_ENTRIES:
                 raise OddRepository(folder)
-    return below, is_plain
+    return _Look(below, count, is_settled)
 
 
 def _is_of_loose_objects(folder: str, kind: _Kind) -> bool:

@@ -43,8 +43,10 @@ class Reads(NamedTuple):
 class Reader:
     """Finds what git would read for one folder, submodules included."""
 
-    def __init__(self, files: GitFiles, settings: Settings, home: str) -> None:
+    def __init__(self, files: GitFiles, settings: Settings, home: str, users: Iterable[Entry] = ()) -> None:
+        """`users` are the settings of the user and the system, which may name a file in each working tree."""
         self._files = files
+        self._everywhere = [entry.value for entry in users if _NAMES_A_FILE.fullmatch(entry.name)]
         self._settings = settings
         self._home = home
         self._others: list[str] = []
@@ -67,6 +69,7 @@ class Reader:
         entries += self._settings(self._files, f"{repository.own}/config.worktree", self._others)
         self._working_tree(repository, entries)
         self._others += [self._named(entry, repository.top) for entry in entries if _NAMES_A_FILE.fullmatch(entry.name)]
+        self._others += [f"{repository.top}/{value}" for value in self._everywhere if value and value[0] not in "/~%:"]
         self._others += self._links(repository.top)
         self._data[repository.shared, repository.top] = None
         self._worktrees(repository)
