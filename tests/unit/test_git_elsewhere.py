@@ -3,36 +3,20 @@
 Each plant is a repository in which git would read a file, or a repository, that it has nothing to do with.
 """
 
-import asyncio
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
-from git_plants import FOREIGN, INDEXES, LINKED_FILES, LINKED_FOLDERS, SECRET, SETTINGS, Trap, names
-from tool_calls import workspace
+from git_judge import BUBBLEWRAP, LANDLOCK, NONE, Judge, shown_by_hand, status
+from git_plants import FOREIGN, LINKED_FILES, LINKED_FOLDERS, SECRET, SETTINGS, Trap, names
 
 from bradawl.app.git_files import read_whole
-from bradawl.app.git_status import GitStatus
-from bradawl.core.permissions import Allow, Decision, Deny, Policy, Request, Sandbox, decide
-from bradawl.core.rules import Rule, path_rules
+from bradawl.core.permissions import Allow, Deny, Sandbox
 from bradawl.safety.git_config import GitConfig
-from bradawl.safety.guarded import built_in_rules
 from bradawl.safety.rule_paths import Bases
 from bradawl.safety.rules import parse_rule
-from bradawl.tools.bash import Bash, BashParams
-from bradawl.workspace.processes import LocalProcesses
-
-NONE, BUBBLEWRAP, LANDLOCK = Sandbox(), Sandbox("bubblewrap"), Sandbox("landlock", ("credentials",))
-LINES = (
-    *("git status", "git status -v", "git log -1", "git log --all", "git show", "git show HEAD:key", "git blame a.txt"),
-    *("git diff", "git diff HEAD", "git branch -a", "git remote get-url other", "git reflog", "git for-each-ref"),
-    *("git rev-parse other", "git stash list", "git worktree list", "git grep -n o", "git ls-files", "git describe"),
-    *("git log other", "git blame link/secret", "git config --get default.token", "git count-objects -v"),
-)
 
 
 @pytest.fixture(scope="session")
@@ -43,60 +27,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Trap:
 @pytest.fixture
 def trap(tmp_path: Path, template: Trap) -> Trap:
     return Trap(tmp_path, template.top)
-
-
-class Judge:
-    """Decides about lines as a run would, with one memory of what git's files say."""
-
-    def __init__(self, trap: Trap, sandbox: Sandbox = NONE, rules: tuple[Rule, ...] = ()) -> None:
-        self._trap = trap
-        self._rules = rules
-        config = GitConfig(read_whole, trap.environment, str(trap.home))
-        self._bash = Bash(
-            home=str(trap.home),
-            search_path="/usr/bin:/bin",
-            workspace=(str(trap.ws),),
-            sandbox=lambda: sandbox,
-            git_is_safe=config.is_safe,
-            git_reads=config.reads,
-        )
-        self._sandbox = sandbox
-
-    def decided(self, line: str, folder: Path | None = None) -> Decision:
-        return self._decided((line,), folder)[0]
-
-    def unasked(self, folder: Path | None = None) -> list[str]:
-        decisions = self._decided(LINES, folder)
-        return [line for line, decision in zip(LINES, decisions, strict=True) if isinstance(decision, Allow)]
-
-    def _decided(self, lines: tuple[str, ...], folder: Path | None) -> list[Decision]:
-        roots = (str(self._trap.ws),)
-        built_in = built_in_rules(roots, str(self._trap.home))
-        policy = Policy("default", rules=(*built_in, *self._rules), roots=roots, sandbox=self._sandbox)
-        with workspace(folder or self._trap.ws) as made:
-            context = msgspec.structs.replace(made.context(), rules=path_rules(self._rules))
-            effects = [self._bash.effects(BashParams(line), context) for line in lines]
-        return [decide(policy, Request("bash", "digest", each)) for each in effects]
-
-
-def shown_by_hand(trap: Trap, lines: tuple[str, ...] = LINES) -> str:
-    """What git itself says, in a repository it takes for the user's."""
-    said = ""
-    for line in lines:
-        environment = {**trap.environment, "GIT_OPTIONAL_LOCKS": "0"}
-        done = subprocess.run(line.split(), cwd=trap.ws, env=environment, capture_output=True, check=False, timeout=10)
-        said += (done.stdout + done.stderr).decode(errors="replace")
-    return said
-
-
-def status(trap: Trap, folder: Path | None = None) -> str | None:
-    processes = LocalProcesses(trap.environment)
-    try:
-        config = GitConfig(read_whole, trap.environment, str(trap.home))
-        ask = GitStatus(config, processes, shutil.which("git"), str(trap.home / "private-of-status"), 10)
-        return asyncio.run(ask(str(folder or trap.ws)))
-    finally:
-        processes.close()
 
 
 # ------------------------------------------------------------------ links
@@ -272,77 +202,6 @@ def test_the_other_repositories_are_shown_by_git(trap: Trap, plant: Callable[[Tr
         assert SECRET in shown_by_hand(trap) or "hush" in shown_by_hand(trap)
 
 
-# ------------------------------------------------------------------ the index
-
-
-@pytest.mark.parametrize("version", [2, 3, 4])
-@pytest.mark.parametrize("name", INDEXES)
-def test_no_index_lists_a_file_elsewhere(trap: Trap, name: str, version: int):
-    judge = Judge(trap)
-    assert judge.unasked()
-    trap.index(name.format(secret=trap.secret).encode(), version=version)
-    assert judge.unasked() == []
-    assert "secret" not in (status(trap) or "")
-
-
-def test_the_indexes_are_attacks_that_work(trap: Trap):
-    trap.index(b"../../secret")
-    assert SECRET in shown_by_hand(trap, ("git diff",))
-    trap.index(str(trap.secret).encode(), version=4)
-    assert SECRET in shown_by_hand(trap, ("git grep -n pass",))
-
-
-@pytest.mark.parametrize("version", [2, 4])
-def test_a_search_does_not_follow_a_link_in_place_of_a_folder(trap: Trap, version: int):
-    trap.index(b"link/secret", version=version)
-    judge = Judge(trap)
-    assert isinstance(judge.decided("git grep -n pass"), Allow)
-    (trap.ws / "link").symlink_to(trap.secret.parent)
-    assert SECRET in shown_by_hand(trap, ("git grep -n pass",))
-    for line in ("git grep -n pass", "git grep pass | head", "git blame link/secret"):
-        assert not isinstance(judge.decided(line), Allow)
-
-
-def test_an_index_with_many_names_is_read_as_git_reads_it(trap: Trap):
-    for number in range(70):
-        (trap.ws / f"d{number % 7}").mkdir(exist_ok=True)
-        (trap.ws / f"d{number % 7}" / ("n" * number + str(number))).write_text("")
-    (trap.ws / ("x" * 200)).mkdir()
-    for version in ("2", "4", "3"):
-        trap.git("update-index", "--index-version", version)
-        trap.git("add", "-A")
-        trap.git("add", "-N", ".")
-        assert len(Judge(trap).unasked()) > 15
-
-
-def test_an_index_in_parts_is_looked_at_in_all_of_them(trap: Trap):
-    trap.git("update-index", "--split-index")
-    judge = Judge(trap, BUBBLEWRAP)
-    assert len(judge.unasked()) > 15
-    (part,) = (trap.ws / ".git").glob("sharedindex.*")
-    trap.index(b"../../secret")
-    (trap.ws / ".git" / "index").replace(part)
-    assert judge.unasked() == []
-
-
-@pytest.mark.parametrize("damage", ["empty", "short", "long name", "threads", "version"])
-def test_an_index_that_is_not_as_git_writes_it_is_asked_about(trap: Trap, damage: str):
-    index = trap.ws / ".git" / "index"
-    data = index.read_bytes()
-    if damage == "empty":
-        data = b""
-    elif damage == "short":
-        data = data[:40]
-    elif damage == "long name":  # as far as its length says the name is another
-        data = data.replace(b"\0\x05a.txt", b"\0\x03a.txt")
-    elif damage == "threads":
-        data = data[:-20] + b"IEOT" + bytes(24)
-    else:
-        data = data[:7] + b"\x05" + data[8:]
-    index.write_bytes(data)
-    assert Judge(trap).unasked() == []
-
-
 def test_two_files_outside_of_a_repository_are_compared_as_they_are(trap: Trap):
     """There `git diff a b` is `diff -r a b`."""
     place = trap.ws / "plain"
@@ -457,6 +316,17 @@ def test_files_of_the_working_tree_that_old_versions_follow_are_read_as_far_as_t
     assert judge.unasked() == []
     (trap.ws / name).unlink()
     os.mkfifo(trap.ws / name)
+    assert judge.unasked() == []
+
+
+def test_so_are_those_of_folders_below(trap: Trap):
+    (trap.ws / "d").mkdir()
+    (trap.ws / "d" / ".gitattributes").write_text("")
+    trap.git("add", "-A")
+    judge = Judge(trap)
+    assert len(judge.unasked()) > 15
+    (trap.ws / "d" / ".gitattributes").unlink()
+    (trap.ws / "d" / ".gitattributes").symlink_to(trap.secret)
     assert judge.unasked() == []
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from bradawl.safety.git_config_file import Entry, parse
 from bradawl.safety.git_data import GitData
-from bradawl.safety.git_reads import LONGEST_INDEX, Reader, Reads, linked_folders
+from bradawl.safety.git_reads import LONGEST_INDEX, Reader, Reads, linked
 from bradawl.safety.git_repository import GitFiles, OddRepository, Read, Repository, Stamp, find_repository, stamp
 
 _DEEPEST = 10
@@ -114,7 +114,7 @@ class GitConfig:
                 return None
             for place, tree in found.data:
                 self._data.check(place, tree, has_loose=has_loose)
-            return (*found.others, *linked_folders(found.tracked)) if is_search else found.others
+            return (*found.others, *linked(found.tracked, is_search=is_search))
         except (OddRepository, OSError, ValueError):
             return None
 

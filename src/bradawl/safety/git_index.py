@@ -6,6 +6,7 @@ lists it.
 
 import re
 import struct
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
@@ -14,6 +15,8 @@ from bradawl.safety.git_repository import OddRepository
 _HEADER: Final = struct.Struct(">4sII")
 _SUBMODULE: Final = b"\xe0\x00"
 _EXTENDED: Final = 0x40
+_STAMPS_LENGTH: Final = 76
+"""Of what is remembered of two files of patterns, and flags."""
 _PADDING: Final = bytes(8)
 _LONG: Final = 0xFFF
 """What the flags say of the length of a name that is longer."""
@@ -29,6 +32,11 @@ class Index:
     def __init__(self, names: list[bytes], submodules: list[bytes]) -> None:
         self._names = names
         self.submodules = tuple(map(_text, submodules))
+
+    @cached_property
+    def patterns(self) -> tuple[str, ...]:
+        """Tracked files below the topmost folder that git reads patterns from."""
+        return tuple(_text(name) for name in self._names if name.endswith((b"/.gitattributes", b"/.gitignore")))
 
     @cached_property
     def folders(self) -> tuple[str, ...]:
@@ -49,10 +57,10 @@ def read_index(data: bytes, hash_length: int) -> Index:
             raise OddRepository("index")
         read = _shortened if version == 4 else _whole
         names, submodules, end = read(data, count, 40 + hash_length)
+        remembered = _untracked(data, end, hash_length)
     except (struct.error, IndexError, ValueError):
         raise OddRepository("index") from None
-    # The extension says where parts of the list begin: git would read them there, and not one after the other.
-    if b"IEOT" in data[end:] or _leads_elsewhere(names):
+    if _leads_elsewhere(names) or _leads_elsewhere(remembered) or any(b"/" in name[:-1] for name in remembered):
         raise OddRepository("index")
     return Index(names, submodules)
 
@@ -92,6 +100,35 @@ def _shortened(data: bytes, count: int, flags_at: int) -> tuple[list[bytes], lis
             submodules.append(name)
         at = end + 1
     return names, submodules, at
+
+
+def _untracked(data: bytes, end: int, hash_length: int) -> list[bytes]:
+    """Names of untracked files and folders that git remembers, and may go into without another look."""
+    last = len(data) - 2 * hash_length - 12
+    if data[last : last + 4] == b"EOIE" and int.from_bytes(data[last + 8 : last + 12]) != end:
+        raise OddRepository("index")  # git would begin there
+    names, at = list[bytes](), end
+    while at <= len(data) - hash_length - 8:
+        kind, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8])
+        if kind == b"IEOT":  # says where parts of the list begin: git would not read them one after the other
+            raise OddRepository("index")
+        if kind == b"UNTR":
+            names += _remembered(data[at + 8 : at + 8 + size], hash_length)
+        at += 8 + size
+    return names
+
+
+def _remembered(data: bytes, hash_length: int) -> Iterator[bytes]:
+    length, at = _number(data, 0)
+    at = data.index(b"\0", at + length + _STAMPS_LENGTH + 2 * hash_length) + 1
+    count, at = _number(data, at)
+    for _ in range(count):
+        files, at = _number(data, at)
+        _, at = _number(data, at)
+        for _ in range(files + 1):
+            end = data.index(b"\0", at)
+            yield data[at:end]
+            at = end + 1
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -163,7 +163,9 @@ def names_back(repository: Repository, worktree: str | None) -> bool:
     return bool(worktree) and plain_path(worktree or "", repository.own) == repository.top
 
 
-def linked_folders(tracked: Iterable[tuple[str, Index]]) -> list[str]:
-    """Folders with tracked files in which there is a link now; a search follows it."""
-    paths = (f"{top}/{name}" for top, index in tracked for name in index.folders)
+def linked(tracked: Iterable[tuple[str, Index]], *, is_search: bool) -> list[str]:
+    """Tracked files with patterns that are links now, which old versions follow, and folders, which a search does."""
+    paths = [
+        f"{top}/{name}" for top, index in tracked for name in (*index.patterns, *(index.folders if is_search else ()))
+    ]
     return [path for path in paths if os.path.islink(path)]  # noqa: PTH114 - there may be thousands

@@ -1,0 +1,105 @@
+"""An index that does not name files of the working tree alone is not read unasked."""
+
+from pathlib import Path
+
+import pytest
+from git_judge import BUBBLEWRAP, Judge, shown_by_hand, status
+from git_plants import INDEXES, SECRET, Trap
+
+from bradawl.core.permissions import Allow
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Trap:
+    return Trap(tmp_path_factory.mktemp("template"))
+
+
+@pytest.fixture
+def trap(tmp_path: Path, template: Trap) -> Trap:
+    return Trap(tmp_path, template.top)
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("name", INDEXES)
+def test_no_index_lists_a_file_elsewhere(trap: Trap, name: str, version: int):
+    judge = Judge(trap)
+    assert judge.unasked()
+    trap.index(name.format(secret=trap.secret).encode(), version=version)
+    assert judge.unasked() == []
+    assert "secret" not in (status(trap) or "")
+
+
+def test_the_indexes_are_attacks_that_work(trap: Trap):
+    trap.index(b"../../secret")
+    assert SECRET in shown_by_hand(trap, ("git diff",))
+    trap.index(str(trap.secret).encode(), version=4)
+    assert SECRET in shown_by_hand(trap, ("git grep -n pass",))
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_search_does_not_follow_a_link_in_place_of_a_folder(trap: Trap, version: int):
+    trap.index(b"link/secret", version=version)
+    judge = Judge(trap)
+    assert isinstance(judge.decided("git grep -n pass"), Allow)
+    (trap.ws / "link").symlink_to(trap.secret.parent)
+    assert SECRET in shown_by_hand(trap, ("git grep -n pass",))
+    for line in ("git grep -n pass", "git grep pass | head", "git blame link/secret"):
+        assert not isinstance(judge.decided(line), Allow)
+
+
+def test_an_index_with_many_names_is_read_as_git_reads_it(trap: Trap):
+    for number in range(70):
+        (trap.ws / f"d{number % 7}").mkdir(exist_ok=True)
+        (trap.ws / f"d{number % 7}" / ("n" * number + str(number))).write_text("")
+    (trap.ws / ("x" * 200)).mkdir()
+    for version in ("2", "4", "3"):
+        trap.git("update-index", "--index-version", version)
+        trap.git("add", "-A")
+        trap.git("add", "-N", ".")
+        assert len(Judge(trap).unasked()) > 15
+
+
+def test_an_index_in_parts_is_looked_at_in_all_of_them(trap: Trap):
+    trap.git("update-index", "--split-index")
+    judge = Judge(trap, BUBBLEWRAP)
+    assert len(judge.unasked()) > 15
+    (part,) = (trap.ws / ".git").glob("sharedindex.*")
+    trap.index(b"../../secret")
+    (trap.ws / ".git" / "index").replace(part)
+    assert judge.unasked() == []
+
+
+@pytest.mark.parametrize("damage", ["empty", "short", "long name", "threads", "end", "version"])
+def test_an_index_that_is_not_as_git_writes_it_is_asked_about(trap: Trap, damage: str):
+    index = trap.ws / ".git" / "index"
+    data = index.read_bytes()
+    if damage == "empty":
+        data = b""
+    elif damage == "short":
+        data = data[:40]
+    elif damage == "long name":  # as far as its length says the name is another
+        data = data.replace(b"\0\x05a.txt", b"\0\x03a.txt")
+    elif damage == "threads":
+        data = data[:-20] + b"IEOT" + bytes(24)
+    elif damage == "end":
+        data = data[:-20] + b"EOIE\0\0\0\x18\0\0\0\x0c" + bytes(40)
+    else:
+        data = data[:7] + b"\x05" + data[8:]
+    index.write_bytes(data)
+    assert Judge(trap).unasked() == []
+
+
+def test_what_git_remembers_of_untracked_files_names_none_elsewhere(trap: Trap):
+    (trap.ws / "long").mkdir()
+    for name in ("long/g", "h"):
+        (trap.ws / name).write_text("")
+    trap.git("update-index", "--untracked-cache")
+    for _ in range(3):
+        trap.git("status")
+    index = trap.ws / ".git" / "index"
+    data = index.read_bytes()
+    assert len(Judge(trap).unasked()) > 15
+    for before, after in ((b"long/\0", b"../x/\0"), (b"\0h\0", b"\0/\0"), (b"long\0g\0", b"lo/g\0g\0")):
+        assert b"UNTR" in data and before in data
+        index.write_bytes(data.replace(before, after))
+        assert Judge(trap).unasked() == []
