@@ -103,3 +103,25 @@ def test_what_git_remembers_of_untracked_files_names_none_elsewhere(trap: Trap):
         assert b"UNTR" in data and before in data
         index.write_bytes(data.replace(before, after))
         assert Judge(trap).unasked() == []
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_a_tracked_file_with_keys_is_shown_only_as_git_has_it(trap: Trap, version: str):
+    trap.git("update-index", "--index-version", version)
+    (trap.ws / ".env").write_text("KEY=example\n")
+    trap.git("add", "-f", ".env")
+    judge = Judge(trap)
+    lines = ("git diff", "git diff HEAD", "git grep KEY", "git blame a.txt", "git status -vv", "git status -v -v")
+    assert all(isinstance(judge.decided(line), Allow) for line in lines)
+    (trap.ws / ".env").write_text(f"KEY={SECRET}\n")
+    assert SECRET in shown_by_hand(trap, ("git diff",))
+    assert not any(isinstance(judge.decided(line), Allow) for line in lines)
+    assert isinstance(judge.decided("git status"), Allow)
+    assert isinstance(Judge(trap, BUBBLEWRAP).decided("git diff"), Allow)
+
+
+def test_a_file_with_keys_that_an_index_lists_unasked_is_not_shown(trap: Trap):
+    trap.index(b".env")
+    for line in ("git diff", "git grep KEY"):
+        assert SECRET in shown_by_hand(trap, (line,))
+        assert not isinstance(Judge(trap).decided(line), Allow)

@@ -134,8 +134,8 @@ class Judge:
         """A repository that is only taken to be there has nothing odd in its configuration."""
         return self._is_made_up(folder) or self._git.is_safe(folder)
 
-    def _git_reads(self, folder: str, *, is_search: bool) -> tuple[str, ...] | None:
-        return () if self._is_made_up(folder) else self._git.reads(folder, is_search=is_search)
+    def _git_reads(self, folder: str, **how: bool) -> tuple[str, ...] | None:
+        return () if self._is_made_up(folder) else self._git.reads(folder, **how)
 
     def _is_made_up(self, folder: str) -> bool:
         return bool(self._project) and is_within(folder, self._project)

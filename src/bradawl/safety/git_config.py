@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from bradawl.safety.git_config_file import Entry, parse
 from bradawl.safety.git_data import GitData
-from bradawl.safety.git_reads import LONGEST_INDEX, Reader, Reads, linked
+from bradawl.safety.git_reads import LONGEST_INDEX, Reader, Reads, changed_keys, linked
 from bradawl.safety.git_repository import GitFiles, OddRepository, Read, Repository, Stamp, find_repository, stamp
 
 _DEEPEST = 10
@@ -100,12 +100,18 @@ class GitConfig:
             self._seen[folder] = (answer, files.stamps)
         return answer and self.reads(folder) is not None
 
-    def reads(self, folder: str, *, is_search: bool = False, has_loose: bool = True) -> tuple[str, ...] | None:
+    def reads(
+        self, folder: str, *, is_search: bool = False, shows_keys: bool = False, has_loose: bool = True
+    ) -> tuple[str, ...] | None:
         """Paths that git reads in a folder besides its own data and the working tree; None if that can't be told.
 
-        It can't where git's data are not what git makes: links in them, an index that names files elsewhere.
-        `is_search`: the content of tracked files is searched. Without `has_loose`, objects that are no part of a pack
-        are not looked at, which takes most of the time. Never raises.
+        It can't where git's data are not what git makes: links in them, an index that names files elsewhere. Never
+        raises.
+
+        `is_search`: the content of tracked files is searched.
+        `shows_keys`: git shows files of the working tree, and no sandbox hides those that may hold keys; such a file
+        counts unless it is as git has it.
+        `has_loose`: else objects that are no part of a pack are not looked at, which takes most of the time.
         """
         try:
             folder = os.path.realpath(folder)
@@ -114,7 +120,8 @@ class GitConfig:
                 return None
             for place, tree in found.data:
                 self._data.check(place, tree, has_loose=has_loose)
-            return (*found.others, *linked(found.tracked, is_search=is_search))
+            keys = changed_keys(found.tracked, self._read) if shows_keys else ()
+            return (*found.others, *linked(found.tracked, is_search=is_search), *keys)
         except (OddRepository, OSError, ValueError):
             return None
 

@@ -6,11 +6,13 @@ lists it.
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from posixpath import basename
 from typing import Final
 
 from bradawl.safety.git_repository import OddRepository
+from bradawl.safety.guarded import may_hold_secrets
 
 _HEADER: Final = struct.Struct(">4sII")
 _SUBMODULE: Final = b"\xe0\x00"
@@ -26,12 +28,24 @@ _ELSEWHERE: Final = (b"\0.\0", b"\0..\0", b"\0.git\0", *(b"\0git~%d\0" % number 
 """Parts of a path that lead out of the working tree or into `.git`, which Windows also calls `git~1`."""
 
 
+_Entries = tuple[list[bytes], list[bytes], list[int], int]
+"""Names, those of submodules, where the hash of each entry ends, and where the list ends."""
+
+
 class Index:
     """What an index lists. Paths are relative to the root of the working tree."""
 
-    def __init__(self, names: list[bytes], submodules: list[bytes]) -> None:
+    def __init__(self, names: list[bytes], submodules: list[bytes], hashes: Callable[[int], bytes]) -> None:
+        """`hashes` gives the hash of the content of each entry."""
         self._names = names
+        self._hashes = hashes
         self.submodules = tuple(map(_text, submodules))
+
+    @cached_property
+    def keys(self) -> tuple[tuple[str, bytes], ...]:
+        """Tracked files that may hold keys, by their names, and the hash of the content that git has."""
+        named = enumerate(map(_text, self._names))
+        return tuple((name, self._hashes(at)) for at, name in named if may_hold_secrets(basename(name)))
 
     @cached_property
     def patterns(self) -> tuple[str, ...]:
@@ -56,35 +70,36 @@ def read_index(data: bytes, hash_length: int) -> Index:
         if kind != b"DIRC" or version not in (2, 3, 4):
             raise OddRepository("index")
         read = _shortened if version == 4 else _whole
-        names, submodules, end = read(data, count, 40 + hash_length)
+        names, submodules, ends, end = read(data, count, 40 + hash_length)
         remembered = _untracked(data, end, hash_length)
     except (struct.error, IndexError, ValueError):
         raise OddRepository("index") from None
     if _leads_elsewhere(names) or _leads_elsewhere(remembered) or any(b"/" in name[:-1] for name in remembered):
         raise OddRepository("index")
-    return Index(names, submodules)
+    return Index(names, submodules, lambda at: data[ends[at] - hash_length : ends[at]])
 
 
-def _whole(data: bytes, count: int, flags_at: int) -> tuple[list[bytes], list[bytes], int]:
-    """Names, those of submodules, and where the list ends; each name in full, then NUL up to a multiple of eight."""
-    names, submodules, at, find = list[bytes](), list[bytes](), _HEADER.size, data.index
+def _whole(data: bytes, count: int, flags_at: int) -> _Entries:
+    """Each name in full, then NUL up to a multiple of eight."""
+    names, submodules, ends, at, find = list[bytes](), list[bytes](), list[int](), _HEADER.size, data.index
     for _ in range(count):
         flags = at + flags_at
         start = flags + (4 if data[flags] & _EXTENDED else 2)
         end = find(b"\0", start)
         name = data[start:end]
         names.append(name)
+        ends.append(flags)
         if data[at + 26 : at + 28] == _SUBMODULE:
             submodules.append(name)
         at += (end - at + 8) & ~7
         if _said_length(data, flags) != min(end - start, _LONG) or data[end:at] != _PADDING[: at - end]:
             raise OddRepository("index")
-    return names, submodules, at
+    return names, submodules, ends, at
 
 
-def _shortened(data: bytes, count: int, flags_at: int) -> tuple[list[bytes], list[bytes], int]:
-    """As `_whole`; of a name only what differs from the one before, behind the number of bytes to cut off that."""
-    names, submodules, at, name = list[bytes](), list[bytes](), _HEADER.size, b""
+def _shortened(data: bytes, count: int, flags_at: int) -> _Entries:
+    """Of a name only what differs from the one before, behind the number of bytes to cut off that."""
+    names, submodules, ends, at, name = list[bytes](), list[bytes](), list[int](), _HEADER.size, b""
     for _ in range(count):
         flags = at + flags_at
         start = flags + (4 if data[flags] & _EXTENDED else 2)
@@ -96,10 +111,11 @@ def _shortened(data: bytes, count: int, flags_at: int) -> tuple[list[bytes], lis
         if _said_length(data, flags) != min(len(name), _LONG):
             raise OddRepository("index")
         names.append(name)
+        ends.append(flags)
         if data[at + 26 : at + 28] == _SUBMODULE:
             submodules.append(name)
         at = end + 1
-    return names, submodules, at
+    return names, submodules, ends, at
 
 
 def _untracked(data: bytes, end: int, hash_length: int) -> list[bytes]:

@@ -11,12 +11,13 @@ from typing import Final, NamedTuple
 
 from bradawl.safety.git_config_file import Entry
 from bradawl.safety.git_index import Index, read_index
-from bradawl.safety.git_repository import GitFiles, OddRepository, Repository, find_repository, plain_path
+from bradawl.safety.git_repository import GitFiles, OddRepository, Read, Repository, find_repository, plain_path
 from bradawl.safety.path_walk import followed
 
 LONGEST_INDEX: Final = 50_000_000
 _DEEPEST: Final = 5
 """Where git, too, ends a chain of borrowed objects."""
+_LARGEST_KEYS: Final = 1_000_000
 _MOST_REPOSITORIES: Final = 500
 _NAMES_A_FILE: Final = re.compile(
     r"blame\.ignorerevsfile|mailmap\.file|diff\.orderfile|core\.(?:excludesfile|attributesfile)|format\.signaturefile"
@@ -169,3 +170,26 @@ def linked(tracked: Iterable[tuple[str, Index]], *, is_search: bool) -> list[str
         f"{top}/{name}" for top, index in tracked for name in (*index.patterns, *(index.folders if is_search else ()))
     ]
     return [path for path in paths if os.path.islink(path)]  # noqa: PTH114 - there may be thousands
+
+
+def changed_keys(tracked: Iterable[tuple[str, Index]], read: Read) -> Iterator[str]:
+    """Tracked files that may hold keys and are not as git has them.
+
+    Who is to see what git has recorded is not to see what was written into the file since, or that an index lists a
+    file that nobody has committed.
+    """
+    for top, index in tracked:
+        for name, recorded in index.keys:
+            path = f"{top}/{name}"
+            if os.path.lexists(path) and recorded != _hash(read(path, _LARGEST_KEYS), len(recorded)):
+                yield path
+
+
+def _hash(data: bytes | None, length: int) -> bytes:
+    """What git calls a file with this content; empty for no file that can be read."""
+    from hashlib import sha1, sha256  # few repositories have such a file
+
+    if data is None:
+        return b""
+    blob = b"blob %d\0%b" % (len(data), data)
+    return (sha1(blob, usedforsecurity=False) if length == 20 else sha256(blob)).digest()

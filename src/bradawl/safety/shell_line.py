@@ -25,9 +25,15 @@ def _not_there(_: str) -> bool:
     return False
 
 
-def _nothing_else(_folder: str, *, is_search: bool) -> tuple[str, ...]:
-    del is_search
+def _nothing_else(_folder: str, **_: bool) -> tuple[str, ...]:
     return ()
+
+
+def _shows_the_working_tree(argv: Argv) -> bool:
+    """Whether a command of git may show the content of files as they are: `status` does so with `-vv`."""
+    if "status" in argv:
+        return sum(word.count("v") for word in argv if word.startswith("-")) > 1
+    return not {"diff", "grep", "blame"}.isdisjoint(argv)
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -47,7 +53,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     git_reads: Callable[..., tuple[str, ...] | None] = _nothing_else
     """What git reads there besides its data and the working tree; None if that can't be told.
 
-    Called with `is_search`: whether the content of tracked files is searched.
+    Called with `is_search`: whether the content of tracked files is searched, and `shows_keys`: whether tracked files
+    with keys would be shown.
     """
     is_confined: Callable[[], bool] = bool
     """Whether what only reads runs where it can't write, and reaches no network."""
@@ -160,7 +167,9 @@ def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: Surr
         return effects
     # Whatever git would start then starts where it can do no harm; for what writes there is no such place.
     is_held = effects.is_read_only and around.is_confined()
-    reads = around.git_reads(cwd, is_search=any("grep" in argv for argv in effects.commands))
+    is_search = any("grep" in argv for argv in effects.commands)
+    shows_keys = any(map(_shows_the_working_tree, effects.commands)) and not around.is_covered()
+    reads = around.git_reads(cwd, is_search=is_search, shows_keys=shows_keys)
     if reads is None or not (is_held or around.git_is_safe(cwd)):
         return judged(git_is_safe=False)
     return judged(git_is_safe=True, git_reads=reads) if reads else effects

@@ -48,8 +48,7 @@ def _nowhere(_: str) -> bool:
     return False
 
 
-def _nothing_else(_folder: str, *, is_search: bool) -> tuple[str, ...]:
-    del is_search
+def _nothing_else(_folder: str, **_: bool) -> tuple[str, ...]:
     return ()
 
 
