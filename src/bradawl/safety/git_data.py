@@ -120,9 +120,9 @@ def _check_file(entry: "os.DirEntry[str]", kind: _Kind) -> None:
     if kind is _Kind.OBJECTS:
         return
     found = entry.stat(follow_symlinks=False)
-    if kind is _Kind.HOOKS and may_hold_secrets(entry.name):
-        raise OddRepository(entry.path)
-    if found.st_nlink > 1 and not (kind is _Kind.HOOKS and found.st_mode & 0o111):
+    if kind is _Kind.HOOKS and found.st_mode & 0o111:
+        return
+    if found.st_nlink > 1 or (kind is _Kind.HOOKS and may_hold_secrets(entry.name)):
         raise OddRepository(entry.path)
 
 
