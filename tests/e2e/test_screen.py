@@ -127,7 +127,7 @@ def test_json_carries_all_of_it_and_is_clean_all_the_same(run):
 @pytest.mark.parametrize("is_json", [False, True])
 def test_whatever_a_user_or_a_file_got_wrong_is_told_clean(run, argv, environ, is_json):
     if is_json and "-p" not in argv:
-        pytest.skip("no such option")
+        pytest.skip("only a run with a prompt has --output-format")
     _, out, err = run([{"text": "Hello."}], *argv, *(["--output-format", "json"] if is_json else []), **environ)
     assert out + err
     assert harm_in(out) == harm_in(err) == []

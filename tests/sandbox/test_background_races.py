@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import functools
 import os
+import shlex
 import signal
 import sys
 import time
@@ -19,6 +20,7 @@ from bradawl.workspace.descendants import Member, tree
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
+PYTHON = shlex.quote(sys.executable)
 ROUNDS = 40
 EXCHANGE = """
 import ctypes, os, time
@@ -58,7 +60,7 @@ async def job(made: Held, line: str) -> Child:
 
 async def racer(made: Held, program: str) -> Child:
     made.write("racer.py", EXCHANGE + program)
-    return await job(made, f"{sys.executable} -I racer.py")
+    return await job(made, f"{PYTHON} -I racer.py")
 
 
 def runs(child: Child) -> bool:
@@ -235,7 +237,7 @@ for _ in range(200_000):
 @in_loop
 async def test_a_job_that_forks_and_ends_is_stopped_or_nothing_starts(made):
     made.write("racer.py", FORKING)
-    child = await job(made, f"{sys.executable} -I racer.py; sleep 100")
+    child = await job(made, f"{PYTHON} -I racer.py; sleep 100")
     for _ in range(5):
         try:
             result = await made.processes.run(shell(made, "true"), made.grant)
@@ -261,7 +263,7 @@ ctypes.CDLL(None).pthread_exit(None)
 @in_loop
 async def test_a_process_whose_first_thread_has_ended_is_stopped_too(made):
     made.write("racer.py", THREADS)
-    child = await job(made, f"{sys.executable} -I racer.py")
+    child = await job(made, f"{PYTHON} -I racer.py")
     folder = str(made.root)
     look = "import os, time; first = open('beat').read(); time.sleep(0.2); print(first == open('beat').read())"
     search = Command((sys.executable, "-I", "-S", "-c", look), folder, is_helper=True, unmoved=(folder,))
@@ -285,7 +287,7 @@ async def test_what_a_program_had_stopped_itself_stays_stopped(made):
 
 @in_loop
 async def test_a_job_that_starts_programs_all_the_time_lets_others_start(made):
-    line = f"touch ready; {sys.executable} -I -c 'import subprocess\nwhile 1: subprocess.run([\"/bin/true\"])'"
+    line = f"touch ready; {PYTHON} -I -c 'import subprocess\nwhile 1: subprocess.run([\"/bin/true\"])'"
     child = await job(made, line)
     for _ in range(10):
         assert (await made.processes.run(shell(made, "true"), made.grant)).exit_code == 0

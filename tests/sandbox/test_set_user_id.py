@@ -1,5 +1,6 @@
 """No program in a sandbox leaves a file behind that gives its starter the rights of another user."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -25,6 +26,8 @@ LINES = (
 def test_no_file_gets_the_bit(either_way, backend, line):
     if "cp -p" in line and not any(each.stat().st_mode & stat.S_ISUID for each in Path("/usr/bin").iterdir()):
         pytest.skip("no program with the bit is installed")
+    if "cp -p" in line and backend == "bare" and os.geteuid() != 0:
+        pytest.skip("without a sandbox, a copy of root's program keeps the bit for root alone")
     either_way.run(line)
     has_bit = any(each.is_file() and each.stat().st_mode & stat.S_ISUID for each in Path(either_way.root).rglob("*"))
     assert has_bit == (backend == "bare")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from bradawl.workspace.processes import LocalProcesses
 
 FORGE = Path(__file__).with_name("forge_report.py")
 
+
+def as_word(path: object) -> str:
+    """Quoted for bash between double quotes: some of the lines put it between single ones."""
+    return '"' + re.sub(r'([$`"\\])', r"\\\1", str(path)) + '"'
+
+
+PYTHON = f"{as_word(sys.executable)} -I -S"
 LINES = (
     "{forge}",
     "exec {forge}",
@@ -44,7 +52,7 @@ LINES = (
 
 @pytest.fixture
 def forge():
-    return f'"{sys.executable}" -I -S "{FORGE}" $$'  # double quotes: some of the lines put it between single ones
+    return f"{PYTHON} {as_word(FORGE)} $$"
 
 
 @pytest.fixture
@@ -69,8 +77,10 @@ def test_no_program_can_report_in_place_of_its_shell(processes, forge, line):
 @pytest.mark.parametrize("line", ["{see}", "({see})", "{see} & wait", "f() {{ {see}; }}; f", "bash -c '{see}; true'"])
 def test_no_program_inherits_what_its_shell_reports_to(processes, tmp_path, line):
     path = tmp_path / "see.py"
-    path.write_text("import os\nfor n in range(3, 4096):\n try: os.fstat(n); print(n)\n except OSError: pass\n")
-    assert run(processes, line.format(see=f"{sys.executable} -I -S {path}")).stdout == b""
+    path.write_text(
+        "import os\nprint('ran')\nfor n in range(3, 4096):\n try: os.fstat(n); print(n)\n except OSError: pass\n"
+    )
+    assert run(processes, line.format(see=f"{PYTHON} {as_word(path)}")).stdout == b"ran\n"
 
 
 def test_the_shell_itself_still_reports(processes):

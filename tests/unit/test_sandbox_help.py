@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -266,9 +267,9 @@ def test_an_installation_in_the_workspace_is_told_with_what_is_better(places):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")
 def test_where_user_namespaces_are_forbidden_the_switch_is_named(places):
-    inner = f"echo 0 >/proc/sys/user/max_user_namespaces && exec {sys.executable} -m bradawl doctor"
+    inner = f"echo 0 >/proc/sys/user/max_user_namespaces && exec {shlex.quote(sys.executable)} -m bradawl doctor"
     made = subprocess.run(
-        ["unshare", "-Ur", "sh", "-c", inner.replace(sys.executable, f"'{sys.executable}'")],
+        ["unshare", "-Ur", "sh", "-c", inner],
         cwd=places[1],
         env={"HOME": str(places[0]), "PATH": "/usr/bin:/bin"},
         capture_output=True,
