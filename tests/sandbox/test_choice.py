@@ -77,6 +77,11 @@ HOLES = {
     "rename_protected": (("--bind", "{ws}/.git", "{ws}/.git"), ()),
     "symlinked_git": (("--ro-bind", "{linked}", "{linked}"), ("--bind", "{linked}", "{linked}")),
     "credentials": (("--ro-bind", "{empty}/folder", "{home}/.ssh"), ()),
+    # A process whose root is that of the system; its id is that of none in the sandbox.
+    "proc_root": (
+        ("--proc", "/proc"),
+        ("--tmpfs", "/proc", "--dir", "/proc/77", "--ro-bind", "/", "/proc/77/root"),
+    ),
     "ptrace": (("--seccomp",), None),
     "unix_sockets": (("--seccomp",), None),
     "netlink": (("--seccomp",), None),
@@ -186,6 +191,27 @@ choice = SandboxChoice(Layout((place + "/ws",), place + "/home", state=place + "
 print(choice.sandbox.name, *choice.why, sep="\\n")
 choice.close()
 """
+
+
+PROBED = """
+import sys
+from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.safety.sandbox.probe import probe
+print(probe(lambda layout: Bubblewrap(layout, Shape(sys.argv[1])), sys.argv[2], 5.0))
+"""
+
+
+@pytest.mark.parametrize(
+    "line", ['exec "$@"', '"$@"; true', '(true); "$@"; true', '(true); (true); (true); "$@"; true']
+)
+def test_a_process_of_the_sandbox_is_not_taken_for_the_agent_that_has_its_number_outside(tmp_path, line):
+    """In a container the agent is often process 1 or 2, and so are processes of the sandbox."""
+    around = ["unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    command = ["sh", "-c", line, "sh", sys.executable, "-c", PROBED, BWRAP, str(tmp_path)]
+    if (tried := subprocess.run([*around, "true"], capture_output=True, text=True, timeout=30)).returncode:
+        pytest.skip(f"no namespace for processes can be made: {tried.stderr.strip()}")
+    ended = subprocess.run([*around, *command], capture_output=True, text=True, timeout=30)
+    assert ended.stdout.strip() == "Findings(lacks=(), problem='')", ended.stderr
 
 
 def test_inside_a_sandbox_another_kind_is_taken_and_why_is_said(layout):

@@ -91,11 +91,25 @@ def types_into_a_terminal() -> bool:
         os.close(second)
 
 
+def processes() -> list[str]:
+    """The folder of each process in /proc."""
+    with os.scandir("/proc") as entries:
+        return [entry.path for entry in entries if entry.name.isdigit()]
+
+
 def reads_the_agent() -> bool:
     """Whether the environment of the agent is among those that can be read."""
-    with os.scandir("/proc") as entries:
-        found = [read(f"{entry.path}/environ") for entry in entries if entry.name.isdigit()]
+    found = [read(f"{each}/environ") for each in processes()]
     return any(text and binascii.crc32(text) == environment for text in found)
+
+
+def reaches_files_through_proc() -> bool:
+    """Whether the root of any process leads to a file that can't be read otherwise.
+
+    Process ids do not tell: the agent's id outside may be that of a process in here.
+    """
+    key = f"{place}/home/.ssh/key"
+    return not tells(key) and any(tells(f"{each}/root{key}") for each in processes())
 
 
 def tells(path: str) -> bool:
@@ -146,7 +160,7 @@ TRIES = {
     "unix_sockets": lambda: opens_socket(socket.AF_UNIX, socket.SOCK_STREAM),
     "abstract_sockets": lambda: reaches(socket.AF_UNIX, socket.SOCK_STREAM, "\0" + name),
     "tiocsti": types_into_a_terminal,
-    "proc_root": lambda: makes(f"/proc/1/root{outside}/new") or opens(f"/proc/{agent}/root/etc/passwd", os.O_RDONLY),
+    "proc_root": reaches_files_through_proc,
     "agent_environ": reads_the_agent,
     "ptrace": signals_the_agent,
     "credentials": lambda: tells(f"{place}/home/.ssh/key") or tells(f"{ws}/.env") or tells(f"{place}/own/key"),
