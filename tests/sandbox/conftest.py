@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bwrap import HAS_BWRAP
 from held import held
-from landlock_house import House
+from landlock_house import House, need_landlock
 
 from bradawl.core.permissions import Grant
 from bradawl.safety.sandbox.landlock import LandlockConfinement, unfit
@@ -69,6 +69,7 @@ def either_way(backend, tmp_path):
         if backend == "bubblewrap" and not HAS_BWRAP:
             pytest.skip("bubblewrap does not work here")
         if backend == "landlock":
+            need_landlock()
             if why := unfit(here.layout):
                 pytest.skip(why)
             here.confinement.close()

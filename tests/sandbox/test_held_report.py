@@ -1,11 +1,16 @@
 """In a sandbox no program can report in place of its shell either."""
 
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
+from landlock_house import SYSTEM_PYTHON
 
 FORGE = Path(__file__).parents[1] / "unit/forge_report.py"
+# Double quotes, as some of the lines put it between single ones; the real path, as an environment may be hidden.
+PYTHON = SYSTEM_PYTHON if os.access(SYSTEM_PYTHON, os.X_OK) else f'"{os.path.realpath(sys.executable)}"'
 LINES = (
     "{forge}",
     "exec {forge}",
@@ -25,7 +30,7 @@ def made(either_way):
 
 @pytest.mark.parametrize("line", LINES)
 def test_no_held_program_can_report_in_place_of_its_shell(made, line):
-    result = made.run(line.format(forge="/usr/bin/python3 -I -S forge_report.py $$"))
+    result = made.run(line.format(forge=f"{PYTHON} -I -S forge_report.py $$"))
     assert result.exit_code == 0, result.stderr
     assert result.cwd in (None, str(made.root))
     assert result.exports == {}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from bwrap import BWRAP, HAS_BWRAP
+from landlock_house import need_landlock
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
@@ -16,7 +17,6 @@ from bradawl.safety.sandbox import process_limit
 from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
 from bradawl.safety.sandbox.confinement import Confinement, Layout
 from bradawl.safety.sandbox.landlock import LandlockConfinement
-from bradawl.safety.sandbox.landlock_helper import version
 from bradawl.safety.sandbox.process_limit import ProcessLimit, find_place
 from bradawl.workspace.processes import LocalProcesses
 
@@ -74,8 +74,8 @@ class Run:
 def made(tmp_path, request):
     if request.param == "bubblewrap" and not HAS_BWRAP:
         pytest.skip("bubblewrap does not work here")
-    if request.param == "landlock" and not version():
-        pytest.skip("Landlock is not switched on here")
+    if request.param == "landlock":
+        need_landlock()
     run = Run(tmp_path, request.param)
     try:
         yield run
