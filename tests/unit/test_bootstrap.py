@@ -1,5 +1,6 @@
 """scripts/bootstrap on machines that lack something: all of it is named in one run, with what to type."""
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def test_a_python_that_is_too_old_does_not_count(machine):
 
 
 def test_a_python_without_venv_from_elsewhere_is_told_from_a_missing_package(machine):
-    ended = machine("dev", git="", python3=NO_VENV.format(python=f"'{sys.executable}'"))
+    ended = machine("dev", git="", python3=NO_VENV.format(python=shlex.quote(sys.executable)))
     assert ended.returncode == 1
     assert "needs bash: " in ended.stderr
     assert "python3 has no venv, ensurepip, ssl or zlib module" in ended.stderr

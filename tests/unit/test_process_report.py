@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -13,14 +12,6 @@ from bradawl.core.workspace import Command, CommandResult
 from bradawl.workspace.processes import LocalProcesses
 
 FORGE = Path(__file__).with_name("forge_report.py")
-
-
-def as_word(path: object) -> str:
-    """Quoted for bash between double quotes: some of the lines put it between single ones."""
-    return '"' + re.sub(r'([$`"\\])', r"\\\1", str(path)) + '"'
-
-
-PYTHON = f"{as_word(sys.executable)} -I -S"
 LINES = (
     "{forge}",
     "exec {forge}",
@@ -52,18 +43,19 @@ LINES = (
 
 @pytest.fixture
 def forge():
-    return f"{PYTHON} {as_word(FORGE)} $$"
+    return '"$PYTHON" -I -S "$FORGE" $$'  # double quotes: some of the lines put it between single ones
 
 
 @pytest.fixture
 def processes():
-    made = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": os.environ["TMPDIR"], "BASE": "there"})
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR")}
+    made = LocalProcesses({**kept, "BASE": "there", "PYTHON": sys.executable, "FORGE": str(FORGE)})
     yield made
     made.close()
 
 
-def run(processes: LocalProcesses, line: str) -> CommandResult:
-    return asyncio.run(processes.run(Command((line,), "/", is_shell=True, timeout_s=30), Grant()))
+def run(processes: LocalProcesses, line: str, **env: str) -> CommandResult:
+    return asyncio.run(processes.run(Command((line,), "/", env=env, is_shell=True, timeout_s=30), Grant()))
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -76,11 +68,11 @@ def test_no_program_can_report_in_place_of_its_shell(processes, forge, line):
 
 @pytest.mark.parametrize("line", ["{see}", "({see})", "{see} & wait", "f() {{ {see}; }}; f", "bash -c '{see}; true'"])
 def test_no_program_inherits_what_its_shell_reports_to(processes, tmp_path, line):
-    path = tmp_path / "see.py"
-    path.write_text(
+    (tmp_path / "see.py").write_text(
         "import os\nprint('ran')\nfor n in range(3, 4096):\n try: os.fstat(n); print(n)\n except OSError: pass\n"
     )
-    assert run(processes, line.format(see=f"{PYTHON} {as_word(path)}")).stdout == b"ran\n"
+    line = line.format(see='"$PYTHON" -I -S "$SEE"')
+    assert run(processes, line, SEE=str(tmp_path / "see.py")).stdout == b"ran\n"
 
 
 def test_the_shell_itself_still_reports(processes):
