@@ -12,7 +12,9 @@ import pytest
 
 from bradawl.testing.server import serve_in_thread
 
+REFUSE_SANDBOX = Path(__file__).parents[1] / "refuse_sandbox.py"
 PROGRAM = "import sys; from bradawl.app.cli import main; sys.exit(main())"
+IMPORT_TIMES = ("-X", "importtime")
 BARE = "import asyncio, msgspec"
 IMPORTS = (
     "import bradawl.app.cli, bradawl.app.launch, bradawl.app.build, bradawl.app.headless, "
@@ -46,9 +48,11 @@ class Place:
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "SYSTEMROOT", "TMPDIR"}}
         return {**kept, "HOME": str(self.home), "PYTHONDONTWRITEBYTECODE": ""}
 
-    def run(self, *argv: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *argv: str, options: tuple[str, ...] = (), before: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, *options, "-c", *argv],
+            [*before, sys.executable, *options, "-c", *argv],
             cwd=self.project,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -60,10 +64,14 @@ class Place:
 
     def loaded(self, *argv: str) -> set[str]:
         """Modules that running the code loads on top of the bare start, sub-modules and their packages alike."""
-        done = self.run(*argv, options=("-X", "importtime"))
+        done = self.run(*argv, options=IMPORT_TIMES)
         assert done.returncode == 0, done.stderr[-2000:]
-        lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
-        return {line.rpartition("|")[2].strip() for line in lines}
+        return loaded_by(done)
+
+
+def loaded_by(done: subprocess.CompletedProcess[str]) -> set[str]:
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip() for line in lines}
 
 
 @pytest.fixture
@@ -89,6 +97,16 @@ def test_a_scripted_one_shot_run_loads_no_http_library_no_terminal_and_no_valida
     extra = place.loaded(PROGRAM, "-p", "hello", "-m", "scripted/script.json") - place.loaded(BARE)
     assert "bradawl.agent.loop" in extra
     assert within(extra, NEVER | ONLY_WITH_HTTP | ONLY_WITH_A_PROXY) == []
+
+
+def test_a_run_without_a_sandbox_loads_nothing_more(place: Place):
+    """What to install is said at the start."""
+    before = (sys.executable, str(REFUSE_SANDBOX), "both")
+    if (tried := place.run("", before=before)).returncode:
+        pytest.skip(tried.stderr.strip())
+    done = place.run(PROGRAM, "-p", "hello", "-m", "scripted/script.json", options=IMPORT_TIMES, before=before)
+    assert (done.returncode, "NO SANDBOX" in done.stderr) == (0, True), done.stderr[-2000:]
+    assert within(loaded_by(done) - place.loaded(BARE), NEVER | ONLY_WITH_HTTP | ONLY_WITH_A_PROXY) == []
 
 
 def test_a_one_shot_run_over_http_loads_h11_and_nothing_else_that_is_heavy(place: Place):

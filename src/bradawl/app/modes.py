@@ -1,5 +1,6 @@
 """What a user is told of permission modes and the sandbox, and the mode a session begins in."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
@@ -46,14 +47,18 @@ def sandbox_warning(find: Callable[[], Sandbox], settings: "Settings", *, user_i
     text = f"NO SANDBOX: nothing holds what commands do, so {instead} every command that may change something."
     if sys.platform != "linux":
         return text
-    from shutil import which
-
     # Where it is installed, something else is in the way, such as a workspace that holds the home folder.
-    if which("bwrap", path=settings.environment.get("PATH")) is not None:
+    if _is_on_path("bwrap", settings.environment.get("PATH", os.defpath)):
         return f"{text} `bradawl doctor` says why there is none."
     from bradawl.app.sandbox_help import install_hint
 
     return f"{text} {install_hint()}"
+
+
+def _is_on_path(name: str, path: str) -> bool:
+    """As `shutil.which`, which loads three compression libraries at each start without a sandbox."""
+    places = (f"{folder or '.'}/{name}" for folder in path.split(os.pathsep))
+    return any(os.path.isfile(each) and os.access(each, os.X_OK) for each in places)  # noqa: PTH113 - at the start
 
 
 def help_with_refusals(settings: "Settings") -> str:
