@@ -3,20 +3,23 @@
 Best effort, and only ever held against a call: what is not found here still has to be allowed by somebody.
 """
 
-import re
 from collections.abc import Sequence
 
 import msgspec
 
+from bradawl.safety.shell_deletions import hidden_deletions, hidden_shells, making_links
 from bradawl.safety.shell_drafts import Draft, TooMuch
-from bradawl.safety.shell_expansion import LISTED, UNTOLD, elements, listed
-from bradawl.safety.shell_flow import Flow, in_doubt
+from bradawl.safety.shell_expansion import DOUBT, LISTED, UNTOLD
+from bradawl.safety.shell_flow import Flow
+from bradawl.safety.shell_glance import at_a_glance
 from bradawl.safety.shell_ground import SECRET, Ground
-from bradawl.safety.shell_hazards import JUDGES, Scene, hazard
+from bradawl.safety.shell_hazards import JUDGES, hazard
 from bradawl.safety.shell_leaks import NETWORK, Heard, code_hazard, leak, scripts_in, tells_secret
 from bradawl.safety.shell_loose import LooseReader
-from bradawl.safety.shell_outputs import found_by, output_of
-from bradawl.safety.shell_wrappers import SHELLS, Argv, Started, name_of, started_by
+from bradawl.safety.shell_operands import Scene
+from bradawl.safety.shell_outputs import found_by, output_of, prints_paths, told_by_git
+from bradawl.safety.shell_state import ON_THE_SHELL, ShellState
+from bradawl.safety.shell_wrappers import NOTHING, SHELLS, Argv, Started, name_of, started_by
 
 _MOST_COMMANDS = 150
 _COST_OF_A_PATH = 3  # tokens
@@ -46,11 +49,13 @@ def look_through(text: str, *, cwd: str, ground: Ground) -> Seen:
     is_whole = True
     try:
         walk.read(text)
+        if walk.inputs:
+            _Walk(ground, cwd, "\n".join(walk.inputs)).read(text)
     except _Found as found:
         return Seen(found.why, walk.argvs(), True, walk.leaves, *walk.opened())
     except TooMuch:
         is_whole = False
-    return Seen("" if is_whole else _at_a_glance(text, ground), walk.argvs(), is_whole, walk.leaves, *walk.opened())
+    return Seen("" if is_whole else at_a_glance(text), walk.argvs(), is_whole, walk.leaves, *walk.opened())
 
 
 class _Found(Exception):
@@ -64,19 +69,23 @@ class _Found(Exception):
 class _Walk:
     """Hears commands in their order, and remembers where they stand."""
 
-    def __init__(self, ground: Ground, cwd: str) -> None:
-        self.leaves = False
+    def __init__(self, ground: Ground, cwd: str, loop_input: str = "") -> None:
+        """`loop_input` is what `read` may read in a loop that is redirected where it ends."""
+        self.inputs: list[str] = []
+        """Of loops, as found where they end."""
+        self._loop_input = loop_input
+        self._is_sourced = False
+        """Whether a script that was not read may have set variables."""
         self._ground = ground
-        self._cwd: str | None = cwd
-        self._flow = Flow(HOME=ground.home or UNTOLD)
+        self._flow = Flow(HOME=ground.home or UNTOLD, OLDPWD=(ground.environment or {}).get("OLDPWD") or UNTOLD)
         self._found: dict[Argv, str | None] = {}
-        self._outer: list[str | None] = []
         self._opened: dict[str, None] = {}
-        self._folders: dict[str, None] = {cwd: None}
         self._reader = LooseReader(self, self._flow)
+        self._shell = ShellState(self._flow, cwd, self._set)
         self._written: dict[str, str] = {}
+        self._printed: set[str] = set()
+        """Outputs of substitutions."""
         self._of_calls = 0
-        self._aliases: dict[str, str] = {}
         self._depth = 0
 
     def read(self, text: str) -> None:
@@ -89,40 +98,70 @@ class _Walk:
 
     def opened(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Targets and values, and the working directories."""
-        return tuple(map(_shown, self._opened)), tuple(self._folders)
+        return tuple(map(_shown, self._opened)), tuple(self._shell.folders)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it goes to a folder that is not the workspace's, or can't be told."""
+        return self._shell.leaves
 
     # -------------------------------------------------------------- the listener
 
     def subshell(self, *, begins: bool) -> None:
         """Where it stands is forgotten at the end of a subshell."""
         if begins:
-            self._outer.append(self._cwd)
+            self._shell.outer.append(self._shell.cwd)
             self._flow.begin()
         else:
-            self._cwd = self._outer.pop()
+            self._shell.cwd = self._shell.outer.pop()
             self._flow.end_apart()
 
     def _end_apart(self, *, may_stay: bool) -> None:
         """The end of a part of a pipeline; some shells run the last one themselves, and bash does if it is told to."""
-        before = self._outer.pop()
+        before = self._shell.outer.pop()
         if may_stay:
             self._flow.end_maybe()
         else:
-            self._cwd = before
+            self._shell.cwd = before
             self._flow.end_apart()
 
     def value(self, name: str) -> tuple[str, ...]:
         """What a variable may hold."""
         if name == "PWD":
-            return (self._cwd or UNTOLD,)
-        return self._flow.value(name)
+            return (self._shell.cwd or UNTOLD,)
+        if self._flow.is_known(name) or not name.isidentifier() or name in _OF_BASH or self._is_sourced:
+            return self._flow.value(name)
+        return self._ground.variable(name)
 
-    def printed(self, commands: Sequence[Draft]) -> str:
+    def printed(self, commands: Sequence[Draft]) -> tuple[str, ...]:
         """What a substitution gives: text if it is plain, else a mark."""
         if commands and (output := commands[-1].output) is not None:
-            return output.rstrip("\n")
-        heard = (Heard(name_of(one.words), tuple(one.words), tuple(one.redirects), self._cwd) for one in commands)
-        return SECRET if any(tells_secret(self._ground, one) for one in heard) else UNTOLD
+            self._printed.add(output.rstrip("\n"))
+            return (output.rstrip("\n"),)
+        heard = (Heard(name_of(one.words), tuple(one.words), tuple(one.redirects), self._shell.cwd) for one in commands)
+        if any(tells_secret(self._ground, one) for one in heard):
+            return (SECRET,)
+        guess = found_by(tuple(commands[0].words)) if len(commands) == 1 else None
+        self._printed |= {guess} if guess else set()
+        return (guess, UNTOLD) if guess else (UNTOLD,)
+
+    def _output(self, words: Argv, text: str | None) -> str | None:
+        """What a command prints, where that can be told."""
+        name = name_of(words)
+        while name in _TRANSPARENT and len(words) > 1:
+            words = words[1:]
+            name = name_of(words)
+        if name == "pwd":
+            return f"{self._shell.cwd or UNTOLD}\n"
+        if name == "printenv" and len(words) == 2:
+            return self.value(words[1])[0] + "\n"
+        if name in ("realpath", "readlink"):
+            operands = [word for word in words[1:] if word[:1] != "-"]
+            places = self._ground.places(operands[0], self._shell.cwd) if len(operands) == 1 else ()
+            return f"{places[-1]}\n" if places else None
+        if name == "git" and "rev-parse" in words:
+            return told_by_git(words, self._shell.cwd)
+        return output_of(words, text)
 
     def pipeline(self, commands: Sequence[Draft], bodies: Sequence[str], *, in_background: bool) -> None:
         """Commands joined by `|`."""
@@ -140,9 +179,10 @@ class _Walk:
             if is_apart:
                 self._end_apart(may_stay=draft is commands[-1] and not in_background)
             words = tuple(draft.words)
-            draft.output = f"{self._cwd or UNTOLD}\n" if words == ("pwd",) else output_of(words, draft.text)
+            draft.output = self._output(words, draft.text)
             printed = draft.output
             text = found_by(words) if printed is None else printed
+            printed = text if printed is None and prints_paths(words) else printed
             if printed is None and len(commands) > 1 and any(tells_secret(self._ground, one) for one in heard):
                 printed = SECRET
             self._remember(draft, heard)
@@ -159,11 +199,11 @@ class _Walk:
             self._written |= dict.fromkeys(targets, draft.output)
         if draft.words[:1] in (["cp"], ["mv"], ["ln"], ["install"]) and len(draft.words) > 2:
             *sources, target = draft.words[1:]
-            targets = [target] if any(self._ground.is_secret(one, self._cwd) for one in sources) else []
+            targets = [target] if any(self._ground.is_secret(one, self._shell.cwd) for one in sources) else []
         elif not (targets and any(tells_secret(self._ground, one) for one in heard)):
             return
         for target in targets:
-            self._ground = self._ground.holding(target, self._cwd)
+            self._ground = self._ground.holding(target, self._shell.cwd)
 
     def _stop_if(self, why: str) -> None:
         if why:
@@ -174,14 +214,16 @@ class _Walk:
     def _command(self, draft: Draft) -> list[Heard]:
         """What runs in the end, behind all that starts others."""
         heard = [one for inner in draft.inside for one in self._plain(inner)]
+        self._find_input(draft)
         self._opened |= dict.fromkeys(value for _, values in draft.assignments for value in values)
         for operator, target in draft.redirects:
             self._opened[target] = None
             if ">" in operator:
-                self._stop_if(self._ground.guard(target, self._cwd, adds=operator == ">>"))
+                self._stop_if(self._ground.guard(target, self._shell.cwd, adds=operator == ">>"))
         if not draft.words:
             self._assign(draft)
-            return heard or [Heard("", (), tuple(draft.redirects), self._cwd)]
+            self._note_input(draft)
+            return heard or [Heard("", (), tuple(draft.redirects), self._shell.cwd)]
         is_apart = bool(draft.assignments) and draft.words[:1] not in _HEADS
         if is_apart:
             self._flow.begin()
@@ -193,16 +235,34 @@ class _Walk:
             self._program(words, draft, 0)
         if is_apart:
             self._flow.end_apart()
-        return heard or [Heard("", (), tuple(draft.redirects), self._cwd)]
+        return heard or [Heard("", (), tuple(draft.redirects), self._shell.cwd)]
+
+    def _find_input(self, draft: Draft) -> None:
+        """The text of a file that the line wrote before, or what a substitution in place of a file prints."""
+        if draft.text is None:
+            sources = [target for operator, target in draft.redirects if operator == "<"]
+            draft.text = next(filter(None, map(self._text_in, sources)), None)
+            draft.said = draft.said or draft.text
+
+    def _text_in(self, name: str) -> str | None:
+        return name if name in self._printed else self._written.get(name)
+
+    def _note_input(self, draft: Draft) -> None:
+        """What a compound command may read, which is known only where it ends."""
+        if draft.text and not self._loop_input:
+            self.inputs.append(draft.text)
 
     def _plain(self, draft: Draft) -> list[Heard]:
         words = tuple(draft.words)
-        return [Heard(name_of(words), words, tuple(draft.redirects), self._cwd)] if words else []
+        return [Heard(name_of(words), words, tuple(draft.redirects), self._shell.cwd)] if words else []
 
     def _assign(self, draft: Draft) -> None:
         for name, values in draft.assignments:
-            self._flow.assign(name, values)
-            self._stop_if(self._about_variable(name, values))
+            self._set(name, values)
+
+    def _set(self, name: str, values: tuple[str, ...]) -> None:
+        self._flow.assign(name, values)
+        self._stop_if(self._about_variable(name, values))
 
     def _about_variable(self, name: str, values: tuple[str, ...]) -> str:
         for value in values if name in _PROMPTS else ():
@@ -215,32 +275,47 @@ class _Walk:
         name = name_of(words)
         if not words or depth > _DEEPEST:
             return []
-        if name in self._aliases and depth < _DEEPEST and not self._aliases[name].startswith(f"{name} "):
-            self._reader.read(" ".join((self._aliases[name], *map(_quoted, words[1:]))))
+        if name in self._shell.aliases and depth < _DEEPEST and not self._shell.aliases[name].startswith(f"{name} "):
+            self._reader.read(" ".join((self._shell.aliases[name], *map(_quoted, words[1:]))))
         if name in self._reader.functions and not (draft.either and words == tuple(draft.words)):
             self._calls(name, words)
-        if name in _ON_THE_SHELL:
-            self._on_the_shell(name, words, draft)
-        if self._found.get(words, "") == self._cwd and not draft.text:
-            return [Heard(name, words, tuple(draft.redirects), self._cwd)]
+        if name in ON_THE_SHELL:
+            self._reader.tick(_COST_OF_A_PATH if name in ("cd", "pushd", "popd") else 0)
+            self._shell.run(name, words, draft.said or self._loop_input, self._ground)
+        is_told = not (self._reader.is_in_a_call and any(UNTOLD in word for word in words))
+        if self._found.get(words, "") == self._shell.cwd and not draft.text and is_told:
+            return [Heard(name, words, tuple(draft.redirects), self._shell.cwd)]
         self._count(words)
-        self._found[words] = self._cwd
+        self._found[words] = self._shell.cwd
         if name in JUDGES:
             self._reader.tick(_COST_OF_A_PATH * len(words))
-        self._stop_if(hazard(Scene(self._ground, self._cwd), name, words))
+        self._judge(name, words)
         started = started_by(words, draft.text)
-        heard = [Heard(name, words, tuple(draft.redirects), self._cwd)]
-        for argv in started.argvs:
+        heard = [Heard(name, words, tuple(draft.redirects), self._shell.cwd)]
+        for argv in started.argvs if started is not NOTHING else hidden_shells(name, words):
             heard += self._program(argv, draft, depth + 1)
         self._scripts(started, is_here=name == "eval")
         if name in _READ_HERE:
             self._flow.doubt()
+            self._is_sourced = self._is_sourced or name != "trap"
         behind = words if "/" in words[0] else words[1:]
         self._scripts(
             Started(scripts=tuple(self._written.pop(word, "") for word in _run_from(name, words)), arguments=behind),
             is_here=False,
         )
         return heard
+
+    def _judge(self, name: str, words: Argv) -> None:
+        """Stop at a command that must not run, also behind a program that is not known to start others."""
+        if any(self._reader.bodies) and not self._reader.is_in_a_call:
+            words = tuple(word.replace(UNTOLD, DOUBT) for word in words)  # its calls say what `$1` is
+        if name == "git" and self._flow.is_known("GIT_WORK_TREE"):
+            words = (words[0], f"--work-tree={self._flow.value('GIT_WORK_TREE')[0]}", *words[1:])
+        self._ground = making_links(self._ground, name, words, self._shell.cwd)
+        scene = Scene(self._ground, self._shell.cwd)
+        self._stop_if(hazard(scene, name, words))
+        for behind in hidden_deletions(name, words):
+            self._stop_if(hazard(scene, "rm", behind))
 
     def _count(self, words: Argv) -> None:
         is_called = self._reader.is_in_a_call
@@ -250,10 +325,10 @@ class _Walk:
 
     def _calls(self, name: str, words: Argv) -> None:
         """A function that the text defines."""
-        cwd, depth = self._cwd, len(self._outer)
+        cwd, depth = self._shell.cwd, len(self._shell.outer)
         if not self._reader.call(name, words[1:]):
-            self._cwd = cwd
-            del self._outer[depth:]
+            self._shell.cwd = cwd
+            del self._shell.outer[depth:]
 
     def _scripts(self, started: Started, *, is_here: bool) -> None:
         """Read what is run by this very shell, or by one that knows only some of its variables."""
@@ -271,79 +346,14 @@ class _Walk:
             self._reader.read(script)
             self.subshell(begins=False)
         for code in started.codes:
-            self._stop_if(code_hazard(self._ground, code[:_LONGEST_CODE], self._cwd))
+            self._stop_if(code_hazard(self._ground, code[:_LONGEST_CODE], self._shell.cwd))
             for script in scripts_in(code[:_LONGEST_CODE]):
                 self._reader.read(script)
         self._depth -= 1
 
-    def _on_the_shell(self, name: str, words: Argv, draft: Draft) -> None:
-        match name:
-            case "cd" | "pushd" | "popd":
-                self._reader.tick(_COST_OF_A_PATH)
-                self._change_folder(words)
-            case "for" | "select" if len(words) > 1:
-                each = words[3:] or tuple(one for all_ in self._flow.elements("@") for one in elements(all_))
-                self._flow.assign(words[1], in_doubt(each))  # which of them, nobody can tell
-            case "set" | "shift":
-                self._set_parameters(words)
-            case "alias" | "hash":
-                self._rename(words)
-            case "export" | "declare" | "typeset" | "local" | "readonly":
-                self._declare(words)
-            case "printf" if words[1:2] == ("-v",) and len(words) > 3:
-                self._flow.assign(words[2], (output_of(("printf", *words[3:]), None) or "",))
-            case "read" | "mapfile" | "readarray" if draft.said and len(words) > 1:
-                self._read_into(words[-1], draft.said, is_list=name != "read")
-            case _:
-                for word in words[1:]:  # `read` and its like
-                    self._flow.forget(word)
-
-    def _set_parameters(self, words: Argv) -> None:
-        if words[0] == "shift":
-            self._flow.shift(int(words[1]) if len(words) > 1 and words[1].isdecimal() else 1)
-        elif (parameters := _parameters(words)) is not None:
-            self._flow.parameters(parameters)
-
-    def _rename(self, words: Argv) -> None:
-        """From here on a name means other words."""
-        if words[0] == "hash":
-            self._aliases |= {words[3]: words[2]} if words[1:2] == ("-p",) and len(words) > 3 else {}
-            return
-        for word in words[1:]:
-            name, equals, value = word.partition("=")
-            self._aliases |= {name: value} if equals else {}
-
-    def _declare(self, words: Argv) -> None:
-        is_name = any(word[:1] == "-" and "n" in word for word in words[1:])
-        for word in words[1:]:
-            variable, equals, value = word.partition("=")
-            if equals:
-                values = self._flow.elements(value) if is_name else (value,)
-                self._flow.assign(variable, values)
-                self._stop_if(self._about_variable(variable, values))
-
-    def _read_into(self, name: str, text: str, *, is_list: bool) -> None:
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        values = (listed(lines),) if is_list else tuple(lines)
-        if name.isidentifier() and lines:
-            self._flow.assign(name, in_doubt(values))
-
-    def _change_folder(self, words: Argv) -> None:
-        targets = [word for word in words[1:] if word[:1] != "-" or word == "-"]
-        target = targets[0] if targets else self._ground.home
-        places = () if words[0] == "popd" or target == "-" else self._ground.places(target, self._cwd)
-        self._cwd = places[0] if places else None
-        self._folders |= dict.fromkeys(places)
-        roots = self._ground.roots
-        self.leaves = self.leaves or not any(_is_in(place, roots) for place in places[-1:])
-
-
-def _is_in(place: str, roots: tuple[str, ...]) -> bool:
-    return any(place == root or place.startswith(root.rstrip("/") + "/") for root in roots)
-
 
 def _shown(word: str) -> str:
-    return word.replace(UNTOLD, "$").replace(SECRET, "$").replace(LISTED, " ")
+    return word.replace(UNTOLD, "$").replace(DOUBT, "$").replace(SECRET, "$").replace(LISTED, " ")
 
 
 def _run_from(name: str, words: Argv) -> Argv:
@@ -357,16 +367,6 @@ def _quoted(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
 
 
-def _parameters(words: Argv) -> Argv | None:
-    """What `set` makes of the parameters; None if it leaves them alone."""
-    place = 1
-    while place < len(words) and words[place][:1] in ("-", "+") and words[place] != "-":
-        if words[place] == "--":
-            return words[place + 1 :]
-        place += 2 if words[place][-1] == "o" else 1
-    return words[place:] or None
-
-
 def _bomb(names: list[str], bodies: Sequence[str], *, in_background: bool) -> str:
     """A function that starts itself twice at once."""
     again = max((names.count(body) for body in bodies if body), default=0)
@@ -374,31 +374,40 @@ def _bomb(names: list[str], bodies: Sequence[str], *, in_background: bool) -> st
     return "it would start processes without end" if is_bomb else ""
 
 
-_ON_THE_SHELL = frozenset(
-    {"set", "shift", "alias", "hash", "cd", "pushd", "popd", "for", "select", "export", "declare", "typeset", "local"}
-    | {"readonly", "read", "unset", "printf", "mapfile", "readarray", "getopts", "let", "wait"}
-)
 _PROMPTS = frozenset({"PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4"})
 _HEADS = (["for"], ["select"], ["read"], ["mapfile"], ["readarray"])
 _READ_HERE = frozenset({"eval", ".", "source", "trap"})
 _MAY_LEAK = NETWORK | {"exec"}
-
-# ------------------------------------------------------------------ texts nobody reads to the end
-
-# Each begins with letters, so that the search passes over the rest at once.
-_AT_A_GLANCE = (
-    (
-        r"rm(?<![\w.-]rm)[ \t]{1,9}(?:-\S{1,20}[ \t]{1,9}){1,4}(?:/|~|\$HOME|\$\{HOME\}|/(?:usr|etc|home|bin|var)\b)"
-        r"/?\*?(?=[\s;&|)]|\Z)",
-        "it would delete folders that must stay",
-    ),
-    (r"find[ \t]{1,9}(?:/|~|\$HOME)[ \t][^\n;|&/]{0,60}-delete\b", "it would delete folders that must stay"),
-    (r"mkfs(?:\.\w{1,9})?[ \t][^\n;|&]{0,100}/dev/", "it would overwrite a disk"),
-    (r"of=/dev/(?:[shv]d|xvd|nvme|mmcblk|mapper|dm-|md|r?disk)", "it would overwrite a disk"),
+_TRANSPARENT = frozenset({"command", "builtin", "exec", "eval", "env", "nice", "nohup", "time"})
+_OF_BASH = frozenset(
+    {"BASHPID", "BASH_VERSION", "BASH", "COLUMNS", "COMP_LINE", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID"}
+    | {
+        "FUNCNAME",
+        "GROUPS",
+        "HOSTNAME",
+        "HOSTTYPE",
+        "IFS",
+        "LINENO",
+        "LINES",
+        "MACHTYPE",
+        "MAPFILE",
+        "OLDPWD",
+        "OPTARG",
+    }
+    | {
+        "OPTIND",
+        "OSTYPE",
+        "PIPESTATUS",
+        "PPID",
+        "PS1",
+        "PS4",
+        "PWD",
+        "RANDOM",
+        "REPLY",
+        "SECONDS",
+        "SHELLOPTS",
+        "SHLVL",
+    }
+    | {"SRANDOM", "UID", "_", "PATH", "TERM", "COPROC", "BASH_SOURCE", "BASH_REMATCH", "BASH_ENV"}
 )
-
-
-def _at_a_glance(text: str, ground: Ground) -> str:
-    """For what is too long to be read: the plainest cases, wherever they stand."""
-    dequoted = text.replace("'", "").replace('"', "").replace("\\", "")
-    return next((why for pattern, why in _AT_A_GLANCE if re.search(pattern, dequoted)), "")
+"""Variables that bash sets by itself."""

@@ -34,11 +34,12 @@ class Draft:
     @property
     def is_empty(self) -> bool:
         """Whether nothing has been read of it."""
-        return not (self.words or self.assignments or self.redirects or self.inside)
+        return not (self.words or self.assignments or self.redirects or self.inside or self.text is not None)
 
     def ways(self) -> list[tuple[str, ...]]:
         """Its words, once for each program that it may start."""
-        return [tuple(self.words), *((name, *self.words[1:]) for name in self.names)] if self.words else []
+        found = [tuple(self.words), *((name, *self.words[1:]) for name in self.names)] if self.words else []
+        return [_without_empty(words) for words in found]
 
     def calls(self) -> list[tuple[str, ...]]:
         """Its words as a function may get them."""
@@ -53,6 +54,13 @@ class Draft:
             if place != begin + min(count - 1, turn)
         }
         return tuple(word for place, word in enumerate(self.words) if place not in left_out)
+
+
+def _without_empty(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words from the first that is not empty: a variable without a value in front of a command is no word."""
+    while len(words) > 1 and not words[0]:
+        words = words[1:]
+    return words
 
 
 class Listener(Protocol):
@@ -70,6 +78,6 @@ class Listener(Protocol):
         """What a variable may hold; for one that isn't known one element, `UNTOLD`."""
         ...
 
-    def printed(self, commands: Sequence[Draft]) -> str:
-        """What stands for the output of commands in a word."""
+    def printed(self, commands: Sequence[Draft]) -> tuple[str, ...]:
+        """What the output of commands in a word may be."""
         ...

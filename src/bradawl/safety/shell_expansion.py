@@ -8,6 +8,8 @@ UNTOLD = "\0"
 """Stands in a word for what can't be told."""
 LISTED = chr(2)
 """Stands in a value before each element of an array."""
+DOUBT = chr(3)
+"""Stands in a word for an untold part that is not taken to be empty, as there are told values, or bash makes sure."""
 MOST_WORDS = 24  # that one word of the text may become
 
 Piece = tuple[tuple[str, ...], bool]
@@ -29,6 +31,8 @@ def ansi(text: str) -> str:
 
 def words_of(pieces: list[Piece]) -> list[str]:
     """What one word of the text becomes: at least one."""
+    if any(len(alternatives) > 1 for alternatives, _ in pieces):
+        pieces = [(_doubted(alternatives), is_quoted) for alternatives, is_quoted in pieces]
     if len(pieces) == 1:
         (alternatives, is_quoted) = pieces[0]
         if is_quoted or alternatives == (UNTOLD,):
@@ -39,6 +43,18 @@ def words_of(pieces: list[Piece]) -> list[str]:
     if words and "{" in words[0] and not any(is_quoted for _, is_quoted in pieces):
         words = [each for word in words for each in _braces(word)][:MOST_WORDS]
     return words or [""]
+
+
+def _doubted(alternatives: tuple[str, ...]) -> tuple[str, ...]:
+    """`UNTOLD` beside told values means any other value, not an empty one."""
+    if all(UNTOLD in each for each in alternatives):
+        return alternatives
+    return tuple(each.replace(UNTOLD, DOUBT) for each in alternatives)
+
+
+def in_order(words: list[str]) -> list[str]:
+    """Words with untold parts first, so that one of several values is not taken for the only one."""
+    return sorted(words, key=lambda word: UNTOLD not in word and DOUBT not in word)
 
 
 def elements(value: str) -> list[str]:

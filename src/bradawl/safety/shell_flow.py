@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from bradawl.safety.shell_expansion import MOST_WORDS, UNTOLD, elements, listed
+from bradawl.safety.shell_expansion import DOUBT, MOST_WORDS, UNTOLD, elements, listed
 
 Values = tuple[str, ...]
 """What one variable may hold; `UNTOLD` among them, then as the last: or anything else."""
@@ -78,13 +78,13 @@ class Flow:
 
     def assign(self, name: str, values: Values) -> None:
         """From here on it holds one of these."""
+        values = tuple(dict.fromkeys(value.replace(DOUBT, UNTOLD) for value in values))
         self._values[name] = in_doubt(values) if name in self._late else values
 
     def forget(self, word: str) -> None:
         """Something here may set the variable that a word begins with."""
-        match = re.match(r"\w+", word)
-        if match and match[0] in self._values:
-            self._values[match[0]] = in_doubt(self._values[match[0]])
+        if match := re.match(r"[A-Za-z_]\w*", word):
+            self._values[match[0]] = in_doubt(self._values.get(match[0], ()))
 
     def doubt(self) -> None:
         """Something here may set any of them, or what follows may run again later."""

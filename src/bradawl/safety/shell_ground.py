@@ -1,7 +1,8 @@
 """What must not be lost or written to, whatever a command is called."""
 
+import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname, join, normpath
 
@@ -9,7 +10,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.safety.shell_expansion import UNTOLD
+from bradawl.safety.shell_expansion import DOUBT, UNTOLD
 from bradawl.safety.shell_wrappers import names
 
 SECRET = chr(1)
@@ -31,7 +32,13 @@ _HISTORIES = re.compile(r"/\.(?:bash|zsh|sh|ksh|fish)_history\Z|/fish/fish_histo
 _ENVIRON = re.compile(r"/proc/.{1,40}/environ")
 _DEEPEST = 30
 _LONGEST_PATH = 4_096
-_PURE_PATTERN = re.compile(r"[*?.]*[*?][*?.]*")
+_CLASS = r"\[(?:[!^][^\]/]+|[^\]/]*(?:-|\[:)[^\]/]*:?\]?)\]"  # with a range, or of all but a few
+_PURE_PATTERN = re.compile(rf"(?:[*?.]|{_CLASS})*(?:[*?]|{_CLASS})(?:[*?.]|{_CLASS})*")
+_IN_A_REPOSITORY = re.compile(
+    r"/(?:hooks/[a-z-]+|hooks|info/attributes|objects/info/(?:http-)?alternates|config\.worktree"
+    r"|(?:modules|worktrees)/.+)"
+)
+"""Ends of paths that, below a folder that can't be told, are taken for those of a repository of git."""
 
 
 class Ground(msgspec.Struct, frozen=True):
@@ -46,6 +53,10 @@ class Ground(msgspec.Struct, frozen=True):
     """Files into which keys were put before."""
     refused: Callable[[str], str] = lambda _: ""
     """Why a rule refuses to write to a path; empty if none does."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Links that the line made before, and where they lead."""
+    environment: Mapping[str, str | None] | None = None
+    """Variables of the shell; None where they are not known."""
 
     def places(self, text: str, cwd: str | None) -> tuple[str, ...]:
         """Where a path may lead: as it is written, and with symlinks followed. Nothing if that can't be told."""
@@ -54,14 +65,49 @@ class Ground(msgspec.Struct, frozen=True):
             return ()
         if path.count("/") > _DEEPEST:
             return (path,)
+        found = dict.fromkeys((path, self._real(path)))
+        for link, target in self.links:
+            for each in tuple(found):
+                if is_within(each, link):
+                    found[self._real(target.rstrip("/") + each[len(link) :])] = None
+        return tuple(found)
+
+    def _real(self, path: str) -> str:
         try:
-            real = self.resolve(path, "/")
+            return self.resolve(path, "/")
         except ToolError:
-            return (path,)
-        return (path,) if real == path else (path, real)
+            return path
+
+    def linking(self, link: str, target: str, cwd: str | None, start: str | None = None) -> "Ground":
+        """The same, once `link` leads to `target`, which is seen from `start`, or from `cwd` as the link is."""
+        targets = self.places(target, start or cwd)[-1:]
+        made = [(path, place) for path in self.places(link, cwd) for place in targets]
+        return msgspec.structs.replace(self, links=(*self.links, *made)) if made else self
+
+    def variable(self, name: str) -> tuple[str, ...]:
+        """What a variable holds that the line has not set."""
+        if self.environment is None:
+            return (UNTOLD,)
+        value = self.environment.get(name)
+        if not value:
+            return ("", UNTOLD)
+        # Other values may be secrets, and commands with their words are written down.
+        return (value, UNTOLD) if value[0] == "/" and os.path.lexists(value) else (UNTOLD,)
+
+    def emptied(self, text: str, cwd: str | None) -> str:
+        """What a pattern would leave without files; empty unless it stands for all in a home or the root folder."""
+        if not _PURE_PATTERN.fullmatch(basename(text)):
+            return ""
+        what = self.loss(text, cwd)
+        return what if "home folder" in what or what.endswith("the root folder") else ""
 
     def loss(self, text: str, cwd: str | None) -> str:
-        """What would be lost with this path and all below it; empty if that is the workspace's own business."""
+        """What would be lost with this path and all below it; empty if that is the workspace's own business.
+
+        A part that can't be told, behind one that can, is taken to be empty.
+        """
+        if UNTOLD in text and text[0] != UNTOLD and DOUBT not in text:
+            text = text.replace(UNTOLD, "")
         whole = text.rstrip("/") or "/"
         while _PURE_PATTERN.fullmatch(basename(whole)) and basename(whole) not in (".", ".."):
             whole = dirname(whole) or ("/" if text.startswith("/") else ".")
@@ -99,7 +145,7 @@ class Ground(msgspec.Struct, frozen=True):
         """
         from bradawl.safety.guarded import DECIDES_WHO_MAY, is_guarded
 
-        for path in self.places(text, cwd):
+        for path in (place for each in self._candidates(text, cwd) for place in self.places(each, cwd)):
             if replaces and _DEVICE.fullmatch(path):
                 return f"it would replace the device {path}"
             if _HARMLESS.fullmatch(path):
@@ -115,6 +161,20 @@ class Ground(msgspec.Struct, frozen=True):
             if why := is_guarded(path, self.roots, self.home) or self.refused(path):
                 return f"it would write to {path}: {why}"
         return ""
+
+    def _candidates(self, text: str, cwd: str | None) -> Iterator[str]:
+        """A path as it is written; of one with a part that can't be told, what it is taken for."""
+        yield text
+        if DOUBT in text or SECRET in text or not (UNTOLD in text or "*" in text):
+            return
+        known, _, end = text.replace("*", UNTOLD).rpartition(UNTOLD)
+        if UNTOLD in text and text[0] != UNTOLD:
+            yield from (text.replace(UNTOLD, each) for each in ("", "x"))
+        if _IN_A_REPOSITORY.fullmatch(end):
+            yield from (f"{root}/.git{end}" for root in self.roots)
+        if not known and end[:1] == "/" and UNTOLD in text:
+            below_home = (self.home, f"{self.home}/.config", f"{self.home}/.local/share") if self.home else ()
+            yield from (f"{base}{end}" for base in (*below_home, *self.roots))
 
     def guards(self, texts: Iterable[str], cwd: str | None, *, replaces: bool = False) -> str:
         """As `guard`, for the first of several that may not be written to."""
@@ -144,6 +204,6 @@ def is_home_of_a_user(path: str) -> bool:
 
 def _written(text: str, cwd: str | None) -> str:
     """A path as it is written, made absolute; empty if that can't be told."""
-    if not text or UNTOLD in text or SECRET in text or (cwd is None and text[0] != "/"):
+    if not text or UNTOLD in text or DOUBT in text or SECRET in text or (cwd is None and text[0] != "/"):
         return ""
     return "/" + normpath(join(cwd or "/", text)).lstrip("/")

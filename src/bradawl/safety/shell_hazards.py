@@ -1,34 +1,18 @@
 """Of single commands: why no mode lets them run. Names and arguments are what is known of them, so this is no proof."""
 
 import re
-from collections.abc import Callable
 from itertools import pairwise
 from posixpath import basename
 
-import msgspec
-
-from bradawl.safety.shell_ground import Ground
+from bradawl.safety.shell_deletions import DELETIONS, emptied
+from bradawl.safety.shell_operands import Judge, Scene, has, option, split
 from bradawl.safety.shell_wrappers import Argv
-
-
-class Scene(msgspec.Struct, frozen=True):
-    """Where a command stands."""
-
-    ground: Ground
-    cwd: str | None
-    """None where that can't be told."""
-
-    def guards(self, *texts: str, replaces: bool = False) -> str:
-        """Why one of these may not be written to, or not be replaced."""
-        return self.ground.guards(texts, self.cwd, replaces=replaces)
-
-
-Judge = Callable[[Scene, Argv], str]
-"""Gives back a reason, empty for none."""
 
 
 def hazard(scene: Scene, name: str, words: Argv) -> str:
     """Why this command must not run; empty if nothing speaks against it here."""
+    if (judge := DELETIONS.get(name)) and (why := judge(scene, words)):
+        return why
     if judge := JUDGES.get(name):
         return judge(scene, words)
     if name.startswith("mkfs") or name in _FORMATTERS:
@@ -36,48 +20,18 @@ def hazard(scene: Scene, name: str, words: Argv) -> str:
     return ""
 
 
-def _split(words: Argv, with_value: str = "") -> tuple[list[str], list[str]]:
-    """Options and operands; an option's value, if it is a word of its own, counts as neither."""
-    flags: list[str] = []
-    operands: list[str] = []
-    is_over = is_value = False
-    for word in words[1:]:
-        if is_value:
-            is_value = False
-        elif is_over or word[:1] != "-" or word == "-":
-            operands.append(word)
-        elif word == "--":
-            is_over = True
-        else:
-            flags.append(word)
-            is_value = word[1:2] != "-" and word[-1] in with_value
-    return flags, operands
-
-
-def _has(flags: list[str], letters: str, *names: str) -> bool:
-    """Whether an option is given, by its letter or by its name, also shortened."""
-    for flag in flags:
-        if flag.startswith("--"):
-            given = flag[2:].partition("=")[0]
-            if any(name.startswith(given) for name in names if len(given) > 1):
-                return True
-        elif any(letter in flag[1:] for letter in letters):
-            return True
-    return False
-
-
 # ------------------------------------------------------------------ what would be lost
 
 
 def _rm(scene: Scene, words: Argv) -> str:
-    flags, operands = _split(words)
+    flags, operands = split(words)
     if "--no-preserve-root" in flags and any(scene.ground.loss(one, scene.cwd) for one in operands):
         return "it would delete the root folder"
-    if _has(flags, "rR", "recursive"):
+    if has(flags, "rR", "recursive"):
         for one in operands:
             if what := scene.ground.loss(one, scene.cwd):
                 return f"it would delete {what}"
-    return scene.guards(*operands, replaces=True)
+    return emptied(scene, operands) or scene.guards(*operands, replaces=True)
 
 
 def _find(scene: Scene, words: Argv) -> str:
@@ -109,18 +63,18 @@ def _behind_pattern(words: Argv) -> Argv:
 
 
 def _change_mode(scene: Scene, words: Argv) -> str:
-    flags, operands = _split(words)
-    is_deep = _has(flags, "R", "recursive")
+    flags, operands = split(words)
+    is_deep = has(flags, "R", "recursive")
     for one in operands if words[0].endswith("chattr") else operands[1:] or operands:
         what = scene.ground.loss(one, scene.cwd)
-        if what and is_deep:
+        if what and (is_deep or ("home folder" in what and _CLOSED.fullmatch(words[1]))):
             return f"it would change the permissions of {what}"
     return ""
 
 
 def _mv(scene: Scene, words: Argv) -> str:
-    _, operands = _split(words, "tS")
-    into = _option(words, "-t", "--target-directory")
+    _, operands = split(words, "tS")
+    into = option(words, "-t", "--target-directory")
     sources = operands if into else operands[:-1]
     for one in sources:
         if what := scene.ground.loss(one, scene.cwd):
@@ -130,8 +84,8 @@ def _mv(scene: Scene, words: Argv) -> str:
 
 def _copies(scene: Scene, words: Argv) -> str:
     """Who puts files into a folder writes to names in it."""
-    _, operands = _split(words, _TAKE_VALUES.get(basename(words[0]), "tS"))
-    target = _option(words, "-t", "--target-directory") or (operands.pop() if operands else "")
+    _, operands = split(words, _TAKE_VALUES.get(basename(words[0]), "tS"))
+    target = option(words, "-t", "--target-directory") or (operands.pop() if operands else "")
     if words[0].endswith("ln") and not operands:
         target, operands = basename(target), [target]
     names = (basename(one.rstrip("/")) for one in operands)
@@ -140,7 +94,7 @@ def _copies(scene: Scene, words: Argv) -> str:
 
 
 def _rsync(scene: Scene, words: Argv) -> str:
-    flags, operands = _split(words, "efT")
+    flags, operands = split(words, "efT")
     deletes = operands and any(flag.startswith("--del") for flag in flags)
     if deletes and (what := scene.ground.loss(operands[-1], scene.cwd)):
         return f"it would delete {what}"
@@ -150,26 +104,26 @@ def _rsync(scene: Scene, words: Argv) -> str:
 
 
 def _writes(scene: Scene, words: Argv) -> str:
-    _, operands = _split(words, "srdtm")
+    _, operands = split(words, "srdtm")
     return scene.guards(*operands)
 
 
 def _appends(scene: Scene, words: Argv) -> str:
-    flags, operands = _split(words)
-    adds = _has(flags, "a", "append")
+    flags, operands = split(words)
+    adds = has(flags, "a", "append")
     return next((why for one in operands if (why := scene.ground.guard(one, scene.cwd, adds=adds))), "")
 
 
 def _puts_out(scene: Scene, words: Argv) -> str:
     """Those with a name behind an option for what they make."""
     name = basename(words[0])
-    target = _option(words, *_OUTPUTS[name])
+    target = option(words, *_OUTPUTS[name])
     return scene.guards(target, f"{target}/") if target else ""
 
 
 def _second(scene: Scene, words: Argv) -> str:
     """Those whose second operand is written to."""
-    _, operands = _split(words, "fsw" if words[0].endswith("uniq") else "clsog")
+    _, operands = split(words, "fsw" if words[0].endswith("uniq") else "clsog")
     return scene.guards(*operands[1:2])
 
 
@@ -177,23 +131,23 @@ def _unpacks(scene: Scene, words: Argv) -> str:
     """What comes out of an archive goes to names below a folder."""
     if words[0].endswith("tar") and not _EXTRACTS.fullmatch(" ".join(("", *words[1:]))):
         return ""
-    folder = _option(words, *_OUTPUTS[basename(words[0])])
+    folder = option(words, *_OUTPUTS[basename(words[0])])
     return scene.guards(folder, f"{folder}/config") if folder else ""
 
 
 def _patches(scene: Scene, words: Argv) -> str:
-    _, operands = _split(words, "pioFdDBzrVY")
-    return scene.guards(*operands[:1], *filter(None, [_option(words, "-o", "--output")]))
+    _, operands = split(words, "pioFdDBzrVY")
+    return scene.guards(*operands[:1], *filter(None, [option(words, "-o", "--output")]))
 
 
 def _splits(scene: Scene, words: Argv) -> str:
-    _, operands = _split(words, "abClnt")
+    _, operands = split(words, "abClnt")
     return scene.guards(*operands[1:2], *(f"{one}aa" for one in operands[1:2]))
 
 
 def _edits_by_commands(scene: Scene, words: Argv) -> str:
     """Editors that are told what to do."""
-    flags, operands = _split(words, "cSsTu")
+    flags, operands = split(words, "cSsTu")
     is_told = any(flag[:2] in ("-c", "-e", "-s", "-S") for flag in flags) or any(one[:1] == "+" for one in operands)
     return scene.guards(*operands) if is_told else ""
 
@@ -203,14 +157,14 @@ def _edits_in_place(scene: Scene, words: Argv) -> str:
     is_awk = words[0].endswith("awk")
     if is_awk and ("-i", "inplace") not in pairwise(words):
         return ""
-    flags, operands = _split(words, "ivfF" if is_awk else "")
-    return scene.guards(*operands) if is_awk or _has(flags, "i", "inplace") else ""
+    flags, operands = split(words, "ivfF" if is_awk else "")
+    return scene.guards(*operands) if is_awk or has(flags, "i", "inplace") else ""
 
 
 def _edits(scene: Scene, words: Argv) -> str:
     """sed and perl, where they change files in place."""
-    flags, operands = _split(words, "ef" if words[0].endswith("sed") else "")
-    return scene.guards(*operands) if _has(flags, "i", "in-place") else ""
+    flags, operands = split(words, "ef" if words[0].endswith("sed") else "")
+    return scene.guards(*operands) if has(flags, "i", "in-place") else ""
 
 
 def _dd(scene: Scene, words: Argv) -> str:
@@ -218,8 +172,8 @@ def _dd(scene: Scene, words: Argv) -> str:
 
 
 def _formats(scene: Scene, words: Argv) -> str:
-    flags, operands = _split(words)
-    if _has(flags, "l", "list", "help", "version", "no-act"):
+    flags, operands = split(words)
+    if has(flags, "l", "list", "help", "version", "no-act"):
         return ""
     if any(one.startswith("/dev/") for one in operands):
         return "it would overwrite a disk"
@@ -229,22 +183,9 @@ def _formats(scene: Scene, words: Argv) -> str:
 def _download(scene: Scene, words: Argv) -> str:
     """What curl and wget put somewhere."""
     letter = "-o" if words[0].endswith("curl") else "-O"
-    target = _option(words, letter, "--output", "--output-document")
-    folder = _option(words, "-P", "--directory-prefix", "--output-dir")
+    target = option(words, letter, "--output", "--output-document")
+    folder = option(words, "-P", "--directory-prefix", "--output-dir")
     return scene.guards(*(one for one in (target, folder) if one))
-
-
-def _option(words: Argv, *names: str) -> str:
-    """The value of an option, of the last if it is given several times."""
-    value = ""
-    for place, word in enumerate(words):
-        if word in names and place + 1 < len(words):
-            value = words[place + 1]
-        elif word.startswith("--") and word.partition("=")[0] in names:
-            value = word.partition("=")[2]
-        elif word.startswith(names[0]) and len(word) > 2 and word[1] != "-":
-            value = word[2:]
-    return value
 
 
 # ------------------------------------------------------------------ processes, history, schedules
@@ -260,7 +201,7 @@ def _kill(scene: Scene, words: Argv) -> str:
 
 
 def _pkill(scene: Scene, words: Argv) -> str:
-    _, operands = _split(words, "ugGPstU")
+    _, operands = split(words, "ugGPstU")
     everything = operands in (["."], [".*"], [""]) or (
         not operands and any(word in ("-u", "-U", "--uid") for word in words)
     )
@@ -272,15 +213,15 @@ def _history(scene: Scene, words: Argv) -> str:
 
 
 def _crontab(scene: Scene, words: Argv) -> str:
-    flags, operands = _split(words, "u")
-    if operands or _has(flags, "re"):
+    flags, operands = split(words, "u")
+    if operands or has(flags, "re"):
         return "it would change what runs on a schedule; leave that to the user"
     return ""
 
 
 def _crontab_input(scene: Scene, words: Argv) -> str:
-    flags, operands = _split(words, "u")
-    if _has(flags, "l") and not operands:
+    flags, operands = split(words, "u")
+    if has(flags, "l") and not operands:
         return ""
     return _crontab(scene, words) or "it would change what runs on a schedule; leave that to the user"
 
@@ -343,6 +284,8 @@ def _git_config(scene: Scene, rest: list[str]) -> str:
 # ------------------------------------------------------------------ tables
 
 _EXTRACTS = re.compile(r" [a-wyz]*x[a-z]* .*|.* (?:-[a-zA-Z]*x[a-zA-Z]*|--extract|--get)(?: .*)?", re.DOTALL)
+_CLOSED = re.compile(r"0+|0*[0-6]00|[uao]*-[rwx]*[rx][rwx]*|a?=")
+"""Modes that shut the owner out of a folder."""
 _PRINTS = frozenset({"-fprint", "-fprint0", "-fls", "-fprintf"})
 _OUTPUTS = {
     **dict.fromkeys(("sort", "shuf", "tree"), ("-o", "--output")),

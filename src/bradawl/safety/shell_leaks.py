@@ -141,6 +141,15 @@ def _posted(words: Argv) -> Iterable[str]:
 _LITERAL = re.compile(r"'([^'\\\n]{1,300})'|\"([^\"\\\n]{1,300})\"")
 _STARTS = re.compile(r"system|popen|subprocess|exec|spawn|\bsh\b|`|qx|%x|Runtime|shell", re.IGNORECASE)
 _DELETES = re.compile(r"rmtree|removedirs|rm(?:dir)?(?:Sync)?\b|remove_tree|rm_rf|unlink|deltree", re.IGNORECASE)
+_HOME = (
+    r"(?:Path\.home\(\)|expanduser\(['\"]~/?['\"]\)|(?:environ|ENV)(?:\.get\(|\.fetch\(|\[)['\"]HOME['\"][)\]]"
+    r"|getenv\(['\"]HOME['\"]\)|\$ENV\{['\"]?HOME['\"]?\}|process\.env\.HOME|homedir\(\)|Dir\.home)"
+)
+_DELETES_HOME = re.compile(
+    rf"(?:rmtree|removedirs|rm(?:dir)?(?:Sync)?|remove_tree|rm_rf|rm_r|deltree)\s{{0,9}}\(?\s{{0,9}}(?:str\()?(?:\w{{1,30}}\(?\.){{0,4}}"
+    rf"{_HOME}\s{{0,9}}(?:[,);]|\Z)",
+    re.IGNORECASE,
+)
 _WRITES = re.compile(r">\s{0,9}['\"]|write|['\"][wax]b?\+?['\"]|append|symlink|rename|copy|mkdir|['\"]>", re.IGNORECASE)
 _CONNECTS = re.compile(r"[sS]ock|net\.connect|require\(.net.\)|/inet/tcp/")
 _SENDS = re.compile(r"urlopen|requests\.|httpx|http\.client|[sS]ock|fetch\(|Net::HTTP|LWP|https?\.request|curl_")
@@ -163,6 +172,8 @@ def code_hazard(ground: Ground, code: str, cwd: str | None) -> str:
         return "it would give a shell to another machine"
     if _SENDS.search(code) and any(_is_kept_at_home(ground, text, cwd) for text in literals(code)):
         return "it would send keys or passwords to another machine"
+    if _DELETES_HOME.search(code):
+        return "it would delete the home folder"
     found = literals(code) if _DELETES.search(code) or _WRITES.search(code) else []
     for text in found:
         path = ground.home + text[1:] if text[:2] in ("~", "~/") else text

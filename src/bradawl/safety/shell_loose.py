@@ -9,11 +9,22 @@ from functools import partial
 from math import prod
 
 from bradawl.safety.shell_drafts import Draft, Listener, TooMuch
-from bradawl.safety.shell_expansion import LISTED, UNTOLD, Piece, ansi, apart, as_text, listed, together, words_of
+from bradawl.safety.shell_expansion import (
+    LISTED,
+    UNTOLD,
+    Piece,
+    ansi,
+    apart,
+    as_text,
+    in_order,
+    listed,
+    together,
+    words_of,
+)
 from bradawl.safety.shell_flow import Flow, home_of
 from bradawl.safety.shell_parameters import EXPANSION, expanded
 from bradawl.safety.shell_parts import BODY, JOINS, RESERVED, Parts
-from bradawl.safety.shell_tokens import ASSIGNMENT, KEY, QUOTED, TOKEN, unescaped
+from bradawl.safety.shell_tokens import ASSIGNMENT, KEY, QUOTED, TOKEN, ticked, unescaped
 
 _MOST_TOKENS = 1_200
 _MOST_TOKENS_OF_CALLS = 800  # of functions, whose bodies are read again
@@ -79,8 +90,8 @@ class LooseReader:
         if self._left < 0:
             raise TooMuch
 
-    def inside(self, source: "_Text", closer: str) -> str:
-        """The commands of a substitution; gives back what stands for their output."""
+    def inside(self, source: "_Text", closer: str) -> tuple[str, ...]:
+        """The commands of a substitution; gives back what their output may be."""
         self._listener.subshell(begins=True)
         commands = self._deeper(source, closer)
         self._listener.subshell(begins=False)
@@ -158,23 +169,16 @@ class _Text:
             case "expansion":
                 return self._expansion(listener)
             case "substitution":
-                return (self.reader.inside(self, ")"),)
+                return self.reader.inside(self, ")")
             case _:
-                return (self.reader.inside(_Text(self.reader, self._ticked()), ""),)
+                content, self.place = ticked(self.text, self.place)
+                return self.reader.inside(_Text(self.reader, content), "")
 
     def _expansion(self, listener: Listener) -> tuple[str, ...]:
         match = EXPANSION.match(self.text, self.place)
         if match:
             self.place = match.end()
         return expanded(match, self.reader.default(self), self.reader.flow, listener)
-
-    def _ticked(self) -> str:
-        end = self.place
-        while 0 <= end < len(self.text) and self.text[end] != "`":
-            end += 2 if self.text[end] == "\\" else 1
-        content = self.text[self.place : end]
-        self.place = end + 1
-        return content.replace("\\`", "`").replace("\\$", "$").replace("\\\\", "\\")
 
 
 class _Commands:
@@ -354,6 +358,8 @@ class _Commands:
             self._pieces.append(((listed(self._reader.array(source)),), True))
             self._is_array = True
             return
+        if self._pieces and self._pieces[-1][0][0][-1:] in tuple("!@?*+"):
+            self._pieces[-1] = ((self._pieces[-1][0][0][:-1] + "*",), False)  # a pattern, if `extglob` is set
         self._end_word()
         if self._operator or (self._draft.words and self._draft.words[0] not in ("for", "select")):
             self._end_command()
@@ -377,6 +383,7 @@ class _Commands:
         words = [as_text(word) for word in words]
         if operator in ("<<", "<<-"):
             self._here.append((self._draft, words[0], is_quoted, operator == "<<-"))
+            self._draft.text = ""
         elif operator == "<<<":
             self._draft.text = words[0]
         elif not (operator in ("<&", ">&") and re.fullmatch(r"[0-9]*-?", words[0])):
@@ -402,7 +409,7 @@ class _Commands:
         is_quoted = any(quoted for _, quoted in pieces)
         words = words_of(pieces)
         if self._operator:
-            self._target([self._at_home(word, pieces) for word in words[:1]], is_quoted=is_quoted)
+            self._target([self._at_home(word, pieces) for word in words], is_quoted=is_quoted)
             return
         self._word(words, pieces, is_quoted=is_quoted)
         self._is_array = False
@@ -429,7 +436,7 @@ class _Commands:
         elif draft.words:
             if len(words) == choices > 1:
                 draft.either.append((len(draft.words), choices))
-            draft.words += [self._at_home(word, pieces) for word in sorted(words, key=_is_told)]
+            draft.words += [self._at_home(word, pieces) for word in in_order(words)]
         elif len(words) == choices:
             draft.words, draft.names = [self._at_home(words[0], pieces)], words[1:]
         else:
@@ -486,8 +493,3 @@ class _Words(_Commands):
 
     def _end_pipeline(self, *, in_background: bool) -> None:
         self._end_word()
-
-
-def _is_told(word: str) -> bool:
-    """What can't be told comes first, so that nobody takes one of several values for the only one."""
-    return UNTOLD not in word

@@ -1,9 +1,10 @@
 """What plain commands print, where their words and input say so: enough to see through a disguise."""
 
+import os
 import re
-from posixpath import basename, dirname
+from posixpath import basename, dirname, join
 
-from bradawl.safety.shell_wrappers import Argv, name_of
+from bradawl.safety.shell_wrappers import Argv, name_of, names
 
 _LONGEST = 20_000
 _ESCAPE = re.compile(r"\\(?:0?([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
@@ -20,6 +21,8 @@ def output_of(words: Argv, text: str | None) -> str | None:
             return _printf(words[1:])
         case "dirname" | "basename" as name if len(words) == 2:
             return (dirname(words[1]) if name == "dirname" else basename(words[1])) + "\n"
+        case "mktemp":
+            return "/mktemp/new\n"  # somewhere in a folder of its own
         case name:
             return None if text is None or len(text) > _LONGEST else _filtered(name, words, text)
 
@@ -46,8 +49,46 @@ def found_by(words: Argv) -> str | None:
     name = name_of(words)
     starts = [word for word in words[1:] if word[:1] not in ("-", "(", "!")]
     if name == "find":
-        return "\n".join(word for word in starts if word[:1] in ("/", "~", "."))
-    return "\n".join(f"{word.rstrip('/')}/*" for word in starts) if name == "ls" else None
+        below = "" if any(word in _NARROWING for word in words) else "/*"
+        return "\n".join(f"{word}{below}" for word in starts if word[:1] in ("/", "~", "."))
+    if name != "ls":
+        return None
+    if prints_paths(words):
+        return "\n".join(starts)
+    return "\n".join(f"{word.rstrip('/')}/*" for word in starts) or "*"
+
+
+def prints_paths(words: Argv) -> bool:
+    """Whether the names that `find` or `ls` prints are whole paths."""
+    return name_of(words) == "find" or (
+        name_of(words) == "ls" and any(re.match(r"-[a-zA-Z]*d", word) for word in words)
+    )
+
+
+def told_by_git(words: Argv, cwd: str | None) -> str | None:
+    """What `git rev-parse` prints of its folders."""
+    folder = join(cwd or "", words[2]) if words[1:2] == ("-C",) else cwd or ""
+    top = folder
+    while top[:1] == "/" and top != "/" and not os.path.lexists(join(top, ".git")):
+        top = dirname(top)
+    if top[:1] != "/" or top == "/":
+        return None
+    match words[-2:]:
+        case (_, "--git-dir" | "--absolute-git-dir" | "--git-common-dir"):
+            return f"{top}/.git\n"
+        case (_, "--show-toplevel"):
+            return f"{top}\n"
+        case ("--git-path", path):
+            return f"{top}/.git/{path}\n"
+        case _:
+            return None
+
+
+_NARROWING = names(
+    "-name -iname -path -ipath -wholename -regex -iregex -newer -mtime -mmin -atime -amin -ctime -cmin -size -empty"
+    " -user -group -perm -links -inum -lname -samefile -newermt -executable -uid -gid -nouser"
+)
+"""Tests of `find` that most files don't pass."""
 
 
 def _echo(words: Argv) -> str:

@@ -3,7 +3,7 @@
 import re
 
 from bradawl.safety.shell_drafts import Listener
-from bradawl.safety.shell_expansion import UNTOLD, changed, cut_at, elements, listed
+from bradawl.safety.shell_expansion import DOUBT, UNTOLD, changed, cut_at, elements, listed
 from bradawl.safety.shell_flow import ANYTHING, Flow, Values, in_doubt
 
 EXPANSION = re.compile(
@@ -58,8 +58,8 @@ def _or_else(name: str, values: Values, operator: str, rest: Values, flow: Flow)
             return values
         case "+":
             return in_doubt(rest)
-        case _:
-            return values
+        case _:  # `?`: bash ends the line where it is missing
+            return tuple(value.replace(UNTOLD, DOUBT) for value in values) if operator == ":?" else values
 
 
 def _done_to(value: str, operator: str, rest: str, *, is_list: bool) -> str:

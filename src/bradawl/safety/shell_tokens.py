@@ -30,6 +30,15 @@ ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?\+?=")
 KEY = re.compile(r"\A\[[^\]]*\]=")
 
 
+def ticked(text: str, start: int) -> tuple[str, int]:
+    """The commands between backticks, and the place behind them; `start` is behind the first."""
+    end = start
+    while 0 <= end < len(text) and text[end] != "`":
+        end += 2 if text[end] == "\\" else 1
+    content = text[start:end].replace("\\`", "`").replace("\\$", "$")
+    return content.replace("\\\\", "\\"), end + 1
+
+
 def unescaped(char: str) -> str:
     """What stands for an escaped character there."""
     if char == "\n":

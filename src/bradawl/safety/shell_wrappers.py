@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import msgspec
 
+from bradawl.safety.shell_expansion import UNTOLD
+
 Argv = tuple[str, ...]
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"})
@@ -55,6 +57,7 @@ _RUNNERS = frozenset(
     | {("yarn", "exec"), ("yarn", "dlx"), ("op", "run"), ("aws-vault", "exec"), ("mise", "exec"), ("asdf", "exec")}
     | {("rustup", "run"), ("opam", "exec"), ("cargo", "watch"), ("git", "bisect")}
 )
+_MOST_LINES = 8
 _JOINED = frozenset({"watch", "parallel", "eval", "rush"})
 """Their words are put together and read by a shell."""
 _FIND_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
@@ -118,21 +121,32 @@ def _wrapped(name: str, words: Argv, text: str | None) -> Started:
     rest = _rest(words, letters, operands)
     if strings:
         rest = (*strings[0].split(), *rest)
-    if name == "xargs" and text:
-        rest = _with_input(words, rest or ("echo",), text)
+    if name == "xargs":
+        return Started(_with_input(words, rest or ("echo",), text), scripts)
     if name == "sudo" and rest[:1] == (_value_of(words, "--user"),):
         rest = rest[1:]
     return Started((rest,) if rest else (), scripts)
 
 
-def _with_input(words: Argv, rest: Argv, text: str) -> Argv:
+def _with_input(words: Argv, rest: Argv, text: str | None) -> tuple[Argv, ...]:
     """What `xargs` makes of its input."""
-    place = next((place for place, word in enumerate(words) if word[:2] == "-I"), 0)
-    if not place:
-        return (*rest, *text.split()[:200])
-    mark = words[place][2:] or next(iter(words[place + 1 :]), "")
-    line = text.strip().partition("\n")[0]
-    return tuple(word.replace(mark, line) if mark else word for word in rest)
+    mark = _mark_of(words)
+    if not mark:
+        return ((*rest, *(text or "").split()[:200]),)
+    lines = text.strip().split("\n")[:_MOST_LINES] if text else []
+    if not text or "*" in text:
+        lines.append(UNTOLD)  # the names of files, one of which can't be told
+    return tuple(tuple(word.replace(mark, line) for word in rest) for line in lines)
+
+
+def _mark_of(words: Argv) -> str:
+    """The text that `xargs` replaces by each line of its input."""
+    for word, after in pairwise((*words, "")):
+        if word[:2] in ("-I", "-i", "-J"):
+            return word[2:] or (after if word[1] != "i" else "{}")
+        if word.startswith("--replace"):
+            return word.partition("=")[2] or "{}"
+    return ""
 
 
 def _value_of(words: Argv, name: str) -> str:
