@@ -288,6 +288,7 @@ def _placed(tool: Tool[Any], settings: Settings, around: Surroundings, *, user_i
 
 _OF_THE_PLACE = (
     *("home", "search_path", "workspace", "changeable", "git_is_safe", "git_reads", "resolve", "sandbox"),
+    *("own", "environment"),
     "user_is_there",
 )
 
@@ -382,6 +383,8 @@ def _bash(settings: Settings, around: Surroundings, *, user_is_there: bool) -> B
         git_reads=around.git.reads,
         resolve=around.held.resolve if around.held else None,
         sandbox=around.sandbox,
+        own=around.place.own,
+        environment=without_keys(environment, settings.key_names),
         user_is_there=user_is_there,
     )
 

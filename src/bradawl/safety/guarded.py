@@ -226,14 +226,15 @@ def is_special(path: str, home: str) -> bool:
 _ASK_THE_USER = "leave it to the user and say what they should change"
 
 
-def _own_folders(home: str, own: Iterable[str]) -> tuple[str, ...]:
+def own_folders(home: str, own: Iterable[str]) -> tuple[str, ...]:
+    """bradawl's folders: those of `own`, and the usual ones in a home folder."""
     base = home.rstrip("/")
     return (*own, *(f"{base}/{name}" for name in _OWN if base))
 
 
 def _never_written(home: str, own: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """(places, why) of all that is refused in every mode."""
-    ours = rf"{_PROJECTS_OWN}|{_below(_own_folders(home, own))}"
+    ours = rf"{_PROJECTS_OWN}|{_below(own_folders(home, own))}"
     lasting = rf"{below_home(home, LOGIN_FILES)}|(?:/private)?/var/(?:spool/cron|at|spool/at|cron){_BELOW}"
     return (
         (_GIT, f"git obeys what stands there and runs programs it names; {_ASK_THE_USER}"),
@@ -258,6 +259,14 @@ def is_guarded(path: str, roots: tuple[str, ...], home: str, own: tuple[str, ...
     return next((why for places, why in _compiled(roots, home, own) if places.fullmatch(path)), "")
 
 
+@lru_cache(maxsize=8)
+def never_read(home: str, own: tuple[str, ...] = ()) -> tuple[str, str]:
+    """Patterns for what no mode reads: keys of bradawl and environments of processes; keys of other users."""
+    ours = own_folders(home, own)
+    stores = rf"{any_of(ours)}/(?:.*/)?credentials[^/]*" if ours else r"(?!)"
+    return _caseless(f"{_ENVIRONS}|{stores}"), _caseless(below_other_homes(home))
+
+
 def is_system(path: str, roots: tuple[str, ...]) -> bool:
     """Whether an absolute path is part of the system, and of no workspace that lies in there."""
     folders = system_folders()
@@ -274,14 +283,13 @@ def built_in_rules(
     All paths are absolute and resolved; an empty `home` means that nobody's is known.
     """
     never = _never_written(home, own)
-    ours = _own_folders(home, own)
+    ours = own_folders(home, own)
     kept = rf"(?!{_below(readable)}\Z)" if readable else ""
     secret = _but_for(roots, rf"{_SECRETS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}|{below_home(home, CREDENTIALS)}")
-    stores = rf"{any_of(ours)}/(?:.*/)?credentials[^/]*" if ours else r"(?!)"
     return (
         *(Rule("deny", "write", _but_for(roots, places), why=why) for places, why in never),
         Rule("deny", "write", _but_for(roots, _below(system_folders())), why=_SYSTEM_WHY, in_bypass=False),
-        Rule("deny", "read", _caseless(f"{_ENVIRONS}|{stores}"), why="keys are kept there; do the work without them"),
+        Rule("deny", "read", never_read(home, own)[0], why="keys are kept there; do the work without them"),
         Rule("deny", "read", _but_for(roots, below_other_homes(home)), why=_OF_ANOTHER),
         Rule("ask", "write", _but_for(roots, _A_BARE_REPOSITORY), why="git may take what stands there for settings"),
         Rule(

@@ -41,6 +41,8 @@ class Seen(msgspec.Struct, frozen=True):
     """Targets of redirections, and values that variables are given."""
     folders: tuple[str, ...] = ()
     """Working directories of its commands, as far as they are known."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Links that it makes, and where they lead."""
 
 
 def look_through(text: str, *, cwd: str, ground: Ground) -> Seen:
@@ -96,9 +98,9 @@ class _Walk:
         """All that was heard."""
         return tuple(tuple(_shown(word) for word in words) for words in self._found)
 
-    def opened(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Targets and values, and the working directories."""
-        return tuple(map(_shown, self._opened)), tuple(self._shell.folders)
+    def opened(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """Targets and values, the working directories, and links."""
+        return tuple(map(_shown, self._opened)), tuple(self._shell.folders), self._ground.links
 
     @property
     def leaves(self) -> bool:

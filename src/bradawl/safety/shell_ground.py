@@ -53,6 +53,8 @@ class Ground(msgspec.Struct, frozen=True):
     """Files into which keys were put before."""
     refused: Callable[[str], str] = lambda _: ""
     """Why a rule refuses to write to a path; empty if none does."""
+    own: tuple[str, ...] = ()
+    """bradawl's folders besides those in the home folder."""
     links: tuple[tuple[str, str], ...] = ()
     """Links that the line made before, and where they lead."""
     environment: Mapping[str, str | None] | None = None
@@ -158,7 +160,7 @@ class Ground(msgspec.Struct, frozen=True):
                 return f"it would write to the device {path}"
             if re.fullmatch(DECIDES_WHO_MAY, path):
                 return f"it would write to {path}, which decides who may do what on this machine"
-            if why := is_guarded(path, self.roots, self.home) or self.refused(path):
+            if why := is_guarded(path, self.roots, self.home, self.own) or self.refused(path):
                 return f"it would write to {path}: {why}"
         return ""
 

@@ -66,6 +66,10 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Rules other than the built-in ones that refuse paths or ask about them."""
     is_covered: Callable[[], bool] = bool
     """Whether a sandbox keeps programs from what the rules refuse."""
+    own: tuple[str, ...] = ()
+    """bradawl's folders besides those in the home folder."""
+    environment: Mapping[str, str] | None = None
+    """Variables of the shell before the session changed any; None where they are not known."""
 
     @property
     def ruled(self) -> RuledPaths | None:
@@ -74,7 +78,11 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     def refused(self, path: str) -> str:
         """Why a rule refuses to write to a path; empty if none does."""
-        found = (rule for rule in self.rules if (rule.verdict, rule.on) == ("deny", "write"))
+        from bradawl.safety.guarded import rule_for_installation
+        from bradawl.safety.programs import own_places
+
+        rules = (*self.rules, *rule_for_installation(own_places(self.roots)))
+        found = (rule for rule in rules if (rule.verdict, rule.on) == ("deny", "write"))
         return next((rule.reason for rule in found if speaks_of(rule, path)), "")
 
 
@@ -86,23 +94,48 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Sur
     """
     effects = _understood(text, cwd, env, around)
     home = _real_home(around)
+    if effects.understood and (why := _shown_keys(effects, home, around)):
+        return msgspec.structs.replace(effects, danger=why)
     if effects.understood and not _needs_a_second_look(effects, around.roots, home):
         return effects
-    ground = Ground(home, around.roots, around.resolve, refused=around.refused)
+    variables = None if around.environment is None else {**around.environment, **env}
+    ground = Ground(home, around.roots, around.resolve, own=around.own, refused=around.refused, environment=variables)
     seen = look_through(text, cwd=cwd, ground=ground)
     if effects.understood:
         return msgspec.structs.replace(effects, danger=seen.danger) if seen.danger else effects
     commands = _plain_commands(text, around.home, seen)
-    paths, danger = _refused_reads(text, (*commands, *seen.argvs), seen, cwd, around)
+    argvs = (*commands, *seen.argvs)
+    paths, danger = _refused_reads(text, argvs, seen, cwd, around)
     return Effects(
         reads=paths,
         unknown=True,
         commands=commands,
         inner=tuple(argv for argv in seen.argvs if argv not in commands),
-        hosts=("*",) if reaches_out((*commands, *seen.argvs)) else (),
-        danger=seen.danger or danger,
+        hosts=("*",) if reaches_out(argvs) else (),
+        danger=seen.danger or danger or _read_keys(text, argvs, seen, cwd, home, around),
         unsealed=not seen.is_whole,
     )
+
+
+def _shown_keys(effects: Effects, home: str, around: Surroundings) -> str:
+    """Why a line that is understood must not read or move what it would."""
+    from bradawl.safety.shell_kept import KeptFiles, kept_by_effects
+
+    path = kept_by_effects(KeptFiles(home, around.own), effects, is_covered=around.is_covered)
+    return f"it would read {path}: {_KEYS}" if path else ""
+
+
+def _read_keys(text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, home: str, around: Surroundings) -> str:
+    """The same of a line that is not understood, where no sandbox hides the files."""
+    if around.is_covered():
+        return ""
+    from bradawl.safety.shell_kept import KeptFiles, kept_by_words
+
+    path = kept_by_words(KeptFiles(home, around.own), text, argvs, seen, cwd)
+    return f"it would read {path}: {_KEYS}" if path else ""
+
+
+_KEYS = "keys, or sessions of other users, are kept there; do the work without them"
 
 
 def _refused_reads(

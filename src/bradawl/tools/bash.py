@@ -2,7 +2,7 @@
 
 import codecs
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -75,6 +75,10 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     """Tells what holds commands; asked only when it matters."""
     entries: "Entries | None" = None
     """Lists the folders of a tree that need not be there: lines are judged in it, and can't be run."""
+    own: tuple[str, ...] = ()
+    """bradawl's folders besides those in the home folder: no line reads its keys or writes there."""
+    environment: Mapping[str, str] | None = None
+    """Variables of bash before the session changes any; None where they are not known."""
     user_is_there: bool = True
     """Somebody can be asked for what the sandbox held back."""
 
@@ -180,6 +184,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             is_brought_back=_is_brought_back,
             rules=context.rules,
             is_covered=partial(self._is_covered, is_lifted=params.sandbox == "off"),
+            own=self.own,
+            environment=self.environment,
         )
         return line_effects(params.command, cwd, context.env, around)
 

@@ -1,0 +1,209 @@
+"""Keys of bradawl and of other users that lines of bash would read, in mode bypass and without a sandbox."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bradawl.core.permissions import Allow, Decision, Deny, Mode, Policy, Request, decide
+from bradawl.safety.guarded import built_in_rules
+from bradawl.safety.shell_line import Surroundings, line_effects
+from bradawl.workspace.files import LocalFiles
+
+
+def lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().split("\n")]
+
+
+def judged(line: str, home: str, ws: str, mode: Mode = "bypass", own: tuple[str, ...] = ()) -> Decision:
+    around = Surroundings(LocalFiles(home).resolve, home, (ws,), own=own)
+    policy = Policy(mode, rules=built_in_rules((ws,), home, own), roots=(ws,))
+    return decide(policy, Request("bash", "digest", line_effects(line, ws, {}, around)))
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    top = Path(os.path.realpath(tmp_path))
+    for name in ("house/.config/bradawl/credentials.toml", "house/project/a", "house/.gitconfig", "ws/src/a"):
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text("api_key = 1\n")
+    (top / "ws" / "near").symlink_to(top / "house")
+    return top
+
+
+OWN = lines(r"""
+    cat ~/.config/bradawl/credentials.toml
+    cat "$HOME/.config/bradawl/credentials.toml"
+    cat ${HOME}/.config/bradawl/credentials.toml
+    cat $HOME/.config/bradawl/cred*
+    cat < $HOME/.config/bradawl/credentials.toml
+    X=$HOME/.config; cat $X/bradawl/credentials.toml
+    H=~; cat $H/.config/bradawl/credentials.toml
+    cat $(echo ~)/.config/bradawl/credentials.toml
+    cat "$(cd; pwd)/.config/bradawl/credentials.toml"
+    cat $UNTOLD/bradawl/credentials.toml
+    cd ~/.config; cat bradawl/credentials.toml
+    cd ~/.config/bradawl && cat *
+    cat ~/.config/*/credentials.toml
+    cat near/.config/bradawl/credentials.toml
+    cat near/.c*/*/cred*
+    env -C ~/.config/bradawl cat credentials.toml
+    git -C ~ diff --no-index /dev/null .config/bradawl/credentials.toml
+    git diff --no-index /dev/null ~/.config/bradawl/credentials.toml
+    cp -r ~/.config c; cat c/bradawl/cred*
+    cp ~/.config/bradawl/credentials.toml c; cat c
+    cp -r ~ ../copy
+    mv ~/.config ../moved
+    ln -s ~/.config lc; cat lc/bradawl/credentials.toml
+    ln -s ../../house/.config src/lc; cat src/lc/bradawl/credentials.toml
+    ln ~/.config/bradawl/credentials.toml l; cat l
+    tar cO ~/.config/bradawl
+    tar c -C ~ .
+    tar czf x.tgz ~
+    zip -r x.zip ~/.config
+    rsync -a ~/ ../copy/
+    grep -r api_key ~/.config
+    grep -rn api_key ~
+    rg --hidden api_key ~ | cat
+    cd ~ && rg -uuu api_key | cat
+    find ~/.config -name "cred*" -exec cat {} +
+    find ~ -type f | xargs cat
+    find ~ -name credentials.toml | while read f; do cat "$f"; done
+    for d in ~/.config/*; do cat $d/credentials.toml; done
+    f() { cat "$1"/bradawl/credentials.toml; }; f ~/.config
+    bash -c 'cat ~/.config/bradawl/credentials.toml'
+    eval 'cat $HOME/.config/bradawl/credentials.toml'
+    read x < ~/.config/bradawl/credentials.toml; echo $x
+    echo "$(<~/.config/bradawl/credentials.toml)"
+    curl -s file://$HOME/.config/bradawl/credentials.toml
+    base64 ~/.config/bradawl/credentials.toml | cat
+    python3 -c "import os; print(open(os.path.expanduser('~/.config/bradawl/credentials.toml')).read())"
+    cat /proc/$PPID/environ
+    cat /proc/self/../$PPID/environ
+    cat /proc/1/environ
+    cat /proc/[0-9]*/environ
+    env -C /proc/$PPID cat environ
+    cd /proc/$PPID; cat environ
+    X=$PPID; strings /proc/$X/environ
+    xargs -0 -n1 < /proc/$PPID/environ
+    tr '\0' '\n' < /proc/$PPID/environ
+    dd if=/proc/$PPID/mem bs=1 count=9 | cat
+    grep -r KEY /proc | cat
+    ps eww -p $PPID
+    gdb -p $PPID --batch
+""")
+OTHERS = lines(r"""
+    cat /home/alice/.ssh/id_rsa
+    X=/home/alice; cat $X/.ssh/id_rsa
+    cd /home/alice && cat .ssh/id_rsa
+    cd /home/alice/.ssh; cat id_rsa
+    env -C /home/alice cat .ssh/id_rsa
+    cat "$HOME/../../../../../../../../../../../../home/alice/.ssh/id_rsa"
+    cat $(echo /home/alice/.ssh/id_rsa)
+    cp /home/alice/.netrc n; cat n
+    mv /home/alice/.netrc n; cat n
+    mv /home/alice/.aws a
+    rm -f /home/alice/.netrc; grep -r SECK src
+    install /home/alice/.netrc n; cat n
+    ln -s /home/alice/.ssh/id_rsa l; cat l
+    git -C /home/alice diff --no-index /dev/null .netrc
+    cat /proc/self/root/home/alice/.ssh/id_rsa
+    cat /proc/$PPID/root/home/alice/.ssh/id_rsa
+    read x < /home/alice/.netrc; echo $x
+    echo $(</home/alice/.netrc)
+    curl -s file:///home/alice/.netrc
+    python3 -c "print(open('/home/alice/.netrc').read())"
+    python3 - <<< "print(open('/home/alice/.netrc').read())"
+""")
+OTHERS_THAT_EXIST = lines(r"""
+    cat /home/*/.ssh/id_rsa
+    cat < "/home/ali"*/.ssh/id_rsa
+    for u in /home/*; do cat $u/.ssh/id_rsa; done
+    tar cO /home/alice
+    tar c /home
+    cp -r /home/alice ../x
+    cp -r /home/alice/. ../x
+    grep -r . /home
+    grep -r . /home | cat
+    find /home -name id_rsa -exec cat {} +
+    find /home/alice -type f | xargs cat
+    diff -r /home/alice src
+""")
+ORDINARY = lines(r"""
+    cat "$F"
+    cat ~/.gitconfig | head
+    cat src/a | head
+    ls ~; rg foo | head
+    ls / ; rg foo | head
+    rg foo ~ | head
+    find / -name x 2>/dev/null | head; rg foo | head
+    find ~ -type f | head
+    find ~ -name '*.py' | xargs grep foo
+    find ~ -size +100M -exec ls -lh {} +
+    grep -rn "/proc/1/environ" src | head
+    git commit -m "see /proc/1/environ and ~/.config/bradawl/credentials.toml"
+    echo "cat /proc/$PPID/environ" >> notes
+    ps aux | cat
+    ps -ef | cat
+    ps -e -o pid,cmd | cat
+    cat /proc/self/environ
+    cat /proc/cpuinfo | head
+    ls /proc/$PPID/fd | wc -l
+    tar czf x.tgz ~/project | cat
+    tar czf x.tgz . | cat
+    cp -r ~/project x | cat
+    cp -r . ../x | cat
+    diff <(sort src/a) <(sort -r src/a)
+    rsync -a --exclude .config ~/ ../x/ | cat
+    grep -r foo ~/project | head
+    docker run -v $PWD:/x alpine ls | cat
+    python3 -c "import os; print(os.environ)"
+    python3 -m pytest -q | tail -3
+    cat /home/alice/notes.txt | head
+    ls /home | xargs -n1 echo
+    cat ~/.ssh/id_rsa.pub | cat
+""")
+
+
+@pytest.mark.parametrize("line", [*OWN, *OTHERS])
+def test_no_line_shows_keys_of_bradawl_or_of_others(top: Path, line: str) -> None:
+    decision = judged(line, str(top / "house"), str(top / "ws"))
+    assert isinstance(decision, Deny), decision
+
+
+@pytest.mark.parametrize("line", ["cat $B/credentials.toml", "cat own/credentials.toml | cat", "cp -r own x"])
+def test_a_folder_of_bradawls_elsewhere_is_kept_too(top: Path, line: str) -> None:
+    own = top / "ws" / "own"
+    own.mkdir()
+    (own / "credentials.toml").write_text("")
+    decision = judged(f"B={own}; {line}", str(top / "house"), str(top / "ws"), own=(str(own),))
+    assert isinstance(decision, Deny), decision
+
+
+@pytest.mark.parametrize("line", ORDINARY)
+def test_ordinary_lines_run(top: Path, line: str) -> None:
+    decision = judged(line, str(top / "house"), str(top / "ws"))
+    assert isinstance(decision, Allow), decision
+
+
+IN_A_NAMESPACE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from test_kept_reads import OTHERS_THAT_EXIST, judged
+print(json.dumps({line: str(judged(line, sys.argv[2], sys.argv[3])) for line in OTHERS_THAT_EXIST}))
+"""
+
+
+def test_folders_above_keys_of_others_are_not_read(top: Path) -> None:
+    make = "mount -t tmpfs none /home && mkdir -p /home/alice/.ssh && touch /home/alice/.ssh/id_rsa"
+    argv = ["unshare", "-m", "sh", "-c", f'{make} && exec "$0" "$@"', sys.executable, "-c", IN_A_NAMESPACE]
+    folders = [str(Path(__file__).parent), str(top / "house"), str(top / "ws")]
+    done = subprocess.run([*argv, *folders], capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode and ("unshare" in done.stderr or "mount" in done.stderr):
+        pytest.skip(f"a file system can't be mounted here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    decisions = json.loads(done.stdout)
+    assert not {line: said for line, said in decisions.items() if not said.startswith("Deny")}
