@@ -192,7 +192,104 @@ REFUSED = lines(r"""
 """)
 REFUSED += ["cat <<E | bash\nrm -rf ~\nE", "while read d; do\n rm -rf $d\ndone <<E\n$HOME\nE"]
 
+AS_BASH_READS_IT = lines(r"""
+    rm -rf $(realpath ../../*/house)
+    rm -rf ../hous[^x]
+    rm -rf ../hou[[:alpha:]]e
+    rm -rf ${HOME%e}[^x]
+    env --chdir=.. rm -rf house
+    rm -rf ${x}$HOME
+    rm -rf ${HOME%e}[^x]
+    /bin/r? -rf ~
+    /bin/r[m] -rf ~
+    r${x}m -rf ~
+    tar --remove-files -cf /dev/null ~
+    while read d; do rm -rf $d; done <<< $HOME
+    mapfile d < <(echo $HOME); rm -rf ${d[0]}
+    IFS=: read -a d <<< $HOME:x; rm -rf ${d[0]}
+    [[ -v 'a[$(rm -rf ~)]' ]]
+    let 'a[$(rm -rf ~)]'
+    test -v 'a[$(rm -rf ~)]'
+    printf -v 'a[$(rm -rf ~)]' x
+    read 'a[$(rm -rf ~)]' <<< x
+    declare 'a[$(rm -rf ~)]=1'
+    echo $((a[$(rm -rf ~)]))
+    (( a[$(rm -rf ~)] ))
+    x='a[$(rm -rf ~)]'; echo $((x))
+    unset 'a[$(rm -rf ~)]'
+    sed '1e rm -rf ~' AGENTS.md
+    sed -i '1e rm -rf ~' AGENTS.md
+    sed 's/x/rm -rf ~/e' f
+    tar -C / -cf x.tar --remove-files ~
+    find ~ -type f | xargs rm -f
+    xargs -a <(echo ~) rm -rf
+    chmod 000 ~
+    perl -e 'use File::Path; rmtree($ENV{HOME})'
+    rm -rf ~/.[a-z]*
+    env -C ~ rm -rf .
+    env -C ~ rm -rf .ssh
+    sudo -D ~ rm -rf .
+    make -f - <<< $'x:\n\trm -rf ~'
+    split --filter='rm -rf ~' f
+    mapfile -C 'rm -rf ~' -c 1 a < f
+    compgen -C 'rm -rf ~'
+    zip x.zip f -TT 'rm -rf ~'
+    git grep -O'rm -rf ~ #' be
+    git -c core.pager='rm -rf ~' log
+    GIT_PAGER='rm -rf ~' git log
+    PAGER='rm -rf ~' man ls
+    EDITOR='rm -rf ~' git commit
+    GIT_SSH_COMMAND='rm -rf ~' git fetch
+    vim -c '!rm -rf ~' x
+    vim +'!rm -rf ~' x
+    bash -O extglob -c 'rm -rf ~/!(x)'
+    IFS=X; x=rmX-rfX~; $x
+    declare -l x=RM; $x -rf ~
+    $'r\x6d' -rf ~
+    c=rm; $c$y -rf ~
+    "rm" -rf ~/
+    r"m" -rf ~
+    echo 'rm -rf ~' > x; chmod +x x; ./x
+    ${x:-rm} -rf ~
+    ${x-rm} -rf ~
+    `printf rm` -rf ~
+    $(tr a-z b-z <<< ql) -rf ~
+    awk 'BEGIN{system("rm -rf ~")}'
+    ed <<< '!rm -rf ~'
+    gdb -batch -ex 'shell rm -rf ~'
+    xargs sh -c 'rm -rf ~' < x
+    ssh -o ProxyCommand='rm -rf ~' x
+    rsync -e 'rm -rf ~' a b:
+    tar cf x --checkpoint=1 --checkpoint-action=exec='rm -rf ~' f
+    find . -exec env rm -rf ~ \;
+    flock x rm -rf ~
+    script -qc 'rm -rf ~' /dev/null
+    expect -c 'spawn rm -rf ~'
+    less +'!rm -rf ~' x
+    man -P 'rm -rf ~' ls
+    sort --compress-program='rm -rf ~' x
+    npm exec -- rm -rf ~
+    npx -c 'rm -rf ~'
+    npm exec -c 'rm -rf ~'
+    php -r 'system("rm -rf ~");'
+    lua -e 'os.execute("rm -rf ~")'
+""")
+
 ORDINARY = lines(r"""
+    sed -n '1,5p' src/a
+    sed 's/e x/y/e' src/a | cat
+    env -C src rm -rf build
+    man -P cat ls
+    sort -u list | cat
+    vim -c ':wq' src/a
+    git -c core.pager=cat log
+    PAGER=cat git log
+    IFS=: read -r a b <<< "x:y"; echo $a
+    declare -l x=ABC; echo $x
+    [[ -v a[0] ]] && echo yes
+    make -f - <<< $'all:\n\techo made'
+    ls src/[^x]*
+    ssh -o StrictHostKeyChecking=no box ls
     rm -rf build
     rm -rf ~/.cache/x
     rm -rf "$HOME/.cache/$name"
@@ -253,7 +350,7 @@ ORDINARY = lines(r"""
 """)
 
 
-@pytest.mark.parametrize("line", REFUSED)
+@pytest.mark.parametrize("line", [*REFUSED, *AS_BASH_READS_IT])
 def test_no_line_takes_the_home_folder_away(judge: Judge, line: str) -> None:
     decision = judge(line)
     assert isinstance(decision, Deny), decision

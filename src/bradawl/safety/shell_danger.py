@@ -3,7 +3,9 @@
 Best effort, and only ever held against a call: what is not found here still has to be allowed by somebody.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 
 import msgspec
 
@@ -17,9 +19,10 @@ from bradawl.safety.shell_hazards import JUDGES, hazard
 from bradawl.safety.shell_leaks import NETWORK, Heard, code_hazard, leak, scripts_in, tells_secret
 from bradawl.safety.shell_loose import LooseReader
 from bradawl.safety.shell_operands import Scene
-from bradawl.safety.shell_outputs import found_by, output_of, prints_paths, told_by_git
+from bradawl.safety.shell_outputs import found_by, prints_paths
 from bradawl.safety.shell_state import ON_THE_SHELL, ShellState
-from bradawl.safety.shell_wrappers import NOTHING, SHELLS, Argv, Started, name_of, started_by
+from bradawl.safety.shell_told import programs_named, told_output
+from bradawl.safety.shell_wrappers import NOTHING, SHELLS, Argv, Started, folder_of, name_of, started_by
 
 _MOST_COMMANDS = 150
 _COST_OF_A_PATH = 3  # tokens
@@ -131,6 +134,14 @@ class _Walk:
         """What a variable may hold."""
         if name == "PWD":
             return (self._shell.cwd or UNTOLD,)
+        values = self._known(name)
+        if name == "IFS" or not self._flow.is_known("IFS"):
+            return values
+        marks = "".join(self._flow.value("IFS")).replace(UNTOLD, "")
+        apart = (value.translate(dict.fromkeys(map(ord, marks), " ")) for value in values)
+        return tuple(dict.fromkeys((*values, *apart)))
+
+    def _known(self, name: str) -> tuple[str, ...]:
         if self._flow.is_known(name) or not name.isidentifier() or name in _OF_BASH or self._is_sourced:
             return self._flow.value(name)
         return self._ground.variable(name)
@@ -146,24 +157,6 @@ class _Walk:
         guess = found_by(tuple(commands[0].words)) if len(commands) == 1 else None
         self._printed |= {guess} if guess else set()
         return (guess, UNTOLD) if guess else (UNTOLD,)
-
-    def _output(self, words: Argv, text: str | None) -> str | None:
-        """What a command prints, where that can be told."""
-        name = name_of(words)
-        while name in _TRANSPARENT and len(words) > 1:
-            words = words[1:]
-            name = name_of(words)
-        if name == "pwd":
-            return f"{self._shell.cwd or UNTOLD}\n"
-        if name == "printenv" and len(words) == 2:
-            return self.value(words[1])[0] + "\n"
-        if name in ("realpath", "readlink"):
-            operands = [word for word in words[1:] if word[:1] != "-"]
-            places = self._ground.places(operands[0], self._shell.cwd) if len(operands) == 1 else ()
-            return f"{places[-1]}\n" if places else None
-        if name == "git" and "rev-parse" in words:
-            return told_by_git(words, self._shell.cwd)
-        return output_of(words, text)
 
     def pipeline(self, commands: Sequence[Draft], bodies: Sequence[str], *, in_background: bool) -> None:
         """Commands joined by `|`."""
@@ -181,7 +174,7 @@ class _Walk:
             if is_apart:
                 self._end_apart(may_stay=draft is commands[-1] and not in_background)
             words = tuple(draft.words)
-            draft.output = self._output(words, draft.text)
+            draft.output = told_output(words, draft.text, self._shell.cwd, self._ground, self.value)
             printed = draft.output
             text = found_by(words) if printed is None else printed
             printed = text if printed is None and prints_paths(words) else printed
@@ -230,8 +223,8 @@ class _Walk:
         if is_apart:
             self._flow.begin()
             for name, values in draft.assignments:
-                self._flow.assign(name, values)
-        for words in draft.ways():
+                self._set(name, values)
+        for words in (each for way in draft.ways() for each in programs_named(way, self._shell.cwd)):
             heard += self._program(words, draft, 0)
         for words in draft.calls() if draft.either else ():
             self._program(words, draft, 0)
@@ -243,6 +236,7 @@ class _Walk:
         """The text of a file that the line wrote before, or what a substitution in place of a file prints."""
         if draft.text is None:
             sources = [target for operator, target in draft.redirects if operator == "<"]
+            sources += [after for word, after in pairwise(draft.words) if word in ("-a", "--arg-file")]
             draft.text = next(filter(None, map(self._text_in, sources)), None)
             draft.said = draft.said or draft.text
 
@@ -265,6 +259,15 @@ class _Walk:
     def _set(self, name: str, values: tuple[str, ...]) -> None:
         self._flow.assign(name, values)
         self._stop_if(self._about_variable(name, values))
+        for value in values:
+            self._evaluate(value)
+            if name in _RUN_LATER and " " in value:
+                self._reader.read(value)
+
+    def _evaluate(self, word: str) -> None:
+        """The subscript of an array, of which bash makes commands even if it is quoted."""
+        if "[" in word and ("$(" in word or "`" in word):
+            self._reader.read(": " + word.partition("[")[2].replace("]", " "))
 
     def _about_variable(self, name: str, values: tuple[str, ...]) -> str:
         for value in values if name in _PROMPTS else ():
@@ -281,9 +284,7 @@ class _Walk:
             self._reader.read(" ".join((self._shell.aliases[name], *map(_quoted, words[1:]))))
         if name in self._reader.functions and not (draft.either and words == tuple(draft.words)):
             self._calls(name, words)
-        if name in ON_THE_SHELL:
-            self._reader.tick(_COST_OF_A_PATH if name in ("cd", "pushd", "popd") else 0)
-            self._shell.run(name, words, draft.said or self._loop_input, self._ground)
+        self._on_the_shell(name, words, draft)
         is_told = not (self._reader.is_in_a_call and any(UNTOLD in word for word in words))
         if self._found.get(words, "") == self._shell.cwd and not draft.text and is_told:
             return [Heard(name, words, tuple(draft.redirects), self._shell.cwd)]
@@ -295,7 +296,8 @@ class _Walk:
         started = started_by(words, draft.text)
         heard = [Heard(name, words, tuple(draft.redirects), self._shell.cwd)]
         for argv in started.argvs if started is not NOTHING else hidden_shells(name, words):
-            heard += self._program(argv, draft, depth + 1)
+            with self._in_folder(folder_of(words)):
+                heard += self._program(argv, draft, depth + 1)
         self._scripts(started, is_here=name == "eval")
         if name in _READ_HERE:
             self._flow.doubt()
@@ -306,6 +308,23 @@ class _Walk:
             is_here=False,
         )
         return heard
+
+    def _on_the_shell(self, name: str, words: Argv, draft: Draft) -> None:
+        for word in words[1:] if name in _EVALUATE else ():
+            self._evaluate(word)
+        if name in ON_THE_SHELL:
+            self._reader.tick(_COST_OF_A_PATH if name in ("cd", "pushd", "popd") else 0)
+            self._shell.run(name, words, draft.said or self._loop_input, self._ground)
+
+    @contextmanager
+    def _in_folder(self, folder: str) -> Iterator[None]:
+        """The folder in which a command starts another; none keeps the one at hand."""
+        before = self._shell.cwd
+        if folder:
+            self._shell.cwd = next(iter(self._ground.places(folder, before)), None)
+        yield
+        if folder:
+            self._shell.cwd = before
 
     def _judge(self, name: str, words: Argv) -> None:
         """Stop at a command that must not run, also behind a program that is not known to start others."""
@@ -380,7 +399,12 @@ _PROMPTS = frozenset({"PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4"})
 _HEADS = (["for"], ["select"], ["read"], ["mapfile"], ["readarray"])
 _READ_HERE = frozenset({"eval", ".", "source", "trap"})
 _MAY_LEAK = NETWORK | {"exec"}
-_TRANSPARENT = frozenset({"command", "builtin", "exec", "eval", "env", "nice", "nohup", "time"})
+_EVALUATE = frozenset({"test", "[", "[[", "let", "printf", "read", "declare", "typeset", "local", "export", "unset"})
+_RUN_LATER = frozenset(
+    {"PAGER", "GIT_PAGER", "MANPAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_SSH_COMMAND"}
+    | {"GIT_EXTERNAL_DIFF", "LESSOPEN", "LESSCLOSE", "BROWSER", "SUDO_ASKPASS", "GIT_ASKPASS", "GIT_PROXY_COMMAND"}
+)
+"""Variables that hold commands."""
 _OF_BASH = frozenset(
     {"BASHPID", "BASH_VERSION", "BASH", "COLUMNS", "COMP_LINE", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID"}
     | {

@@ -22,11 +22,12 @@ def ansi(text: str) -> str:
     """What `$'...'` stands for."""
 
     def char(match: re.Match[str]) -> str:
-        if match[1]:
-            return chr(min(int(match[1], 16), 0x10FFFF))
-        return chr(int(match[2], 8) & 0xFF) if match[2] else _ANSI.get(match[3], match[3])
+        if code := match[1] or match[2] or match[3]:
+            return chr(min(int(code, 16), 0x10FFFF))
+        return chr(int(match[4], 8) & 0xFF) if match[4] else _ANSI.get(match[5], match[5])
 
-    return re.sub(r"\\(?:[xuU]([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))", char, text, flags=re.DOTALL)
+    shape = r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))"
+    return re.sub(shape, char, text, flags=re.DOTALL)
 
 
 def words_of(pieces: list[Piece]) -> list[str]:
@@ -50,6 +51,13 @@ def _doubted(alternatives: tuple[str, ...]) -> tuple[str, ...]:
     if all(UNTOLD in each for each in alternatives):
         return alternatives
     return tuple(each.replace(UNTOLD, DOUBT) for each in alternatives)
+
+
+def as_fnmatch(pattern: str) -> str:
+    """A pattern of bash in the spelling of `fnmatch`, which may match more."""
+    if "[" not in pattern:
+        return pattern
+    return re.sub(r"\[\[:[a-z]+:\]\]", "?", pattern.replace("[^", "[!"))
 
 
 def in_order(words: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.safety.shell_expansion import DOUBT, UNTOLD
+from bradawl.safety.shell_expansion import DOUBT, UNTOLD, as_fnmatch
 from bradawl.safety.shell_wrappers import names
 
 SECRET = chr(1)
@@ -110,6 +110,8 @@ class Ground(msgspec.Struct, frozen=True):
         """
         if UNTOLD in text and text[0] != UNTOLD and DOUBT not in text:
             text = text.replace(UNTOLD, "")
+        elif text[:1] == UNTOLD and text.lstrip(UNTOLD).rstrip("/*") == self.home:
+            text = text.lstrip(UNTOLD)
         whole = text.rstrip("/") or "/"
         while _PURE_PATTERN.fullmatch(basename(whole)) and basename(whole) not in (".", ".."):
             whole = dirname(whole) or ("/" if text.startswith("/") else ".")
@@ -132,7 +134,7 @@ class Ground(msgspec.Struct, frozen=True):
             return f"the home folder {path}"
         if "*" in path or "?" in path or "[" in path:
             kept = (*sorted(_SYSTEM), self.home)
-            return next((one for one in kept if one != "/" and fnmatchcase(one, path)), "")
+            return next((one for one in kept if one != "/" and fnmatchcase(one, as_fnmatch(path))), "")
         return ""
 
     def holding(self, text: str, cwd: str | None) -> "Ground":

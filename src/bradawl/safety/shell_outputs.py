@@ -1,8 +1,7 @@
 """What plain commands print, where their words and input say so: enough to see through a disguise."""
 
-import os
 import re
-from posixpath import basename, dirname, join
+from posixpath import basename, dirname
 
 from bradawl.safety.shell_wrappers import Argv, name_of, names
 
@@ -63,25 +62,6 @@ def prints_paths(words: Argv) -> bool:
     return name_of(words) == "find" or (
         name_of(words) == "ls" and any(re.match(r"-[a-zA-Z]*d", word) for word in words)
     )
-
-
-def told_by_git(words: Argv, cwd: str | None) -> str | None:
-    """What `git rev-parse` prints of its folders."""
-    folder = join(cwd or "", words[2]) if words[1:2] == ("-C",) else cwd or ""
-    top = folder
-    while top[:1] == "/" and top != "/" and not os.path.lexists(join(top, ".git")):
-        top = dirname(top)
-    if top[:1] != "/" or top == "/":
-        return None
-    match words[-2:]:
-        case (_, "--git-dir" | "--absolute-git-dir" | "--git-common-dir"):
-            return f"{top}/.git\n"
-        case (_, "--show-toplevel"):
-            return f"{top}\n"
-        case ("--git-path", path):
-            return f"{top}/.git/{path}\n"
-        case _:
-            return None
 
 
 _NARROWING = names(

@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.safety.rule_walk import RuledTree, TooMuch
+from bradawl.safety.shell_expansion import as_fnmatch
 from bradawl.safety.shell_words import NotUnderstood
 
 _MOST_NAMES = 2_000
@@ -57,8 +58,12 @@ def expanded(pattern: str) -> Iterator[str]:
     found = [""]
     for part in pattern.split("/")[1:]:
         if any(mark in part for mark in "*?["):
+            shape = as_fnmatch(part).casefold()  # `nocaseglob` may be set
             found = [
-                f"{folder}/{name}" for folder in found for name in _names(folder or "/") if fnmatchcase(name, part)
+                f"{folder}/{name}"
+                for folder in found
+                for name in _names(folder or "/")
+                if fnmatchcase(name.casefold(), shape)
             ]
         else:
             found = [f"{folder}/{part}" for folder in found]

@@ -1,8 +1,9 @@
 """What commands of the shell itself change: its working directory, its variables and parameters, its aliases."""
 
+import re
 from collections.abc import Callable
 
-from bradawl.safety.shell_expansion import UNTOLD, elements, listed
+from bradawl.safety.shell_expansion import MOST_WORDS, UNTOLD, elements, listed
 from bradawl.safety.shell_flow import Flow, in_doubt
 from bradawl.safety.shell_ground import Ground
 from bradawl.safety.shell_outputs import output_of
@@ -44,7 +45,9 @@ class ShellState:
             case "printf" if words[1:2] == ("-v",) and len(words) > 3:
                 self._flow.assign(words[2], (output_of(("printf", *words[3:]), None) or "",))
             case "read" | "mapfile" | "readarray" if said and len(words) > 1:
-                self._read_into(words[-1], said, is_list=name != "read")
+                is_list = name != "read" or "-a" in words
+                for variable in words[1:] if name == "read" else words[-1:]:
+                    self._read_into(variable, said, is_list=is_list)
             case _:
                 for word in words[1:]:  # `read` and its like
                     self._flow.forget(word)
@@ -70,14 +73,15 @@ class ShellState:
             variable, equals, value = word.partition("=")
             if equals:
                 value = home + value[1:] if home and (value == "~" or value.startswith("~/")) else value
-                values = self._flow.elements(value) if is_name else (value,)
+                values = self._flow.elements(value) if is_name else _in_case(value, words)
                 self._set(variable, values)
 
     def _read_into(self, name: str, text: str, *, is_list: bool) -> None:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        values = (listed(lines),) if is_list else tuple(lines)
+        parts = [part for line in lines for part in re.split(r"[\s:,;]+", line) if part]
+        values = (listed(lines), listed(parts)) if is_list else (*lines, *parts)
         if name.isidentifier() and lines:
-            self._flow.assign(name, in_doubt(values))
+            self._flow.assign(name, in_doubt(tuple(dict.fromkeys(values))[:MOST_WORDS]))
 
     def _change_folder(self, words: Argv, ground: Ground) -> None:
         before = self.cwd
@@ -100,6 +104,13 @@ class ShellState:
         if words[0] == "pushd":
             self._stack.append(self.cwd)
         return self._flow.value("OLDPWD")[0] if target == "-" else target
+
+
+def _in_case(value: str, words: Argv) -> tuple[str, ...]:
+    """A value as `declare -l` and `declare -u` change it."""
+    letters = "".join(word for word in words[1:] if word[:1] == "-")
+    changed = value.lower() if "l" in letters else value.upper() if "u" in letters else value
+    return (value,) if changed == value else (value, changed)
 
 
 def _is_in(place: str, roots: tuple[str, ...]) -> bool:

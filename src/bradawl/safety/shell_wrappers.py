@@ -83,6 +83,12 @@ class Started(msgspec.Struct, frozen=True):
 NOTHING = Started()
 
 
+def folder_of(words: Argv) -> str:
+    """The folder in which `env -C` and its like start a command; empty if they name none."""
+    options = {"env": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}.get(name_of(words))
+    return next(iter(_values(words, options)), "") if options else ""
+
+
 def names(text: str) -> frozenset[str]:
     """The words of a text, for tables."""
     return frozenset(text.split())
@@ -106,7 +112,8 @@ def started_by(words: Argv, text: str | None) -> Started:
     if name in ("find", "fd", "fdfind"):
         return Started(tuple(_executed(words)))
     if words[:2] in _RUNNERS:
-        return Started((_without_mark(_rest(words[1:], "pCe", 1 if words[0] == "git" else 0)),))
+        argv = _without_mark(_rest(words[1:], "pCec", 1 if words[0] == "git" else 0))
+        return Started((argv,), tuple(_values(words, ("-c", "--call"))) if words[0] in ("npm", "pnpm") else ())
     if _INTERPRETERS.fullmatch(name):
         return Started(codes=_codes(name, words, text))
     return _named(name, words, text)
@@ -116,7 +123,7 @@ def _wrapped(name: str, words: Argv, text: str | None) -> Started:
     letters, operands = _TAKES[name]
     if name == "command" and any(word in ("-v", "-V") for word in words[1:2]):
         return NOTHING
-    scripts = tuple(_values(words, ("-c", "--command"))) if name in ("flock",) else ()
+    scripts = tuple(_values(words, ("-c", "--command", "--call"))) if name in ("flock", "npx") else ()
     strings = tuple(_values(words, ("-S", "--split-string"))) if name == "env" else ()
     rest = _rest(words, letters, operands)
     if strings:
@@ -246,6 +253,8 @@ def _named(name: str, words: Argv, text: str | None) -> Started:
             return Started(scripts=(text,) if text and operands in (("/dev/stdin",), ("-",)) else operands)
         case "at" | "batch":
             return Started(scripts=(text,) if text else ())
+        case "make" | "gmake" | "ed" | "tclsh" | "expect" | "gdb" | "ex" if text:
+            return Started(scripts=(re.sub(r"(?m)^[ \t]*(?:exec |spawn |shell |!|@|-)?", "", text),))
         case _ if given := _GIVEN.get(name):
             return Started(scripts=tuple(given(words)))
         case _:
@@ -281,16 +290,65 @@ def _of_tar(words: Argv) -> Iterable[str]:
             yield action[5:]
 
 
+_GIT_COMMANDS = re.compile(
+    r"core\.(?:pager|editor|sshcommand|fsmonitor|askpass|gitproxy)=|pager\.|sequence\.editor=|diff\.external=|(?:diff|merge|filter)\."
+    r"[^=]*\.(?:command|textconv|driver|clean|smudge|process)=|gpg\.[^=]*program=|credential\.[^=]*helper=",
+    re.IGNORECASE,
+)
+
+
 def _of_git(words: Argv) -> Iterable[str]:
     for place, word in enumerate(words):
         value = word.partition("=")[2]
-        if words[place - 1] == "-c" and value.startswith("!"):
-            yield value[1:]
+        if words[place - 1] == "-c" and (value.startswith("!") or _GIT_COMMANDS.match(word)):
+            yield value.removeprefix("!")
+        elif re.match(r"-O.|--open-files-in-pager=|--(?:upload|receive)-pack=", word):
+            yield word[2:] if word[1] == "O" else value
         elif word in ("-x", "--exec") and "rebase" in words:
             yield from words[place + 1 : place + 2]
         elif word == "foreach" and "submodule" in words:
             yield " ".join(word for word in words[place + 1 :] if word not in ("--recursive", "--quiet"))
             return
+
+
+def _by_option(words: Argv) -> Iterable[str]:
+    """Values of the options that name commands."""
+    for options in _BY_OPTION[name_of(words)]:
+        yield from (value.partition("=")[2] if "Command=" in value else value for value in _values(words, options))
+
+
+def _of_sed(words: Argv) -> Iterable[str]:
+    """What `e` runs, and `s` with the flag of this name."""
+    for word in words[1:]:
+        yield from re.findall(r"(?:^|[;{}\n\d$/!]) {0,9}e {1,9}([^\n]+)", word)
+        yield from (match[2] for match in re.finditer(r"s(.)[^\n]{0,200}?\1([^\n]{1,400}?)\1[a-zA-Z0-9]*e", word))
+
+
+def _of_editor(words: Argv) -> Iterable[str]:
+    for word in words[1:]:
+        yield from re.findall(r"(?:^|\+|\|) {0,9}(?:silent!? {0,9})?:?!(.+)", word)
+
+
+def _of_gdb(words: Argv) -> Iterable[str]:
+    for word in words[1:]:
+        yield from re.findall(r"^(?:shell|!) {0,9}(.+)", word)
+
+
+def _of_expect(words: Argv) -> Iterable[str]:
+    for word in words[1:]:
+        yield from re.findall(r"(?:spawn|exec|system) {1,9}([^\n;]+)", word)
+
+
+_BY_OPTION: dict[str, tuple[tuple[str, ...], ...]] = {
+    "split": (("--filter",),),
+    **dict.fromkeys(("mapfile", "readarray", "compgen", "complete"), (("-C",),)),
+    "sort": (("--compress-program",),),
+    "man": (("-P", "--pager"),),
+    **dict.fromkeys(("ssh", "scp", "sftp"), (("-o",),)),
+    "rsync": (("-e", "--rsh"),),
+    "zip": (("-TT",),),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), (("-c", "--call"),)),
+}
 
 
 _GIVEN: dict[str, Callable[[Argv], Iterable[str]]] = {
@@ -299,6 +357,11 @@ _GIVEN: dict[str, Callable[[Argv], Iterable[str]]] = {
     **dict.fromkeys(("xterm", "uxterm", "urxvt", "konsole", "gnome-terminal", "xfce4-terminal"), _of_terminal),
     **dict.fromkeys(("kitty", "alacritty"), _of_terminal),
     **dict.fromkeys(("tar", "gtar", "bsdtar"), _of_tar),
+    **dict.fromkeys(("sed", "gsed"), _of_sed),
+    **dict.fromkeys(("vim", "vi", "nvim", "view", "ex", "less", "more"), _of_editor),
+    "gdb": _of_gdb,
+    "expect": _of_expect,
+    **dict.fromkeys(_BY_OPTION, _by_option),
     "trap": _of_trap,
     "tmux": _of_tmux,
     "git": _of_git,
