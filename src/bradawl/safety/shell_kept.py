@@ -6,6 +6,7 @@ Looks at the words of a line, where no sandbox hides the files. What a program c
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice, pairwise
 from posixpath import basename, join, normpath
@@ -13,7 +14,7 @@ from posixpath import basename, join, normpath
 import msgspec
 
 from bradawl.core.effects import Effects, is_within
-from bradawl.safety.guarded import never_read
+from bradawl.safety.guarded import credentials, never_read, own_folders
 from bradawl.safety.shell_danger import Seen
 from bradawl.safety.shell_rules import expanded
 from bradawl.safety.shell_uses import UNKNOWN_WORD, Use, reads_names, starts_from_input, use_of
@@ -47,28 +48,28 @@ class KeptFiles(msgspec.Struct, frozen=True):
         """Those that are there and can be read, at or below a folder."""
         if (is_within(folder, "/proc") or folder == "/") and not _ITSELF.match(f"{folder}/"):
             yield join(folder if folder.count("/") > 1 else "/proc/PID", "environ")
-        for path in self._places():
+        for store in own_folders(self.home, self.own):
+            path = join(store, "credentials.toml")
             if is_within(path, folder) and os.access(path, os.R_OK):
                 yield path
+        for home in self._other_homes(folder):
+            yield from (path for path in credentials(home) if is_within(path, folder) and os.access(path, os.R_OK))
 
-    def _places(self) -> Iterator[str]:
-        from bradawl.safety.guarded import credentials, own_folders
-
-        for store in own_folders(self.home, self.own):
-            yield join(store, "credentials.toml")
-        for home in self._other_homes():
-            yield from credentials(home)
-
-    def _other_homes(self) -> Iterator[str]:
+    def _other_homes(self, folder: str) -> Iterator[str]:
+        """Home folders of other users that lie below a folder, or in which it lies."""
         if not self.home:
             return
-        for folder in _FOLDERS_OF_HOMES:
-            try:
-                with os.scandir(folder) as entries:
+        yield from (home for home in _HOMES_OF_ROOT if home != self.home and _touch(home, folder))
+        for parent in _FOLDERS_OF_HOMES:
+            if is_within(parent, folder):
+                with suppress(OSError), os.scandir(parent) as entries:
                     yield from [entry.path for entry in entries if entry.path != self.home]
-            except OSError:
-                continue
-        yield from (home for home in _HOMES_OF_ROOT if home != self.home)
+            elif is_within(folder, parent) and not is_within(folder, self.home):
+                yield "/".join(folder.split("/")[:3])
+
+
+def _touch(home: str, folder: str) -> bool:
+    return is_within(home, folder) or is_within(folder, home)
 
 
 def kept_by_effects(kept: KeptFiles, effects: Effects, *, is_covered: Callable[[], bool]) -> str:
@@ -112,7 +113,7 @@ class _Line:
         """All files that the words name, or that lie below folders which commands read."""
         from_input = any(map(starts_from_input, self._argvs))
         for argv in self._argvs:
-            if name_of(argv) in _SAY and not self._passes_on:
+            if name_of(argv) in (_TELL_NO_CONTENT if self._passes_on else _SAY | _TELL_NO_CONTENT):
                 continue
             if _shows_environments(argv, self._text):
                 yield "/proc/PID/environ"
@@ -141,7 +142,11 @@ class _Line:
                 yield from self._at(path, descends=descends)
 
     def _at(self, path: str, *, descends: bool) -> Iterator[str]:
-        ways = dict.fromkeys((path, normpath("/" + path.lstrip("/")), _real(path)))
+        ways = dict.fromkeys((path, normpath("/" + path.lstrip("/"))))
+        if os.path.lexists(path):
+            ways[_real(path)] = None
+        else:
+            descends = False
         for each in ways:
             if self._kept.speaks(each):
                 yield each
@@ -287,10 +292,12 @@ def _pieces(word: str) -> Iterable[str]:
     """Parts of a word that may be paths: all of it, values, what stands behind an option's letter."""
     if not word or "\0" in word or len(word) > _LONGEST_WORD:
         return ()
-    found = dict.fromkeys((word, *filter(None, _SEPARATORS.split(word))))
-    if word[:1] == "-" and word[1:2] != "-":
-        found |= dict.fromkeys(word[place:] for place in range(2, min(len(word), 8)))
-    return found
+    if word[:1] != "-":
+        return dict.fromkeys((word, *filter(None, _SEPARATORS.split(word))))
+    found = [piece for piece in _SEPARATORS.split(word) if piece[:1] != "-"]
+    if word[1:2] != "-" and ("/" in word or "~" in word or "." in word):
+        found += [word[place:] for place in range(2, min(len(word), 8))]
+    return dict.fromkeys(filter(None, found))
 
 
 _SAY = names("echo printf : true false export declare local readonly unset type which man whatis kill")
@@ -299,7 +306,8 @@ _READ_TREES = names(
     " ugrep diff rclone restic borg duplicity ditto xcp"
 )
 _TELL_NO_CONTENT = names(
-    "ls stat du echo printf basename dirname realpath readlink chmod chown chgrp rm rmdir touch test [ true false"
+    "ls stat du echo printf basename dirname realpath readlink chmod chown chgrp rm rmdir touch mkdir test [ true"
+    " false cd pushd popd"
 )
 _EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _DEBUGGERS = names("gdb lldb gcore strace ltrace py-spy reptyr")
