@@ -31,6 +31,29 @@ class Asked:
         return None
 
 
+LOADED = {
+    "pkd/__init__.py": "",
+    "pkd/__main__.py": "from . import part\n",
+    "pkd/part.py": "open('../ran', 'a').write('part\\n')\n",
+    "x.zip": "PK",
+    "loaded.py": "",
+    "x.rb": "require_relative 'lib/part'\n",
+    "lib/part.rb": "puts 1\n",
+    "index.js": "require('./lib/part')\n",
+    "lib/part.js": "1\n",
+    "package.json": '{"scripts": {"build": "node build.js", "test": "sub/x", "x": "true"}}',
+    "build.js": "1\n",
+    "main.go": "package main\n",
+    "sub/a.go": "package sub\n",
+    "src/main.rs": "fn main() {}\n",
+    "tests/test_a.py": "def test_a(): pass\n",
+    "tests/conftest.py": "",
+    "tox.ini": "[tox]\n",
+    "justfile": "all:\n\t./x.sh\n",
+    "tools/gen.py": "print(1)\n",
+}
+
+
 class Place:
     """A workspace with scripts, a folder of programs beside it, and a PATH that begins there."""
 
@@ -40,9 +63,15 @@ class Place:
             folder.mkdir(parents=True)
         self.script("build.sh", "echo one >> ../ran")
         self.script("sub/x", "echo sub >> ../../ran")
-        (self.work / "x.py").write_text("open('../ran', 'a').write('py\\n')\n")
-        (self.work / "Makefile").write_text("all:\n\techo made >> ../ran\n")
+        (self.work / "x.py").write_text("import loaded\nopen('../ran', 'a').write('py\\n')\n")
+        (self.work / "Makefile").write_text("all:\n\tsub/x\n\techo made >> ../ran\nsub:\n\tpython3 tools/gen.py\n")
         (self.work / "env.sh").write_text("echo sourced >> ../ran\n")
+
+        for name, text in LOADED.items():
+            (self.work / name).parent.mkdir(exist_ok=True)
+            (self.work / name).write_text(text)
+        self.script("x.sh", "echo x >> ../ran")
+        self.script("calls.sh", "./x.sh && cd sub && ./x\nsub/x")
 
     def script(self, name: str, text: str, folder: Path | None = None) -> None:
         path = (folder or self.work) / name
@@ -138,6 +167,35 @@ CHANGES: dict[str, Callable[[Place], Any]] = {
     "touch made": lambda p: p.script("touch", "echo else", p.bin),
     "npm test; true": lambda p: p.script("npm", "echo else", p.bin),
     "npm run x": lambda p: (p.work / "package.json").write_text('{"scripts": {"x": "else"}}'),
+    "python3 pkd": lambda p: (p.work / "pkd/__main__.py").write_text("print(2)\n"),
+    "python3 -B pkd": lambda p: (p.work / "pkd/part.py").write_text("print(2)\n"),
+    "python3 -m pkd": lambda p: (p.work / "pkd/__main__.py").write_text("print(2)\n"),
+    "python3 -Bm pkd || python3 -B -m pkd": lambda p: (p.work / "pkd/part.py").write_text("print(2)\n"),
+    "python3 x.zip": lambda p: (p.work / "x.zip").write_bytes(b"PK2"),
+    "python3 x.py; true": lambda p: (p.work / "loaded.py").write_text("print(2)\n"),
+    "ruby x.rb": lambda p: (p.work / "x.rb").write_text("puts 2\n"),
+    "ruby ./x.rb": lambda p: (p.work / "lib/part.rb").write_text("puts 2\n"),
+    "node .": lambda p: (p.work / "index.js").write_text("2\n"),
+    "node index.js": lambda p: (p.work / "lib/part.js").write_text("2\n"),
+    "npm run build": lambda p: (p.work / "build.js").write_text("2\n"),
+    "npm test": lambda p: p.script("sub/x", "echo else"),
+    "make; true": lambda p: p.script("sub/x", "echo else"),
+    "make sub": lambda p: (p.work / "tools/gen.py").write_text("print(2)\n"),
+    "sh -c ./x.sh": lambda p: p.script("x.sh", "echo else"),
+    "sh -c ./calls.sh": lambda p: p.script("x.sh", "echo else"),
+    "./calls.sh": lambda p: p.script("x.sh", "echo else"),
+    "bash calls.sh": lambda p: p.script("sub/x", "echo else"),
+    "source env.sh": lambda p: (p.work / "env.sh").write_text("echo else\n"),
+    ". env.sh": lambda p: (p.work / "env.sh").write_text("echo else\n"),
+    "go run .": lambda p: (p.work / "main.go").write_text("package main // 2\n"),
+    "go test ./...": lambda p: (p.work / "sub/a.go").write_text("package sub // 2\n"),
+    "cargo run": lambda p: (p.work / "src/main.rs").write_text("fn main() {} // 2\n"),
+    "pytest -q": lambda p: (p.work / "tests/test_a.py").write_text("def test_a(): 2\n"),
+    "python3 -m pytest tests": lambda p: (p.work / "tests/conftest.py").write_text("2\n"),
+    "tox -e py": lambda p: (p.work / "tox.ini").write_text("[tox]\n# 2\n"),
+    "tox": lambda p: (p.work / "tests/test_a.py").write_text("def test_a(): 2\n"),
+    "just all": lambda p: (p.work / "justfile").write_text("all:\n\techo 2\n"),
+    "just": lambda p: p.script("x.sh", "echo else"),
     "mktemp -u x": lambda p: p.script("mktemp", "echo else", p.bin),
 }
 

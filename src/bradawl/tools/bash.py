@@ -109,6 +109,10 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
 
             argvs = (*effects.commands, *effects.inner)
             runs = run_files(argvs, command.cwd, self.home)
+            if runs.is_whole and not effects.understood and not self._is_held(params):
+                from bradawl.safety.shell_loaded import with_loaded
+
+                runs = with_loaded(runs, argvs, command.cwd)
             command = msgspec.structs.replace(command, runs=runs.names)
             is_told = effects.understood or (runs.is_whole and bool(argvs) and not sets_what_runs(params.command))
             variables = matter_outside(context.env) if context.env else ()
@@ -188,6 +192,10 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             environment=self.environment,
         )
         return line_effects(params.command, cwd, context.env, around)
+
+    def _is_held(self, params: BashParams) -> bool:
+        """Whether a sandbox holds it, so that most lines run without a question."""
+        return self.entries is not None or (not params.sandbox and self.sandbox().holds_anything)
 
     def _secrets_below(self, folder: str, *, is_lifted: bool) -> tuple[str, ...]:
         if self.entries is not None or self._is_covered(is_lifted=is_lifted):
