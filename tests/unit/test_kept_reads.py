@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.core.permissions import Allow, Decision, Deny, Mode, Policy, Request, decide
+from bradawl.core.effects import Effects
+from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, decide
 from bradawl.safety.guarded import built_in_rules
 from bradawl.safety.shell_line import Surroundings, line_effects
 from bradawl.workspace.files import LocalFiles
@@ -187,6 +188,27 @@ def test_a_folder_of_bradawls_elsewhere_is_kept_too(top: Path, line: str) -> Non
 def test_ordinary_lines_run(top: Path, line: str) -> None:
     decision = judged(line, str(top / "house"), str(top / "ws"))
     assert isinstance(decision, Allow), decision
+
+
+@pytest.mark.parametrize("mode", ["default", "accept-edits", "auto"])
+@pytest.mark.parametrize("line", ["cat /home/alice/notes.txt", "ls /home/alice", "cp /home/alice/notes.txt n"])
+def test_other_files_of_other_users_are_asked_about(top: Path, line: str, mode: Mode) -> None:
+    decision = judged(line, str(top / "house"), str(top / "ws"), mode)
+    assert isinstance(decision, Ask), decision
+
+
+def test_the_file_tools_ask_for_them_too(top: Path) -> None:
+    home, ws = str(top / "house"), str(top / "ws")
+    policy = Policy("auto", rules=built_in_rules((ws, "/home/bob/work"), home), roots=(ws, "/home/bob/work"))
+    expected = {
+        "/home/alice/notes.txt": Ask,
+        "/root/x": Ask,
+        "/home/alice/.ssh/id_rsa": Deny,
+        "/home/bob/work/a": Allow,
+    }
+    for path, verdict in {**expected, f"{home}/x": Allow, "/srv/x": Allow, "/home": Allow}.items():
+        for tool in ("read_file", "grep", "glob"):
+            assert isinstance(decide(policy, Request(tool, "d", Effects(reads=(path,)))), verdict), path
 
 
 IN_A_NAMESPACE = """

@@ -223,6 +223,24 @@ def test_a_projects_rule_that_can_not_be_read_stops_nobody_but_is_told(load, wri
     assert "permissions.deny" in warning and f"Until then {refused} is refused." in warning
 
 
+@pytest.mark.parametrize(
+    ("deny", "refused"),
+    [
+        ('["Read(a\\u0007b)", "Read(keep/**)"]', "Read"),
+        ('["Re\\u0007ad(x)"]', "every tool"),
+        ('["Bash(a\\u0000b)"]', "Bash"),
+        ('["Read(x)", 5]', "every tool"),
+    ],
+)
+def test_a_projects_rule_with_a_control_character_or_of_another_type_narrows_all_the_same(
+    load, write_project, deny, refused
+):
+    write_project(f"[permissions]\ndeny = {deny}\n")
+    settings = load()
+    assert any(f"Until then {refused} is refused." in warning for warning in settings.warnings)
+    assert all(rule.verdict == "deny" for rule in settings.rules) and settings.rules
+
+
 def test_variables_to_keep_add_up_once_each(load, write_user):
     write_user("kept_variables = ['A', 'B']")
     assert load({}, BRADAWL_KEPT_VARIABLES="B, C").kept_variables == ("B", "C", "A")

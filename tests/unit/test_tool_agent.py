@@ -5,7 +5,11 @@ import json
 import pytest
 from session_calls import Desk
 
+from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Deny, Policy, Request, decide
+from bradawl.safety.rule_paths import Bases
+from bradawl.safety.rules import parse_rule
 from bradawl.shaping.tool_schema import schema_of
 from bradawl.testing.fakes import FakeSpawner
 from bradawl.tools.agent import LIMIT, AgentTool
@@ -77,3 +81,12 @@ def test_its_schema_has_no_choice_between_types():
     schema = json.loads(bytes(schema_of(AgentTool()).parameters))
     assert "anyOf" not in json.dumps(schema) and schema["required"] == ["prompt"]
     assert schema["properties"]["kind"]["enum"] == ["explore", "general"]
+
+
+@pytest.mark.parametrize("rule", ["Read(secrets/**)", "Read(./.env)", "Read"])
+def test_a_rule_for_paths_is_for_the_calls_of_a_sub_agent_and_not_for_starting_one(rule):
+    rules = parse_rule(rule, "deny", "test", Bases("/w", "/h", "/w"))
+    effects = Effects(reads=("/w",), spends=True)
+    assert not isinstance(decide(Policy(rules=rules, roots=("/w",)), Request("agent", "d", effects)), Deny)
+    for other in (Request("agent", "d", Effects(reads=("/w/secrets/k", "/w/.env"))), Request("read", "d", effects)):
+        assert isinstance(decide(Policy("bypass", rules=rules, roots=("/w",)), other), Deny)

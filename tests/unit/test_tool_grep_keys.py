@@ -3,7 +3,8 @@
 import pytest
 from tool_calls import RG, workspace
 
-from bradawl.tools.grep import Grep
+from bradawl.tools.grep import Grep, without_keys
+from bradawl.tools.searching.search import Query
 
 BOTH = pytest.mark.parametrize("rg", [RG, None], ids=["ripgrep", "own"])
 
@@ -39,3 +40,17 @@ def test_who_may_search_a_file_or_folder_of_keys_sees_what_is_in_it(place, tmp_p
     (tmp_path / ".env").write_text("needle\n")
     knowing = Grep(rg, home=str(tmp_path / "home"))
     assert "1: needle" in place.text(knowing, pattern="needle", path=path)
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "is_left_out"),
+    [
+        ("/", "/home/alice/notes", True),
+        ("/home", "/home/u/notes", False),
+        ("/home/alice", "/home/alice/notes", False),
+        ("/home/alice", "/home/alice/.ssh/id_rsa", True),
+    ],
+)
+def test_files_of_other_users_are_shown_only_where_their_folder_is_searched(root, path, is_left_out):
+    query = Query("needle", root, False, "content", 9, 0, False, "", "", 9.0)
+    assert without_keys(query, "/home/u", ()).leaves_out(path) == is_left_out

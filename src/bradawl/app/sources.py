@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
 from bradawl.core.errors import SettingsError
 
@@ -188,6 +188,9 @@ def _findings(path: Path, data: bytes, root: str) -> "tuple[Finding, ...]":
     return findings(table)
 
 
+_NARROWING_RULES = ("permissions.deny", "permissions.ask")
+
+
 def project_layers(files: list[ProjectFile], root: str, counts: Counts) -> tuple[list[Layer], list[str]]:
     """What of a project's files counts, and warnings about what does not."""
     layers: list[Layer] = []
@@ -199,6 +202,8 @@ def project_layers(files: list[ProjectFile], root: str, counts: Counts) -> tuple
             agreed = one.is_for_trust and not one.is_program and counts(f"{file.name}: {one.key}", one.value)
             if one.verdict == "allow" or agreed:
                 values[one.name] = one.value
+            elif one.name in _NARROWING_RULES and _has_rules(one.value):
+                values[one.name] = one.value  # what of it can't be read refuses tools, and that is told
             else:
                 ignored.append(_ignored(file.path, one))
         folder = file.path.parent.parent if file.path.parent.name == ".bradawl" else root
@@ -207,6 +212,11 @@ def project_layers(files: list[ProjectFile], root: str, counts: Counts) -> tuple
         if len(ignored) > _MOST_WARNINGS:
             warnings.append(f"{file.path}: {len(ignored) - _MOST_WARNINGS} more of its settings are ignored.")
     return layers, warnings
+
+
+def _has_rules(value: object) -> bool:
+    """Whether there are texts in a list, though not all of it are."""
+    return isinstance(value, list) and any(isinstance(text, str) for text in cast("list[object]", value))
 
 
 def _ignored(path: Path, one: "Finding") -> str:

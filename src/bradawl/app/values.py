@@ -10,6 +10,9 @@ EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """How hard a model may be asked to think."""
 
 
+_LONGEST_UNREAD: Final = 200
+
+
 def table_in(value: object, place: str) -> dict[str, object]:
     """A TOML table. Raises `SettingsError`."""
     if not isinstance(value, dict):
@@ -105,8 +108,11 @@ def rules_in(value: object, place: str, *, is_forgiving: bool = False) -> tuple[
     """Permission rules: a list, or texts with several rules between commas or blanks. Raises `SettingsError`.
 
     What stands in parentheses belongs to its rule: `Edit, Bash(git log *)` are two. `is_forgiving`: what can't be told
-    apart is a rule, too, which nobody can read.
+    apart, or is no text, is a rule, too, which nobody can read.
     """
+    if is_forgiving:
+        found = value if isinstance(value, list | tuple) else [value]
+        return tuple(rule for one in cast("list[object]", found) for rule in _forgiven_rules(one, place))
     if isinstance(value, str):
         return _split_rules(value, place, is_forgiving=is_forgiving)
     if not isinstance(value, list | tuple):
@@ -114,6 +120,12 @@ def rules_in(value: object, place: str, *, is_forgiving: bool = False) -> tuple[
     texts = cast("list[object]", value)
     words = (text_in(text, place, may_be_empty=True) for text in texts)
     return tuple(rule for text in words for rule in _split_rules(text, place, is_forgiving=is_forgiving))
+
+
+def _forgiven_rules(value: object, place: str) -> tuple[str, ...]:
+    if not isinstance(value, str):
+        return (f"({value!r}"[:_LONGEST_UNREAD],)  # no rule begins so
+    return _split_rules(value, place, is_forgiving=True) if value.strip().isprintable() else (value,)
 
 
 def _split_rules(text: str, place: str, *, is_forgiving: bool) -> tuple[str, ...]:

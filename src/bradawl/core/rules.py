@@ -50,7 +50,7 @@ def parts(rule: Rule, tool: str, effects: Effects) -> tuple[Part, ...]:
         case "tool":
             return (tool,)
         case "read":
-            return effects.reads
+            return () if tool == "agent" and effects.spends else effects.reads  # its calls are judged one by one
         case "write":
             return effects.writes
         case "reach":

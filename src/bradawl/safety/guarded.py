@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from bradawl.core.effects import is_within
 from bradawl.core.rules import Rule
-from bradawl.safety.home_places import CREDENTIALS, LOGIN_FILES, any_of, below_home, below_other_homes
+from bradawl.safety.home_places import CREDENTIALS, LOGIN_FILES, any_of, below_home, below_other_homes, in_other_homes
 
 # ------------------------------------------------------------------ lists
 
@@ -125,6 +125,12 @@ def is_left_out_of_searches(home: str = "", own: tuple[str, ...] = ()) -> Callab
     names = f"{CREDENTIALS} {' '.join(_OWN)}"
     everywhere = f"{_SECRETS}|{_ENVIRONS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}"
     places = re.compile(_caseless(f"{everywhere}|{below_home(home, names)}|{_below(own)}"), re.DOTALL)
+    return lambda path: places.fullmatch(path) is not None
+
+
+def is_in_another_home(home: str) -> Callable[[str], bool]:
+    """Tells of an absolute path whether it is in the home folder of another user."""
+    places = re.compile(_caseless(in_other_homes(home, ())), re.DOTALL)
     return lambda path: places.fullmatch(path) is not None
 
 
@@ -312,6 +318,7 @@ def built_in_rules(
         ),
         Rule("ask", "write", secret, why="such files hold keys or passwords"),
         Rule("ask", "read", secret, why="such files hold keys or passwords"),
+        Rule("ask", "read", _caseless(in_other_homes(home, (*roots, *readable, *own))), why=_IN_ANOTHERS_HOME),
         Rule("ask", "read", _caseless(kept + _below(ours)), why="these are bradawl's own settings and records"),
     )
 
@@ -326,4 +333,5 @@ _INSTALLATION_WHY = (
     " install bradawl outside of it (pipx, uv tool)"
 )
 _OF_ANOTHER = "keys and sessions of another user are kept there; do the work without them"
+_IN_ANOTHERS_HOME = "it is in the home folder of another user"
 _SYSTEM_WHY = f"it belongs to the system; {_ASK_THE_USER}"

@@ -46,6 +46,15 @@ def below_other_homes(home: str) -> str:
     return rf"(?!{own}/){below_home('', _OF_OTHERS)}" if own else r"(?!)"
 
 
+def in_other_homes(home: str, without: Iterable[str]) -> str:
+    """A pattern for all in the usual home folders that are not `home`, but for some folders."""
+    kept = [folder.rstrip("/") for folder in (home, *without)]
+    if not home or "" in kept:
+        return r"(?!)"
+    homes = r"/root|/var/root|/home/(?!linuxbrew(?:/|\Z))[^/]+|/Users/(?!Shared(?:/|\Z))[^/]+"
+    return rf"(?!{any_of(kept)}(?:/|\Z))(?:{homes})(?:/.*)?"
+
+
 _OF_OTHERS: Final = (
     ".ssh .aws .gnupg .azure .kube .netrc .docker .npmrc .pypirc .git-credentials .config/gcloud .config/gh .pgpass"
     " .password-store .local/share/keyrings .vault-token .cargo/credentials.toml .bash_history .zsh_history"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice, pairwise
+from pathlib import Path
 from posixpath import basename, join, normpath
 
 import msgspec
@@ -52,10 +53,10 @@ class KeptFiles(msgspec.Struct, frozen=True):
             path = join(store, "credentials.toml")
             if is_within(path, folder) and os.access(path, os.R_OK):
                 yield path
-        for home in self._other_homes(folder):
+        for home in self.other_homes(folder):
             yield from (path for path in credentials(home) if is_within(path, folder) and os.access(path, os.R_OK))
 
-    def _other_homes(self, folder: str) -> Iterator[str]:
+    def other_homes(self, folder: str) -> Iterator[str]:
         """Home folders of other users that lie below a folder, or in which it lies."""
         if not self.home:
             return
@@ -77,9 +78,28 @@ def kept_by_effects(kept: KeptFiles, effects: Effects, *, is_covered: Callable[[
     for path in (*effects.writes, *effects.reads):
         if kept.speaks(path):
             return path
-    if is_covered() or not any(name_of(words) in _READ_TREES and _reads_hidden(words) for words in effects.commands):
+    if not _reads_trees(effects):
+        return ""
+    is_named = any(_is_within_other(path, kept.home) for path in effects.reads)  # a yes would take the cover off
+    if is_covered() and not is_named:
         return ""
     return next((path for each in (*effects.reads, *effects.writes) for path in kept.below(each)), "")
+
+
+def homes_read(kept: KeptFiles, effects: Effects) -> tuple[str, ...]:
+    """Home folders of other users below a folder that a line reads as a whole."""
+    if not kept.home or not _reads_trees(effects):
+        return ()
+    above = [path for path in effects.reads if path in ("/", *_FOLDERS_OF_HOMES)]
+    return tuple(home for path in above for home in kept.other_homes(path) if Path(home).is_dir())
+
+
+def _reads_trees(effects: Effects) -> bool:
+    return any(name_of(words) in _READ_TREES and _reads_hidden(words) for words in effects.commands)
+
+
+def _is_within_other(path: str, home: str) -> bool:
+    return path.startswith(("/home/", "/Users/", "/root", "/var/root")) and not is_within(path, home)
 
 
 def kept_by_words(kept: KeptFiles, text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str) -> str:

@@ -96,6 +96,8 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Sur
     home = _real_home(around)
     if effects.understood and (why := _shown_keys(effects, home, around)):
         return msgspec.structs.replace(effects, danger=why)
+    if effects.understood and (homes := _other_homes(effects, home)):
+        effects = msgspec.structs.replace(effects, reads=(*effects.reads, *homes))
     if effects.understood and not _needs_a_second_look(effects, around.roots, home):
         return effects
     variables = None if around.environment is None else {**around.environment, **env}
@@ -123,6 +125,12 @@ def _shown_keys(effects: Effects, home: str, around: Surroundings) -> str:
 
     path = kept_by_effects(KeptFiles(home, around.own), effects, is_covered=around.is_covered)
     return f"it would read {path}: {_KEYS}" if path else ""
+
+
+def _other_homes(effects: Effects, home: str) -> tuple[str, ...]:
+    from bradawl.safety.shell_kept import KeptFiles, homes_read
+
+    return homes_read(KeptFiles(home), effects)
 
 
 def _read_keys(text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, home: str, around: Surroundings) -> str:

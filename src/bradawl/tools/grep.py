@@ -71,22 +71,13 @@ class Grep:
         (root,) = self.effects(params, context).reads
         with named_as_given(root, params.path, context):
             query = _query(params, root, await _is_file(root, context), self._timeout_s)
-        query = _without_refused(self._without_keys(query), context)
+        query = _without_refused(without_keys(query, self._home, self._own), context)
         found = await self._ripgrep(self._rg, query, context) if self._rg else None
         if found is None:
             found = await self._scan(query, context)
         where = context.relative(root) if root != context.cwd else f"the working directory {root}"
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
         return ToolOutput((Text(presentable(shown(found, query, on_one_line(where), context))),), limit=None)
-
-    def _without_keys(self, query: Query) -> Query:
-        """Who was allowed to search a folder of keys gets to see them."""
-        from bradawl.safety.guarded import is_left_out_of_searches
-
-        leaves_out = is_left_out_of_searches(self._home, self._own)
-        if leaves_out(f"{query.root.rstrip('/')}/name"):
-            return query
-        return msgspec.structs.replace(query, leaves_out=leaves_out)
 
     async def _ripgrep(self, rg: str, query: Query, context: CallContext) -> Found | None:
         from bradawl.tools.searching import ripgrep
@@ -101,6 +92,19 @@ class Grep:
         names = await names_of_type(query.file_type, self._rg, context) if query.file_type else ()
         found = await scanning.search(query, names, context)
         return found if self._rg else msgspec.structs.replace(found, notes=(*found.notes, _SLOWER))
+
+
+def without_keys(query: Query, home: str, own: tuple[str, ...]) -> Query:
+    """Without files with keys, and files of other users, except in a folder of such that is searched by name."""
+    from bradawl.safety.guarded import is_in_another_home, is_left_out_of_searches
+
+    holds_keys, is_anothers = is_left_out_of_searches(home, own), is_in_another_home(home)
+    inside = f"{query.root.rstrip('/')}/name"
+    if holds_keys(inside):
+        return query
+    if is_anothers(inside):
+        return msgspec.structs.replace(query, leaves_out=holds_keys)
+    return msgspec.structs.replace(query, leaves_out=lambda path: holds_keys(path) or is_anothers(path))
 
 
 def _without_refused(query: Query, context: CallContext) -> Query:
