@@ -103,7 +103,9 @@ def hidden_deletions(name: str, words: Argv) -> Iterator[Argv]:
 
 
 def hidden_shells(name: str, words: Argv) -> Iterator[Argv]:
-    """Words behind a program that are a shell with a script."""
+    """Words behind a program that are a shell with a script, or that `coproc NAME {` starts."""
+    if words[1:2] == ("{",):
+        yield words[2:]
     for place, word in enumerate(words[1:-2], 1):
         if name not in _TAKE_TEXT and name_of((word,)) in SHELLS and re.fullmatch(r"-[a-z]*c", words[place + 1]):
             yield words[place:]

@@ -139,7 +139,7 @@ def _posted(words: Argv) -> Iterable[str]:
 # ------------------------------------------------------------------ other languages
 
 _LITERAL = re.compile(r"'([^'\\\n]{1,300})'|\"([^\"\\\n]{1,300})\"")
-_STARTS = re.compile(r"system|popen|subprocess|exec|spawn|\bsh\b|`|qx|%x|Runtime|shell", re.IGNORECASE)
+_STARTS = re.compile(r"system|popen|subprocess|exec|spawn|\bsh\b|`|qx|%x|Runtime|shell|getline", re.IGNORECASE)
 _DELETES = re.compile(r"rmtree|removedirs|rm(?:dir)?(?:Sync)?\b|remove_tree|rm_rf|unlink|deltree", re.IGNORECASE)
 _HOME = (
     r"(?:Path\.home\(\)|expanduser\(['\"]~/?['\"]\)|(?:environ|ENV)(?:\.get\(|\.fetch\(|\[)['\"]HOME['\"][)\]]"

@@ -19,7 +19,7 @@ _TAKES: dict[str, tuple[str, int]] = {
     **dict.fromkeys(
         ("torsocks", "proxychains", "proxychains4", "catchsegv", "caffeinate", "dbus-run-session"), ("", 0)
     ),
-    **dict.fromkeys(("pkexec", "command", "coproc", "npx", "bunx", "uvx", "pipx", "dotenv", "valgrind"), ("", 0)),
+    **dict.fromkeys(("pkexec", "command", "npx", "bunx", "uvx", "pipx", "dotenv", "valgrind"), ("", 0)),
     **dict.fromkeys(("gosu", "su-exec", "setarch", "chrt", "taskset"), ("", 1)),
     "sudo": ("ugpCThURDr", 0),
     "doas": ("uC", 0),
@@ -92,6 +92,13 @@ def folder_of(words: Argv) -> str:
 def names(text: str) -> frozenset[str]:
     """The words of a text, for tables."""
     return frozenset(text.split())
+
+
+_START_A_WORD = names(
+    "coproc bwrap runuser run0 firejail capsh perf faketime linux32 linux64 i386 x86_64 uname26 choom nocache eatmydata"
+    " proot chpst softlimit setuidgid envdir cgexec numad uclampset"
+)
+"""Programs that start others, with options of which not all are known: any word may be the first of a command."""
 
 
 def name_of(words: Iterable[str]) -> str:
@@ -255,6 +262,10 @@ def _named(name: str, words: Argv, text: str | None) -> Started:
             return Started(scripts=(text,) if text else ())
         case "make" | "gmake" | "ed" | "tclsh" | "expect" | "gdb" | "ex" if text:
             return Started(scripts=(re.sub(r"(?m)^[ \t]*(?:exec |spawn |shell |!|@|-)?", "", text),))
+        case _ if name in _START_A_WORD or name.startswith(("ld-linux", "ld.so", "ld-musl")):
+            given = tuple(_GIVEN[name](words)) if name in _GIVEN else ()
+            places = [place for place, word in enumerate(words) if place and word[:1] not in "-{"]
+            return Started(tuple(words[place:] for place in places[:_MOST_LINES]), given)
         case _ if given := _GIVEN.get(name):
             return Started(scripts=tuple(given(words)))
         case _:
@@ -290,6 +301,13 @@ def _of_tar(words: Argv) -> Iterable[str]:
             yield action[5:]
 
 
+def _names_a_script(word: str, words: Argv) -> bool:
+    """Whether the word behind this one is a script, in a command of git."""
+    if word in ("-x", "--exec"):
+        return "rebase" in words
+    return re.fullmatch(r"--(?:tree|index|env|msg|commit|parent|tag-name)-filter", word) is not None
+
+
 _GIT_COMMANDS = re.compile(
     r"core\.(?:pager|editor|sshcommand|fsmonitor|askpass|gitproxy)=|pager\.|sequence\.editor=|diff\.external=|(?:diff|merge|filter)\."
     r"[^=]*\.(?:command|textconv|driver|clean|smudge|process)=|gpg\.[^=]*program=|credential\.[^=]*helper=",
@@ -304,7 +322,7 @@ def _of_git(words: Argv) -> Iterable[str]:
             yield value.removeprefix("!")
         elif re.match(r"-O.|--open-files-in-pager=|--(?:upload|receive)-pack=", word):
             yield word[2:] if word[1] == "O" else value
-        elif word in ("-x", "--exec") and "rebase" in words:
+        elif _names_a_script(word, words):
             yield from words[place + 1 : place + 2]
         elif word == "foreach" and "submodule" in words:
             yield " ".join(word for word in words[place + 1 :] if word not in ("--recursive", "--quiet"))
@@ -322,6 +340,11 @@ def _of_sed(words: Argv) -> Iterable[str]:
     for word in words[1:]:
         yield from re.findall(r"(?:^|[;{}\n\d$/!]) {0,9}e {1,9}([^\n]+)", word)
         yield from (match[2] for match in re.finditer(r"s(.)[^\n]{0,200}?\1([^\n]{1,400}?)\1[a-zA-Z0-9]*e", word))
+
+
+def _of_make(words: Argv) -> Iterable[str]:
+    for word in words[1:]:
+        yield from re.findall(r"\$\(shell ([^)]*)\)", word)
 
 
 def _of_editor(words: Argv) -> Iterable[str]:
@@ -352,13 +375,14 @@ _BY_OPTION: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 _GIVEN: dict[str, Callable[[Argv], Iterable[str]]] = {
-    **dict.fromkeys(("su", "runuser", "script", "sg", "ssh-agent"), _of_su),
+    **dict.fromkeys(("su", "runuser", "script", "sg", "ssh-agent", "capsh"), _of_su),
     **dict.fromkeys(("nix-shell", "nix", "guix"), _of_nix),
     **dict.fromkeys(("xterm", "uxterm", "urxvt", "konsole", "gnome-terminal", "xfce4-terminal"), _of_terminal),
     **dict.fromkeys(("kitty", "alacritty"), _of_terminal),
     **dict.fromkeys(("tar", "gtar", "bsdtar"), _of_tar),
     **dict.fromkeys(("sed", "gsed"), _of_sed),
     **dict.fromkeys(("vim", "vi", "nvim", "view", "ex", "less", "more"), _of_editor),
+    **dict.fromkeys(("make", "gmake"), _of_make),
     "gdb": _of_gdb,
     "expect": _of_expect,
     **dict.fromkeys(_BY_OPTION, _by_option),
