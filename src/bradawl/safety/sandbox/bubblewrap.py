@@ -34,6 +34,7 @@ NAME: Final = "bubblewrap"
 _GAP_TEXT: Final = "# nothing is here: this stands in a sandbox where a protected file or folder is missing\n*\n"
 _IS_COMPLETE: Final = "complete-3"
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")
+_CLOSED: Final = ("--perms", "0555")
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -271,24 +272,22 @@ class Bubblewrap:
         arguments += ["--ro-bind", "/", "/", "--dev", "/dev"]
         # To who starts us as root the kernel's settings would be open, and one of them names a program it starts.
         arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * shape.own_proc
-        arguments += [word for folder in (*emptied(), *self._others) for word in ("--tmpfs", folder)]
-        for path in self._system_secrets:
-            arguments += ["--tmpfs", path] if Path(path).is_dir() else ["--ro-bind", f"{self._empties}/file", path]
+        arguments += [word for folder in emptied() for word in ("--tmpfs", folder)]
+        seen = [*layout.readable, *program.readable, *plan.covers, *layout.roots, layout.cache, *grant.uncovered]
+        seen += (*self._shown, layout.scratch)
+        for path in (*self._others, *self._system_secrets):
+            arguments += _hide(path, seen, self._empties)
         arguments += ["--bind", layout.scratch, TEMPORARY]
-        seen = (*layout.readable, *program.readable, *plan.covers, *layout.roots, layout.cache, *grant.uncovered)
-        arguments += self._pinned((*seen, *self._shown, layout.scratch))
+        arguments += self._pinned(seen)
         arguments += ["--bind", layout.scratch, layout.scratch]
         arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
         hidden = self._hidden(grant)
-        sealed: list[str] = []
         for path in hidden:
-            arguments += _hide(path, (*seen, layout.scratch), sealed, self._empties)
+            arguments += _hide(path, seen, self._empties)
         for path in (*layout.readable, *program.readable):
             if os.path.lexists(path) and self._is_covered_up(path, hidden):
                 arguments += ["--ro-bind", path, path]
         arguments += self._covered(plan, grant, hidden)
-        for path in (*sealed, *self._others, *(each for each in self._system_secrets if Path(each).is_dir())):
-            arguments += ["--remount-ro", path]
         return [*arguments, "--chdir", self._place_of(program, hidden), "--clearenv"]
 
     def _pinned(self, places: Iterable[str]) -> Iterator[str]:
@@ -326,7 +325,7 @@ class Bubblewrap:
                 yield from ("--bind" if is_writable else "--ro-bind", path, path)
 
     def _is_covered_up(self, path: str, hidden: tuple[str, ...]) -> bool:
-        return is_replaced(path, self._others) or any(is_within(path, each) for each in hidden)
+        return is_replaced(path, (*self._others, *self._system_secrets, *hidden))
 
     def _place_of(self, program: Program, hidden: tuple[str, ...]) -> str:
         cwd = program.cwd
@@ -347,14 +346,30 @@ class Bubblewrap:
         return {**caches, **held, **({PROCESS_LIMIT: str(PROCESSES)} if "BASH_ENV" in held else {})}
 
 
-def _hide(path: str, seen: Iterable[str], sealed: list[str], empties: str) -> list[str]:
-    """Lay something empty over what is there; a folder with something in it that is `seen` is sealed at the end."""
-    if not Path(path).is_dir():
+def _hide(path: str, seen: Iterable[str], empties: str) -> list[str]:
+    """Lay something empty over what is there, in which nothing can be made; nothing for what has gone.
+
+    For a folder it is a file system of its own, the mount that takes bubblewrap least: for all others it looks through
+    the list of mounts. The folders on the way to what is `seen` in there are as closed.
+    """
+    try:
+        is_folder = stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return []
+    if not is_folder:
         return ["--ro-bind", f"{empties}/file", path]
-    if any(is_within(each, path) for each in seen if each):
-        sealed.append(path)
-        return ["--tmpfs", path]
-    return ["--ro-bind", f"{empties}/folder", path]
+    arguments = [*_CLOSED, "--tmpfs", path]
+    for folder in dict.fromkeys(way for each in seen for way in _way(path, each)):
+        arguments += [*_CLOSED, "--dir", folder]
+    return arguments
+
+
+def _way(folder: str, path: str) -> Iterator[str]:
+    """The folders between one and a path in it, outermost first."""
+    if is_within(path, folder):
+        parts = path[len(folder) :].strip("/").split("/")[:-1]
+        for number in range(1, len(parts) + 1):
+            yield f"{folder}/{'/'.join(parts[:number])}"
 
 
 def _made_cache(cache: str, grant: Grant) -> str:

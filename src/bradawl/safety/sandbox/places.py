@@ -37,7 +37,8 @@ def shown(layout: Layout, path: str, further: tuple[str, ...] = ()) -> tuple[str
     wanted = (layout.home, sys.prefix, sys.base_prefix, *prefixes, os.path.realpath(_RESOLVER))
     found = dict.fromkeys(os.path.realpath(each) for each in wanted if each and os.access(each, os.F_OK))
     whole = (TEMPORARY, *_RUNTIME, *further)
-    return tuple(each for each in found if is_replaced(each, further) and each not in whole)
+    inside = [each for each in found if is_replaced(each, further) and each not in whole]
+    return tuple(each for each in inside if not any(each != other and is_within(each, other) for other in inside))
 
 
 def _prefix(folder: str, further: tuple[str, ...]) -> str:
