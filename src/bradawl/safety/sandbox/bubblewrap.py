@@ -73,6 +73,7 @@ class Bubblewrap:
         self._ruled = RuleCovers(layout.roots)
         self._watched = self._watch() if layout.state else None
         self._others, self._system_secrets = hidden.folders, hidden.secrets
+        self._secrets = credentials(layout.home)
         self._shown: tuple[str, ...] = ()
         self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
@@ -111,6 +112,18 @@ class Bubblewrap:
     def launch(self, program: Program, grant: Grant) -> Launch:
         """How to start a program within a grant. Raises `ToolError` where it can't be held."""
         self._make_ready(program)
+        with self._repositories.at_once():
+            plan, on_end = self._begun(program, grant)
+        with contextlib.ExitStack() as undo:
+            undo.callback(on_end)
+            environment = self._environment(program, grant)
+            arguments = [*self._arguments(program, grant, plan), *_variables(environment)]
+            launch = self._launch(program, grant, arguments, on_end)
+            undo.pop_all()
+            return launch
+
+    def _begun(self, program: Program, grant: Grant) -> "tuple[_Writable, Callable[[], tuple[str, ...]]]":
+        """What the program may write to, and what is to be done when it has ended."""
         # What nobody would look at afterwards is covered.
         plan = _Writable(self._repositories.made() if self._watched and grant.writable else frozenset())
         for path in grant.writable:
@@ -127,14 +140,7 @@ class Bubblewrap:
             seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
             unseen = (TEMPORARY, *_NOT_BOUND, *emptied(), *self._hidden(grant))
             plan.covers = self._ruled.added(plan.covers, Wanted(grant.writable, program.cwd, seen, unseen))
-        on_end = self._prepare(plan, grant)
-        with contextlib.ExitStack() as undo:
-            undo.callback(on_end)
-            environment = self._environment(program, grant)
-            arguments = [*self._arguments(program, grant, plan), *_variables(environment)]
-            launch = self._launch(program, grant, arguments, on_end)
-            undo.pop_all()
-            return launch
+        return plan, self._prepare(plan, grant)
 
     def _launch(
         self, program: Program, grant: Grant, arguments: list[str], on_end: Callable[[], tuple[str, ...]]
@@ -143,15 +149,16 @@ class Bubblewrap:
         make load anything.
         """
         opened: list[int] = []
-        if any("\0" in each for each in arguments):
+        arguments += ("--seccomp", "", "--info-fd", "", "")
+        if "\0".join(arguments).count("\0") != len(arguments) - 1:
             raise ValueError("embedded null byte")
         try:
             rules = filter_for(grant.network, loopback=True, streams_only=not grant.network)
             opened.append(_file_in_memory("filter", rules))
             told, tells = os.pipe()
             opened += (tells, told)
-            arguments += ("--seccomp", str(opened[0]), "--info-fd", str(tells))
-            opened.append(_file_in_memory("arguments", b"".join(os.fsencode(each) + b"\0" for each in arguments)))
+            arguments[-4], arguments[-2] = str(opened[0]), str(tells)
+            opened.append(_file_in_memory("arguments", os.fsencode("\0".join(arguments))))
         except OSError as error:
             for each in opened:
                 os.close(each)
@@ -266,45 +273,39 @@ class Bubblewrap:
     # ------------------------------------------------------------------ arguments
 
     def _arguments(self, program: Program, grant: Grant, plan: "_Writable") -> list[str]:
+        """What costs bubblewrap least comes last: for each bind it looks through the list of all mounts there are."""
         shape, layout = self._shape, self._layout
         arguments = ["--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--new-session"]
         arguments += ["--disable-userns"] * shape.disables_namespaces + ["--share-net"] * grant.network
-        arguments += ["--ro-bind", "/", "/", "--dev", "/dev"]
-        # To who starts us as root the kernel's settings would be open, and one of them names a program it starts.
-        arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * shape.own_proc
-        arguments += [word for folder in emptied() for word in ("--tmpfs", folder)]
+        arguments += ["--ro-bind", "/", "/"]
         seen = [*layout.readable, *program.readable, *plan.covers, *layout.roots, layout.cache, *grant.uncovered]
         seen += (*self._shown, layout.scratch)
+        hidden = self._hidden(grant)
+        last: list[str] = []
+        for folder in emptied():
+            (arguments if _holds(folder, seen) else last).extend(("--tmpfs", folder))
         for path in (*self._others, *self._system_secrets):
-            arguments += _hide(path, seen, self._empties)
+            (arguments if _holds(path, seen) else last).extend(_hide(path, seen, self._empties))
         arguments += ["--bind", layout.scratch, TEMPORARY]
-        arguments += self._pinned(seen)
+        arguments += _pinned(seen, layout.scratch)
         arguments += ["--bind", layout.scratch, layout.scratch]
         arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
-        hidden = self._hidden(grant)
         for path in hidden:
-            arguments += _hide(path, seen, self._empties)
+            (arguments if _holds(path, seen) else last).extend(_hide(path, seen, self._empties))
         for path in (*layout.readable, *program.readable):
             if os.path.lexists(path) and self._is_covered_up(path, hidden):
                 arguments += ["--ro-bind", path, path]
         arguments += self._covered(plan, grant, hidden)
-        return [*arguments, "--chdir", self._place_of(program, hidden), "--clearenv"]
-
-    def _pinned(self, places: Iterable[str]) -> Iterator[str]:
-        """The way to a place below `/tmp`: who clears old folders away there must not move the workspace with them."""
-        above = {str(each) for place in places if is_within(place, TEMPORARY) for each in Path(place).parents}
-        for folder in sorted(above, key=lambda each: each.split("/")):
-            if folder != TEMPORARY and is_within(folder, TEMPORARY):
-                own = self._layout.scratch + folder[len(TEMPORARY) :]
-                Path(own).mkdir(0o700, exist_ok=True)
-                yield from ("--bind", own, folder)
+        # To who starts us as root the kernel's settings would be open, and one of them names a program it starts.
+        arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * shape.own_proc
+        return [*arguments, "--dev", "/dev", *last, "--chdir", self._place_of(program, hidden), "--clearenv"]
 
     def _hidden(self, grant: Grant) -> tuple[str, ...]:
         """Folders and files that are there, by their real paths."""
         layout = self._layout
         found: dict[str, None] = {}
-        for path in (*layout.own, layout.state, *credentials(layout.home), *self._shown_secrets):
-            if path and os.path.lexists(path):
+        for path in (*layout.own, layout.state, *self._secrets, *self._shown_secrets):
+            if path and os.access(path, os.F_OK):
                 real = os.path.realpath(path)
                 if os.path.lexists(real) and not any(is_within(real, each) for each in (*found, *grant.uncovered)):
                     found[real] = None
@@ -346,6 +347,20 @@ class Bubblewrap:
         return {**caches, **held, **({PROCESS_LIMIT: str(PROCESSES)} if "BASH_ENV" in held else {})}
 
 
+def _pinned(places: Iterable[str], scratch: str) -> Iterator[str]:
+    """The way to a place below `/tmp`: who clears old folders away there must not move the workspace with them."""
+    above = {folder for place in places for folder in _way(TEMPORARY, place)}
+    for folder in sorted(above, key=lambda each: each.split("/")):
+        own = scratch + folder[len(TEMPORARY) :]
+        Path(own).mkdir(0o700, exist_ok=True)
+        yield from ("--bind", own, folder)
+
+
+def _holds(folder: str, seen: Iterable[str]) -> bool:
+    inside = f"{folder}/"
+    return any(each.startswith(inside) for each in seen)
+
+
 def _hide(path: str, seen: Iterable[str], empties: str) -> list[str]:
     """Lay something empty over what is there, in which nothing can be made; nothing for what has gone.
 
@@ -359,17 +374,17 @@ def _hide(path: str, seen: Iterable[str], empties: str) -> list[str]:
     if not is_folder:
         return ["--ro-bind", f"{empties}/file", path]
     arguments = [*_CLOSED, "--tmpfs", path]
-    for folder in dict.fromkeys(way for each in seen for way in _way(path, each)):
+    inside = f"{path}/"
+    for folder in sorted({way for each in seen if each.startswith(inside) for way in _way(path, each)}):
         arguments += [*_CLOSED, "--dir", folder]
     return arguments
 
 
 def _way(folder: str, path: str) -> Iterator[str]:
-    """The folders between one and a path in it, outermost first."""
-    if is_within(path, folder):
-        parts = path[len(folder) :].strip("/").split("/")[:-1]
-        for number in range(1, len(parts) + 1):
-            yield f"{folder}/{'/'.join(parts[:number])}"
+    """The folders between one and a path in it, innermost first."""
+    if path.startswith(f"{folder}/"):
+        while (path := path.rpartition("/")[0]) != folder:
+            yield path
 
 
 def _made_cache(cache: str, grant: Grant) -> str:
@@ -377,7 +392,8 @@ def _made_cache(cache: str, grant: Grant) -> str:
     if not cache or not grant.writable:
         return ""
     try:
-        Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.path.isdir(cache):  # noqa: PTH112 - a part of the time of `mkdir`
+            Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return ""
     return cache

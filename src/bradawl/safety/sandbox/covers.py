@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal
 
@@ -44,7 +44,7 @@ class Plan:
         """`free` are repositories, and data of working trees, that get no cover: see `Repositories.made`."""
         self._root = root
         self._free = free
-        self._is_in_repository = any(_kind(f"{place}/.git") for place in (root, *Path(root).parents))
+        self._is_in_repository = any(_kind(f"{place}/.git") for place in _with_above(root))
         self.covers: dict[str, Cover] = {root: Cover(root, "write")}
         self.ghosts: dict[str, Ghost] = {}
         self._frozen: set[str] = set()
@@ -228,6 +228,14 @@ def secrets_below(folder: str) -> tuple[str, ...]:
     if survey.is_cut:
         raise NotUnderstood
     return secrets
+
+
+def _with_above(folder: str) -> Iterator[str]:
+    """A folder and all above it, without the slash at the end that the outermost has."""
+    while folder.strip("/"):
+        yield folder
+        folder = folder.rpartition("/")[0]
+    yield ""
 
 
 def _kind(path: str) -> Literal["", "file", "folder", "link"]:

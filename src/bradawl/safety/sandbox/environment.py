@@ -1,6 +1,7 @@
 """Which variables of the agent's environment a held program sees: those that everybody needs, and none with a key."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 _NAMES: Final = (
@@ -54,6 +55,7 @@ def _is_allowed(name: str, wanted: tuple[str, ...]) -> bool:
     return name.startswith(beginnings)
 
 
+@lru_cache(maxsize=512)
 def is_never_passed(name: str) -> bool:
     """Whether a variable of the agent's would hand on a key, or decide what runs before the program itself."""
     if name in _NEVER or name.startswith(_NEVER_BEGINNINGS):

@@ -18,6 +18,8 @@ from bradawl.safety.sandbox.protected import Entry, Found, Place, is_new_reposit
 from bradawl.safety.sandbox.putting_back import Keeping, forget_old, put_back
 
 _RECORD = "before-"
+_RUNNING, _IDLE = b"\1", b"\0"
+"""First byte of a record: whether programs run, so that it counts after a crash. Older versions write none."""
 _MOST_ALONE = 20
 _NEW_RECORD = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -57,6 +59,7 @@ class ProtectedFiles:
         self._running = 0
         self._record = -1
         self._record_path = ""
+        self._recorded = b""
         self._recovered: tuple[str, ...] | None = None
 
     def begin(self) -> None:
@@ -66,7 +69,7 @@ class ProtectedFiles:
         if self._running == 0:
             self._looked_at = tuple(self._places())
             self._before = look(self._looked_at, self._before)
-            self._write_record()
+            self._note_that_it_began()
         self._running += 1
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -85,7 +88,7 @@ class ProtectedFiles:
         _take_over(before, now, fine)  # what lies in it was judged for itself
         restored = self._restore(before, now, [path for path in changed if path not in given | fine])
         if self._running == 0:
-            self._drop_record()
+            self._note_that_it_ended()
         recovered, self._recovered = self._recovered or (), ()
         return (*recovered, *restored)
 
@@ -98,19 +101,36 @@ class ProtectedFiles:
 
     # ------------------------------------------------------------------ a crash in between
 
-    def _write_record(self) -> None:
-        """Without it a crash goes unnoticed, which is no reason to run nothing."""
+    def _note_that_it_began(self) -> None:
+        """Without a record a crash goes unnoticed, which is no reason to run nothing."""
         with contextlib.suppress(OSError):
-            Path(self._kept).mkdir(mode=0o700, parents=True, exist_ok=True)
-            path = f"{self._kept}/{_RECORD}{os.urandom(8).hex()}"
-            self._record = os.open(path, _NEW_RECORD, 0o600)
-            self._record_path = path
-            fcntl.flock(self._record, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            data = memoryview(_encode(self._looked_at, self._before))
-            while data:
-                data = data[os.write(self._record, data) :]
+            data = _encode(self._looked_at, self._before)
+            if self._record < 0:
+                self._open_record()
+            if data != self._recorded:
+                self._recorded = b""
+                os.ftruncate(self._record, 0)
+                _write(self._record, data)
+                self._recorded = data
+            os.pwrite(self._record, _RUNNING, 0)
+
+    def _open_record(self) -> None:
+        """One for all programs, one after the other; locked as long as this agent lives."""
+        Path(self._kept).mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = f"{self._kept}/{_RECORD}{os.urandom(8).hex()}"
+        self._record = os.open(path, _NEW_RECORD, 0o600)
+        self._record_path = path
+        fcntl.flock(self._record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _note_that_it_ended(self) -> None:
+        if self._record >= 0:
+            try:
+                os.pwrite(self._record, _IDLE, 0)
+            except OSError:
+                self._drop_record()
 
     def _drop_record(self) -> None:
+        self._recorded = b""
         if self._record >= 0:
             with contextlib.suppress(OSError):
                 Path(self._record_path).unlink()
@@ -162,15 +182,26 @@ def _encode(places: Iterable[Place], found: Found) -> bytes:
     return msgspec.msgpack.encode(record)
 
 
+def _write(record: int, data: bytes) -> None:
+    """After the first byte, which says whether it counts: until that is written none does."""
+    rest, place = memoryview(data), 1
+    while rest:
+        written = os.pwrite(record, rest, place)
+        rest, place = rest[written:], place + written
+
+
 def _abandoned(path: str) -> tuple[list[Place], Found]:
     """What a record says. Raises `BlockingIOError` if who wrote it is still there."""
     opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with open(opened, "rb", closefd=False) as record:
-            places, pairs = msgspec.msgpack.decode(record.read(), type=_Record)
+            data = record.read()
     finally:
         os.close(opened)
+    if data[:1] in (b"", _IDLE):
+        return [], {}
+    places, pairs = msgspec.msgpack.decode(data.removeprefix(_RUNNING), type=_Record)
     named = [(os.fsdecode(folder), os.fsdecode(name)) for folder, name in places]
     return named, {os.fsdecode(name): entry for name, entry in pairs}
 

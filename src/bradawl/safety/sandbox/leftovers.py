@@ -12,9 +12,11 @@ import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.safety.sandbox.closed_folders import enter
+from bradawl.safety.sandbox.spares import SpareFiles, SpareFolders
 
 _RECORD = "sandbox-"
 _SPARE = "spare"
+_SPARE_FILES = "spare-files"
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_FOR_US = {errno.EACCES, errno.EPERM, errno.EROFS}
 
@@ -47,7 +49,8 @@ class Leftovers:
         self._waiting: dict[str, str] = {}
         """Ghosts of ours that another agent still needed when we did not: where, and which."""
         self._folders: set[str] = set()
-        self._spare = _SpareFolders(f"{state}/{_SPARE}" if state else "")
+        self._spare = SpareFolders(f"{state}/{_SPARE}" if state else "")
+        self._spare_files = SpareFiles(f"{state}/{_SPARE_FILES}" if state else "")
 
     # ------------------------------------------------------------------ ghosts
 
@@ -91,7 +94,7 @@ class Leftovers:
             if ghost.is_folder:
                 self._spare.put(ghost.path)
             else:
-                os.close(os.open(ghost.path, _NEW, 0o644))
+                self._spare_files.put(ghost.path)
         except FileExistsError:
             return ghost.path in self._waiting
         return True
@@ -135,6 +138,7 @@ class Leftovers:
         for path in self._folders:
             remove_folder(path)
         self._folders.clear()
+        self._spare_files.close()
         if self._record >= 0:
             with contextlib.suppress(OSError):
                 if not self._waiting:
@@ -215,7 +219,7 @@ def _is_free(lock: int) -> bool:
     return True
 
 
-def _remove_if_free(path: str, which: str, spare: "_SpareFolders | None" = None) -> bool:
+def _remove_if_free(path: str, which: str, spare: SpareFolders | None = None) -> bool:
     """False if another agent needs it."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -230,7 +234,7 @@ def _remove_if_free(path: str, which: str, spare: "_SpareFolders | None" = None)
     return True
 
 
-def _remove_ghost(path: str, which: str, spare: "_SpareFolders | None" = None) -> None:
+def _remove_ghost(path: str, which: str, spare: SpareFolders | None = None) -> None:
     with contextlib.suppress(OSError):
         now = os.lstat(path)
         if _which(now) != which:
@@ -240,64 +244,6 @@ def _remove_ghost(path: str, which: str, spare: "_SpareFolders | None" = None) -
                 Path(path).unlink()
         elif spare is None or not spare.take_back(path):
             Path(path).rmdir()  # refused unless it is empty
-
-
-class _SpareFolders:
-    """Empty folders to be moved to where one is needed and back: to remove one can take longer than a command does."""
-
-    def __init__(self, place: str) -> None:
-        """`place` is where they lie between times, also those of agents before; empty if there is none."""
-        self._place = place
-        self._free: list[str] | None = None
-
-    def put(self, path: str) -> None:
-        """Let there be an empty folder. Raises `OSError`, also where something is already."""
-        if self._free is None:
-            self._free = self._found()
-        while self._free and not os.path.lexists(path):
-            try:
-                Path(self._free.pop()).rename(path)
-            except FileNotFoundError:  # another agent has taken it, or the goal can't be there
-                continue
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    raise
-                self._place, self._free = "", []  # another file system: nothing can be moved
-            else:
-                return
-        Path(path).mkdir(0o755)
-
-    def take_back(self, path: str) -> bool:
-        """Move an empty folder away; one in which there is something stays, or comes back."""
-        if not self._place:
-            return False
-        goal = Path(self._place, os.urandom(8).hex())
-        try:
-            if _has_entries(path):
-                return True
-            Path(path).rename(goal)
-            if _has_entries(str(goal)):
-                goal.rename(path)
-                return True
-        except OSError:
-            return False
-        if self._free is not None:
-            self._free.append(str(goal))
-        return True
-
-    def _found(self) -> list[str]:
-        if not self._place:
-            return []
-        with contextlib.suppress(OSError):
-            Path(self._place).mkdir(mode=0o700, parents=True, exist_ok=True)
-            return [str(path) for path in Path(self._place).iterdir()]
-        self._place = ""
-        return []
-
-
-def _has_entries(folder: str) -> bool:
-    with os.scandir(folder) as entries:
-        return next(entries, None) is not None
 
 
 def remove_folder(path: str) -> None:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +18,9 @@ _OF_PROGRAMS: Final = ("/bin", "/sbin", "/shims")
 """Endings of folders whose programs need what lies beside the folder; version managers start theirs through shims."""
 
 
+@cache
 def emptied() -> tuple[str, ...]:
-    """Folders in which sockets of the machine's services lie."""
+    """Folders in which sockets of the machine's services lie; looked for once."""
     return tuple(path for path in _RUNTIME if os.path.realpath(path) == path and Path(path).is_dir())
 
 

@@ -1,7 +1,8 @@
 """Which of git's files are looked at after programs have run, where a sandbox covers what was there before."""
 
+import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,26 @@ class Repositories:
         self._covered_repositories: frozenset[str] = frozenset()
         self._first: frozenset[str] | None = None
         self._made: frozenset[str] = frozenset()
+        self._at_once: dict[str, tuple[str, ...]] | None = None
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Meanwhile nothing is looked at a second time, by the surveys either: while no program runs."""
+        with contextlib.ExitStack() as surveys:
+            for survey in self._surveys:
+                surveys.enter_context(survey.at_once())
+            self._at_once = {}
+            try:
+                yield
+            finally:
+                self._at_once = None
+
+    def _once(self, name: str, look: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        if self._at_once is None:
+            return look()
+        if name not in self._at_once:
+            self._at_once[name] = look()
+        return self._at_once[name]
 
     def made(self) -> frozenset[str]:
         """Folders of repositories and of git's data for further working trees that are new since this was first asked
@@ -108,14 +129,20 @@ class Repositories:
                 yield from self._settings_of(tree)
 
     def _now(self) -> tuple[str, ...]:
+        return self._once("repositories", self._look_for_repositories)
+
+    def _look_for_repositories(self) -> tuple[str, ...]:
         inner = (folder for survey in self._surveys for folder in survey.repositories())
         return tuple(dict.fromkeys((*(each for each in self._roots if os.path.lexists(f"{each}/.git")), *inner)))
 
     def _data_outside(self) -> tuple[str, ...]:
-        return data_folders(self._roots, self._roots, self._home)
+        return self._once("data", lambda: data_folders(self._roots, self._roots, self._home))
 
     def _trees(self) -> tuple[str, ...]:
         """Where git keeps what it has to know of further working trees, of the repositories of the roots."""
+        return self._once("trees", self._look_for_trees)
+
+    def _look_for_trees(self) -> tuple[str, ...]:
         places = (*(f"{root}/.git" for root in self._roots), *self._data_outside())
         return tuple(tree for place in places for tree in folders_in(f"{place}/worktrees"))
 

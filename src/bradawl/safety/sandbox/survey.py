@@ -1,5 +1,6 @@
 """Finds what of a workspace needs cover wherever it lies: repositories inside it, and files with keys."""
 
+import contextlib
 import os
 import stat
 import sys
@@ -58,11 +59,30 @@ class Survey:
         self._most_folders = most_folders
         self._passed_over = passed_over
         self._known: dict[str, _Folder] = {}
+        self._at_once: Finds | None = None
+        self._is_at_once = False
         self._secret_paths: set[str] = set()
         self._secret_inodes: set[tuple[int, int]] = set()
 
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Meanwhile nothing is looked at a second time: for a moment in which no program runs."""
+        self._is_at_once = True
+        try:
+            yield
+        finally:
+            self._is_at_once, self._at_once = False, None
+
     def finds(self) -> Finds:
         """What is there now."""
+        if self._at_once is not None:
+            return self._at_once
+        found = self._look_through()
+        if self._is_at_once:
+            self._at_once = found
+        return found
+
+    def _look_through(self) -> Finds:
         repositories: list[str] = []
         secrets: list[_Secret] = []
         known: dict[str, _Folder] = {}
@@ -77,6 +97,8 @@ class Survey:
 
     def repositories(self) -> tuple[str, ...]:
         """The repositories alone, for which fewer folders are looked at."""
+        if self._is_at_once:
+            return self.finds().repositories
         walk = self._walk(_FOLDERS_OF_REPOSITORIES, _DEPTH)
         return tuple(path for _, path, folder in walk if folder.has_git and path != self._root)
 
