@@ -208,6 +208,7 @@ class LandlockConfinement:
         names = (*protected_names(), *watched_names())
         of_git = tuple(name for name in names if name.startswith(_GIT))
         yield from self._repositories.places()
+        yield from self._repositories.places_of_trees()
         yield from self._ruled.all_places()
         for root in self._layout.roots:
             inner = [each[len(root) :].strip("/") for each in self._repositories.covered if is_within(each, root)]

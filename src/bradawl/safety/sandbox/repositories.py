@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
 from bradawl.safety.guarded import protected_names, watched_names
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.sandbox.covers import data_folders, folders_in
@@ -16,9 +17,13 @@ from bradawl.safety.sandbox.protected import Entry, Place, adds_nothing_that_run
 from bradawl.safety.sandbox.survey import Survey
 
 _OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
+_OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names())
+"""What may appear in any folder of git's data, and can't be covered there."""
 
 _NOT_HELD: Final = (".git/config", ".git/modules/*/config", ".git/modules/*/hooks")
+_OF_MODULES: Final = ("config", "config.worktree", "hooks", "info/attributes")
 _MODULES: Final = 8
+_MOST_FOLDERS_OF_MODULES: Final = 2_000
 
 
 class Repositories:
@@ -38,6 +43,7 @@ class Repositories:
         self._surveys = tuple(surveys)
         self._covered: frozenset[str] = frozenset()
         self._covered_repositories: frozenset[str] = frozenset()
+        self._covered_data: tuple[str, ...] = ()
         self._first: frozenset[str] | None = None
         self._made: frozenset[str] = frozenset()
         self._at_once: dict[str, tuple[str, ...]] | None = None
@@ -86,9 +92,37 @@ class Repositories:
         for folder in dict.fromkeys((*self._roots, *sorted(repositories))):
             names = _NOT_HELD if folder in repositories else _OF_GIT
             yield from ((folder, name) for name in (*names, *watched_names()))
-        for data in data_folders(self._roots, repositories, self._home):
+        for data in self._data(repositories):
             yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
+        self._covered_data = (*(f"{each}/.git" for each in repositories), *self._data(repositories))
+        yield from self._of_modules((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
+
+    def places_of_trees(self) -> Iterator[Place]:
+        """Where further working trees say which data are theirs, for who can't cover it."""
+        return (place for tree in self._trees() for place in self._placed(tree, ("commondir", "gitdir")))
+
+    def _data(self, repositories: frozenset[str]) -> tuple[str, ...]:
+        return data_folders(self._roots, repositories, self._home)
+
+    def _of_modules(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[Place]:
+        """In data outside of the roots what no data may have, and these names in the data of all submodules.
+
+        Raises `ToolError` at the start where there are more than can be looked at.
+        """
+        outside = frozenset(self._data(self._covered_repositories))
+        left = _MOST_FOLDERS_OF_MODULES
+        for data in self._covered_data:
+            if data in outside:
+                yield from ((data, name) for name in _OF_ANY_DATA)
+            for folder, is_data in folders_of_modules(data):
+                left -= 1
+                if left < 0:
+                    if is_start:
+                        raise _too_many(data)
+                    return
+                if is_data:
+                    yield from self._placed(folder, names, data)
 
     def histories(self) -> Iterator[Repository]:
         """The data of the repositories of the roots and of their submodules, wherever they lie."""
@@ -118,7 +152,8 @@ class Repositories:
 
     def appeared(self) -> Iterator[Place]:
         """What has come up since; working trees and submodules have their settings with a repository's."""
-        return self._not_covered(self._now(), self._trees())
+        yield from self._of_modules(_OF_ANY_DATA, is_start=False)
+        yield from self._not_covered(self._now(), self._trees())
 
     def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[Place]:
         for folder in now:
@@ -157,11 +192,35 @@ class Repositories:
     def _settings_of(self, tree: str) -> Iterator[Place]:
         return self._placed(tree, ("config.worktree", "commondir"))
 
-    def _placed(self, folder: str, names: tuple[str, ...]) -> Iterator[Place]:
-        """From the root on: the folders on the way may have been replaced."""
-        start = next((root for root in self._roots if is_within(folder, root)), folder)
+    def _placed(self, folder: str, names: tuple[str, ...], place: str = "") -> Iterator[Place]:
+        """From the root on, or from `place` outside of it: the folders on the way may have been replaced."""
+        start = next((root for root in self._roots if is_within(folder, root)), place or folder)
         way = folder[len(start) :].strip("/")
         return ((start, f"{way}/{name}".strip("/")) for name in names)
+
+
+def folders_of_modules(data: str) -> Iterator[tuple[str, bool]]:
+    """The folders in which git keeps the data of submodules, theirs, and those of further working trees.
+
+    With each comes whether it is one with data, or a part of a submodule's name.
+    """
+    waiting = _places_of_modules(data)
+    while waiting:
+        for folder in folders_in(waiting.pop(0)):
+            is_data = os.path.lexists(f"{folder}/HEAD")
+            yield folder, is_data
+            waiting += _places_of_modules(folder) if is_data else [folder]
+
+
+def _places_of_modules(data: str) -> list[str]:
+    return [f"{data}/modules", *(f"{tree}/modules" for tree in folders_in(f"{data}/worktrees"))]
+
+
+def _too_many(data: str) -> ToolError:
+    return ToolError(
+        f"nothing can run in the sandbox: {data} holds more folders of submodules than it can look at "
+        f"({_MOST_FOLDERS_OF_MODULES:,}). Remove those that are not needed, or ask to run without the sandbox"
+    )
 
 
 def _is_plain(places: Iterable[Place]) -> bool:
