@@ -4,6 +4,11 @@ import pytest
 from bwrap import HAS_BWRAP
 from held import Held, held
 
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant
+from bradawl.safety.sandbox import survey
+from bradawl.tools.shell.held_back import notes_on
+
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 KEY = "KEY=very-secret"
 
@@ -78,3 +83,79 @@ def test_an_empty_tracked_file_stays_as_it_is(made: Held) -> None:
     made.write(".env", "")
     made.bare("git add -f .env; git commit -qm one")
     assert made.out("git status --short; cat .env") == ""
+
+
+PASSED_OVER = ("node_modules", "__pycache__", "site-packages", ".tox", ".mypy_cache", ".ruff_cache", "x/node_modules/y")
+
+
+@pytest.mark.parametrize("folder", [*PASSED_OVER, "made/.git/x"])
+def test_moved_to_where_nobody_looks(made: Held, folder: str) -> None:
+    made.git_init()
+    made.write("app/.env", KEY)
+    made.run("true")
+    made.run(f"mkdir -p {folder}; mv app {folder}/app")
+    assert (made.root / folder / "app/.env").exists()
+    assert "very-secret" not in made.out("find . -name .env -exec cat {} +; grep -r KEY .")
+    assert "very-secret" not in made.out("find . -name .env -exec cat {} +; grep -r KEY .", Grant())
+    made.run(f"mv {folder}/app/ {folder}/deeper; mkdir -p {folder}/again; mv {folder}/deeper {folder}/again")
+    assert "very-secret" not in made.out("find . -name .env -exec cat {} +; grep -r KEY .")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mv app/.env node_modules/plain",
+        "ln app/.env node_modules/plain; rm app/.env",
+        "mv app node_modules/x; mkdir app; echo EXAMPLE > app/.env",
+        "ln app/.env node_modules/one; ln app/.env two; rm app/.env",
+    ],
+)
+def test_moved_by_somebody_outside(made: Held, line: str) -> None:
+    made.write("app/.env", KEY)
+    made.write("node_modules/keep")
+    made.run("true")
+    made.bare(line)
+    assert "very-secret" not in made.out("grep -r KEY .; find . -type f -exec cat {} +")
+
+
+def test_one_that_was_replaced_is_hidden_and_one_that_was_removed_is_forgotten(made: Held) -> None:
+    path = made.write("node_modules/keep").parent / "app/.env"
+    made.write("app/.env", KEY)
+    made.run("true")
+    made.run("mv app node_modules/app")
+    made.bare(f"echo {KEY}2 > node_modules/app/new; mv node_modules/app/new {path}")
+    assert "very-secret" not in made.out(f"cat {path}")
+    path.unlink()
+    assert made.run(f"cat {path}").exit_code == 1
+    made.write("plain", "seen")
+    assert made.out("cat plain") == "seen"
+
+
+def test_in_folders_beyond_those_looked_at_each_time(made: Held, monkeypatch) -> None:
+    for number in range(4_100):
+        (made.root / f"f{number:04}").mkdir()
+    for name in ("f4099/.env", "f0001/a/b/.env", "f4090/c/d/.env"):
+        made.write(name, KEY)
+    assert "very-secret" not in made.out("cat f4099/.env f0001/a/b/.env f4090/c/d/.env")
+    made.run("mv f4090 node_modules")
+    assert "very-secret" not in made.out("cat node_modules/c/d/.env")
+    assert made.run("true").notes == ()
+
+
+def test_folders_that_could_not_be_looked_through_are_said_once(made: Held, monkeypatch) -> None:
+    monkeypatch.setattr(survey, "_FIRST_S", 0.0)
+    monkeypatch.setattr(survey, "_MORE_S", 0.0)
+    for number in range(4_100):
+        (made.root / f"f{number:04}").mkdir()
+    result = made.run("true")
+    assert "more folders than could be looked through" in result.notes[0]
+    assert notes_on(result, made.grant, user_is_there=True) == (f"[{result.notes[0]}]",)
+    assert made.run("true").notes == ()
+
+
+def test_more_than_can_be_covered_is_refused_also_for_who_only_reads(made: Held) -> None:
+    for number in range(310):
+        made.write(f"{number}/.env", KEY)
+    for grant in (None, Grant()):
+        with pytest.raises(ToolError, match="more protected files and files with keys"):
+            made.run("true", grant)

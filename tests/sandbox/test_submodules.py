@@ -103,7 +103,7 @@ def test_too_many_folders_are_said(tmp_path: Path, kind: str) -> None:
     try:
         for number in range(2_100):
             (made.root / f".git/modules/x{number}").mkdir()
-        with pytest.raises(ToolError, match="more (folders of submodules|protected files)"):
+        with pytest.raises(ToolError, match=r"more (folders of submodules|protected files)"):
             made.run("true")
     finally:
         made.close()

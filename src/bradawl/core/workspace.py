@@ -73,6 +73,8 @@ class CommandResult(msgspec.Struct, frozen=True):
     restored: tuple[str, ...] = ()
     """Protected files it had changed, which are as they were again; `(could not be put back: ...)` follows one that is
     not."""
+    notes: tuple[str, ...] = ()
+    """What the sandbox has to say of itself."""
     spilled: str = ""
     """File with all of the output, for who takes it over or removes it; empty when what is kept is all."""
 

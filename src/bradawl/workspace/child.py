@@ -60,6 +60,8 @@ class Hold(msgspec.Struct, frozen=True):
     """The process that was started becomes the program, or starts it, once the sandbox is set up."""
     name: str = ""
     """What the program is called in messages."""
+    notes: tuple[str, ...] = ()
+    """For its result."""
 
 
 class Child:
@@ -234,6 +236,7 @@ class Child:
             exports=report.exports,
             sandbox=self._hold.sandbox,
             restored=self._restored,
+            notes=self._hold.notes,
             spilled=self._streams.spilled(is_needed=dropped > 0),
         )
 

@@ -224,7 +224,8 @@ class LocalProcesses:
         keeper = Keeper(launch.told, mark, self._guard) if launch.told >= 0 else None
         name, codes = confinement.sandbox.name, launch.tells_signals_as_codes
         has_launcher = launch.argv != program.argv
-        return process, Hold(name, keeper, codes, launch.on_end, confinement.outside, has_launcher, program.argv[-1])
+        ends = (launch.on_end, confinement.outside)
+        return process, Hold(name, keeper, codes, *ends, has_launcher, program.argv[-1], launch.notes)
 
     def _guard(self, leader: int) -> None:
         self._watchdog.guard(leader, self._folder.place)

@@ -35,6 +35,10 @@ _GAP_TEXT: Final = "# nothing is here: this stands in a sandbox where a protecte
 _IS_COMPLETE: Final = "complete-3"
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")
 _CLOSED: Final = ("--perms", "0555")
+_PARTLY: Final = (
+    "{} has more folders than could be looked through for files with keys (.env and the like). Commands can read those "
+    "in the rest of them until they are found, which goes on with each command"
+)
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -67,7 +71,7 @@ class Bubblewrap:
         self._shape = shape
         self._lacks = lacks
         self._processes = ProcessLimit(most_processes)
-        self._surveys = {root: Survey(root) for root in layout.roots}
+        self._surveys = {root: Survey(root, follows=True) for root in layout.roots}
         self._leftovers = Leftovers(layout.state)
         self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
         self._ruled = RuleCovers(layout.roots)
@@ -77,7 +81,7 @@ class Bubblewrap:
         self._shown: tuple[str, ...] = ()
         self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
-        self._is_ready = self._has_scratch = False
+        self._is_ready = self._has_scratch = self._has_said = False
         real = (*layout.roots, *layout.readable, layout.cache, layout.home)
         self._names = Names(layout.scratch, [path for path in real if path and is_within(path, TEMPORARY)])
 
@@ -105,6 +109,8 @@ class Bubblewrap:
             self._watched.close()
         self._leftovers.close()
         self._processes.close()
+        for survey in self._surveys.values():
+            survey.close()
         self._is_ready = self._has_scratch = False
 
     # ------------------------------------------------------------------ a start
@@ -121,6 +127,14 @@ class Bubblewrap:
             launch = self._launch(program, grant, arguments, on_end)
             undo.pop_all()
             return launch
+
+    def _notes(self) -> tuple[str, ...]:
+        """Said once."""
+        partly = next((root for root, survey in self._surveys.items() if not survey.is_whole), "")
+        if not partly or self._has_said:
+            return ()
+        self._has_said = True
+        return (_PARTLY.format(partly),)
 
     def _begun(self, program: Program, grant: Grant) -> "tuple[_Writable, Callable[[], tuple[str, ...]]]":
         """What the program may write to, and what is to be done when it has ended."""
@@ -175,6 +189,7 @@ class Bubblewrap:
             told=told,
             tells_signals_as_codes=True,
             on_end=on_end,
+            notes=self._notes(),
             counted=self._processes.counted,
         )
 

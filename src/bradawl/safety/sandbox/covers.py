@@ -64,10 +64,7 @@ class Plan:
                 self._add(f"{folder}/.git", "read")
         self._hide(finds)
         if len(self.covers) > _MOST:
-            raise ToolError(
-                f"{self._root} holds more protected files and files with keys than a sandbox can cover ({_MOST}); "
-                "work in a folder of it"
-            )
+            raise self._too_many()
         return self
 
     def of_installation(self, places: Iterable[str]) -> "Plan":
@@ -90,11 +87,25 @@ class Plan:
     def of_what_is_only_read(self, finds: Finds) -> tuple[Cover, ...]:
         """The covers of files with keys alone, where nothing is writable."""
         self._hide(finds)
-        return tuple(cover for cover in self.covers.values() if cover.kind == "secret")[:_MOST]
+        covers = tuple(cover for cover in self.covers.values() if cover.kind != "write")
+        if len(covers) > _MOST:
+            raise self._too_many()
+        return covers
 
     def _hide(self, finds: Finds) -> None:
         for secret in finds.secrets:
             self._add(secret, "secret")
+        for folder in finds.closed:
+            self._add(folder, "unreadable")
+            for path in [path for path in self.covers if path != folder and is_within(path, folder)]:
+                del self.covers[path]
+                self.ghosts.pop(path, None)
+
+    def _too_many(self) -> ToolError:
+        return ToolError(
+            f"{self._root} holds more protected files and files with keys than a sandbox can cover ({_MOST}); "
+            "work in a folder of it"
+        )
 
     def of_data_folder(self) -> "Plan":
         """Cover what is protected in a folder of git's data that lies elsewhere."""

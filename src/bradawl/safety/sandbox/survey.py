@@ -4,7 +4,8 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.safety.guarded import is_secret_name
 from bradawl.safety.path_walk import real_path
+from bradawl.safety.sandbox.followed import Followed
 from bradawl.safety.sandbox.gitdirs import is_tracked
 
 _DEPTH: Final = 3
@@ -19,6 +21,9 @@ _DEPTH: Final = 3
 _FOLDERS: Final = 4_000
 _FOLDERS_OF_REPOSITORIES: Final = 400
 _SETTLED_NS: Final = 50_000_000
+_FIRST_S: Final = 1.0
+_MORE_S: Final = 0.005
+"""How long further folders are looked at, at first and with each command after."""
 _PASSED_OVER: Final = frozenset(
     (".git", "node_modules", "__pycache__", "site-packages", ".tox", ".nox", ".mypy_cache", ".ruff_cache")
 )
@@ -31,6 +36,8 @@ class Finds(msgspec.Struct, frozen=True):
     """Folders below the root that have a `.git` of any kind."""
     secrets: tuple[str, ...] = ()
     """Files with keys, but for those that git tracked when they were first seen."""
+    closed: tuple[str, ...] = ()
+    """Folders of this user that can't be listed or entered: what is in there can't be told."""
 
 
 class _Secret(NamedTuple):
@@ -43,18 +50,39 @@ class _Folder(msgspec.Struct, frozen=True):
     inner: tuple[str, ...]
     secrets: tuple[_Secret, ...]
     has_git: bool
+    is_closed: bool = False
+
+
+_CLOSED: Final = _Folder(0, (), (), has_git=True, is_closed=True)
+"""There may be a repository in it as well."""
 
 
 class Survey:
-    """Looks through a root, at no more than 4,000 folders; one that is unchanged is not read.
+    """Looks through a root, at 4,000 folders each time; one that is unchanged is not read. Its maker closes it.
+
+    In further folders files with keys are looked for bit by bit, for a second at first; what was found once is followed
+    wherever it is moved, also to folders that are not looked at.
 
     What git tracks is no secret of this machine, and git would take its cover for the new content. But programs can
     add a file to the index: a file that was once untracked stays a secret, under its path and wherever it is moved.
     """
 
-    def __init__(self, root: str, most_folders: int = _FOLDERS, passed_over: frozenset[str] = _PASSED_OVER) -> None:
+    def __init__(
+        self,
+        root: str,
+        most_folders: int = _FOLDERS,
+        passed_over: frozenset[str] = _PASSED_OVER,
+        *,
+        follows: bool = False,
+    ) -> None:
+        """`follows` is for who looks more than once."""
         self.is_cut = False
         """Whether there were more folders at the last look."""
+        self.is_whole = True
+        """Whether all of them have been looked through for files with keys, at that look or before."""
+        self._followed = Followed(root) if follows else None
+        self._further = _Further()
+        self._rest: list[str] = []
         self._root = root
         self._most_folders = most_folders
         self._passed_over = passed_over
@@ -82,18 +110,41 @@ class Survey:
             self._at_once = found
         return found
 
+    def close(self) -> None:
+        """Let go of what is followed; safe to call twice."""
+        if self._followed:
+            self._followed.close()
+
     def _look_through(self) -> Finds:
         repositories: list[str] = []
         secrets: list[_Secret] = []
+        closed: list[str] = []
         known: dict[str, _Folder] = {}
         for number, (depth, path, folder) in enumerate(self._walk(self._most_folders)):
             secrets += folder.secrets
             if folder.changed_ns:
                 known[path] = folder
+            if folder.is_closed:
+                closed.append(path)
             if folder.has_git and depth <= _DEPTH and number < _FOLDERS_OF_REPOSITORIES and path != self._root:
                 repositories.append(path)
         self._known = known
-        return Finds(tuple(repositories), tuple(each.path for each in secrets if self._is_kept(each, repositories)))
+        if self._followed is not None and self._rest:
+            secrets += self._further.look(self._rest, self._passed_over, closed)
+            self.is_whole = self._further.is_whole
+        kept = [each for each in secrets if self._is_kept(each, repositories)]
+        kept += self._follow(self._followed, kept) if self._followed is not None else []
+        paths = tuple(dict.fromkeys(each.path for each in kept))
+        return Finds(tuple(repositories), paths, tuple(closed))
+
+    def _follow(self, followed: Followed, kept: list[_Secret]) -> list[_Secret]:
+        """What is elsewhere now, though once it was found."""
+        for each in kept:
+            followed.keep(each.path, each.inode)
+        moved = [_Secret(path, inode) for path, inode in followed.elsewhere({each.inode for each in kept})]
+        for each in moved:
+            followed.keep(each.path, each.inode)
+        return moved
 
     def repositories(self) -> tuple[str, ...]:
         """The repositories alone, for which fewer folders are looked at."""
@@ -120,20 +171,65 @@ class Survey:
                     yield depth, path, folder
                     inner += folder.inner
             self.is_cut = left < len(level)
+            self._rest = [*level[left:], *inner]
             left -= min(left, len(level))
             level, depth = inner, depth + 1
         self.is_cut = self.is_cut or bool(level)
 
     def _look(self, path: str) -> _Folder | None:
         try:
-            changed_ns = os.lstat(path).st_ctime_ns  # programs can set the other time
+            status = os.lstat(path)
             known = self._known.get(path)
-            return known if known and known.changed_ns == changed_ns else _read(path, changed_ns, self._passed_over)
+            if known and known.changed_ns == status.st_ctime_ns:  # programs can set the other time
+                return known
+            return (
+                _look_into(path, status, self._passed_over)
+                if path != self._root
+                else _read(path, status, self._passed_over)
+            )
         except OSError:
             return None
 
 
-def _read(path: str, changed_ns: int, passed_over: frozenset[str]) -> _Folder:
+class _Further:
+    """Folders that are not looked at each time. After a first look through all of them it begins again."""
+
+    def __init__(self) -> None:
+        self.is_whole = False
+        self._has_begun = False
+        self._waiting: deque[str] = deque()
+
+    def look(self, rest: Iterable[str], passed_over: frozenset[str], closed: list[str]) -> list[_Secret]:
+        """Go on looking; gives back the files with keys that were found. Closed folders are added to `closed`."""
+        import time
+
+        secrets: list[_Secret] = []
+        until = time.monotonic() + (_MORE_S if self._has_begun else _FIRST_S)
+        if not self._waiting:
+            self._waiting.extend(rest)
+        self._has_begun = True
+        while self._waiting and time.monotonic() < until:
+            path = self._waiting.popleft()
+            with contextlib.suppress(OSError):
+                folder = _look_into(path, os.lstat(path), passed_over)
+                secrets += folder.secrets
+                self._waiting.extend(folder.inner)
+                if folder.is_closed:
+                    closed.append(path)
+        self.is_whole = self.is_whole or not self._waiting
+        return secrets
+
+
+def _look_into(path: str, status: os.stat_result, passed_over: frozenset[str]) -> _Folder:
+    """Raises `OSError`."""
+    if os.access(path, os.R_OK | os.X_OK):
+        return _read(path, status, passed_over)
+    if status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode):
+        return _CLOSED  # a program may open it again, and another user's not
+    raise PermissionError
+
+
+def _read(path: str, status: os.stat_result, passed_over: frozenset[str]) -> _Folder:
     """One that changed just now may change again without getting another time; it is not kept in mind."""
     import time
 
@@ -148,6 +244,7 @@ def _read(path: str, changed_ns: int, passed_over: frozenset[str]) -> _Folder:
                     inner.append(entry.path)
             elif is_secret_name(entry.name) and (secret := _secret(entry)):
                 secrets.append(secret)
+    changed_ns = status.st_ctime_ns
     is_settled = time.time_ns() - changed_ns > _SETTLED_NS
     return _Folder(changed_ns if is_settled else 0, tuple(inner), tuple(secrets), has_git)
 

@@ -74,7 +74,7 @@ def notes_on(result: CommandResult, grant: Grant | None, *, user_is_there: bool)
     """What the sandbox did to a command, a line each; nothing for one that failed as it would anywhere."""
     if not result.sandbox:
         return ()
-    put_back = _put_back(result.restored)
+    put_back = (*(f"[{note}]" for note in result.notes), *_put_back(result.restored))
     if grant is None or not (result.exit_code or any(result.pipe_status)):
         return put_back
     what, lift = _why(result, grant)

@@ -1,0 +1,74 @@
+"""Folders that a plain user can't list or enter hide nothing from the sandbox. Root lists and enters all."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bwrap import HAS_BWRAP
+from held import Held
+from test_plain_user import as_plain_user
+
+from bradawl.safety.sandbox.leftovers import remove_folder
+
+pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+KEY = "KEY=very-secret"
+
+
+@pytest.fixture
+def place():
+    """One that every user reaches, and not below `/tmp`."""
+    folder = tempfile.mkdtemp(dir="/var/tmp")
+    Path(folder).chmod(0o777)
+    yield Path(folder)
+    remove_folder(folder)
+
+
+def as_user(place: Path, act: Callable[[Held], None]) -> None:
+    def in_there() -> None:
+        os.environ["TMPDIR"] = str(place)
+        made = Held(place)
+        try:
+            act(made)
+        finally:
+            made.close()
+
+    as_plain_user(in_there)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o100, 0o400, 0o444, 0o200, 0o311])
+def test_files_with_keys_below_one_are_not_read(place: Path, mode: int) -> None:
+    def act(made: Held) -> None:
+        made.write("app/deep/.env", KEY)
+        assert "very-secret" not in made.out("cat app/deep/.env")
+        made.out(f"chmod {mode:o} app")
+        assert "very-secret" not in made.out(
+            "cat app/deep/.env; chmod -R 777 app; cat app/deep/.env; mv app app2; cat app2/deep/.env"
+        )
+        assert made.run("echo still here > new && cat new").stdout == b"still here\n"
+
+    as_user(place, act)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o400])
+def test_one_that_was_closed_before_the_session(place: Path, mode: int) -> None:
+    def act(made: Held) -> None:
+        made.write("app/.env", KEY)
+        (made.root / "app").chmod(mode)
+        assert "very-secret" not in made.out("chmod -R 777 app; cat app/.env")
+        made.write("plain", "seen")
+        assert made.out("cat plain") == "seen"
+
+    as_user(place, act)
+
+
+def test_one_that_is_opened_again_outside_is_used_again(place: Path) -> None:
+    def act(made: Held) -> None:
+        made.write("app/file", "seen")
+        made.out("chmod 0 app")
+        assert made.run("cat app/file").exit_code == 1
+        made.bare("chmod 755 app")
+        assert made.out("cat app/file") == "seen"
+
+    as_user(place, act)
