@@ -18,10 +18,8 @@ from bradawl.safety.sandbox.protected import Entry, Found, Place, is_new_reposit
 from bradawl.safety.sandbox.putting_back import Keeping, forget_old, put_back
 
 _RECORD = "before-"
-_RUNNING, _IDLE = b"\1", b"\0"
-"""First byte of a record: whether programs run, so that it counts after a crash. Older versions write none."""
 _MOST_ALONE = 20
-_NEW_RECORD = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_RECORD = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ProtectedFiles:
@@ -59,7 +57,6 @@ class ProtectedFiles:
         self._running = 0
         self._record = -1
         self._record_path = ""
-        self._recorded = b""
         self._recovered: tuple[str, ...] | None = None
 
     def begin(self) -> None:
@@ -104,15 +101,11 @@ class ProtectedFiles:
     def _note_that_it_began(self) -> None:
         """Without a record a crash goes unnoticed, which is no reason to run nothing."""
         with contextlib.suppress(OSError):
-            data = _encode(self._looked_at, self._before)
             if self._record < 0:
                 self._open_record()
-            if data != self._recorded:
-                self._recorded = b""
-                os.ftruncate(self._record, 0)
-                _write(self._record, data)
-                self._recorded = data
-            os.pwrite(self._record, _RUNNING, 0)
+            data = memoryview(_encode(self._looked_at, self._before))
+            while data:
+                data = data[os.write(self._record, data) :]
 
     def _open_record(self) -> None:
         """One for all programs, one after the other; locked as long as this agent lives."""
@@ -125,12 +118,11 @@ class ProtectedFiles:
     def _note_that_it_ended(self) -> None:
         if self._record >= 0:
             try:
-                os.pwrite(self._record, _IDLE, 0)
+                os.ftruncate(self._record, 0)
             except OSError:
                 self._drop_record()
 
     def _drop_record(self) -> None:
-        self._recorded = b""
         if self._record >= 0:
             with contextlib.suppress(OSError):
                 Path(self._record_path).unlink()
@@ -182,14 +174,6 @@ def _encode(places: Iterable[Place], found: Found) -> bytes:
     return msgspec.msgpack.encode(record)
 
 
-def _write(record: int, data: bytes) -> None:
-    """After the first byte, which says whether it counts: until that is written none does."""
-    rest, place = memoryview(data), 1
-    while rest:
-        written = os.pwrite(record, rest, place)
-        rest, place = rest[written:], place + written
-
-
 def _abandoned(path: str) -> tuple[list[Place], Found]:
     """What a record says. Raises `BlockingIOError` if who wrote it is still there."""
     opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -199,9 +183,9 @@ def _abandoned(path: str) -> tuple[list[Place], Found]:
             data = record.read()
     finally:
         os.close(opened)
-    if data[:1] in (b"", _IDLE):
+    if not data:  # no program ran
         return [], {}
-    places, pairs = msgspec.msgpack.decode(data.removeprefix(_RUNNING), type=_Record)
+    places, pairs = msgspec.msgpack.decode(data, type=_Record)
     named = [(os.fsdecode(folder), os.fsdecode(name)) for folder, name in places]
     return named, {os.fsdecode(name): entry for name, entry in pairs}
 
