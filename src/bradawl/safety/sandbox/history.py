@@ -17,10 +17,11 @@ from typing import Final
 import msgspec
 
 from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
 from bradawl.safety.sandbox.closed_folders import open_way
 from bradawl.safety.sandbox.git_objects import Lost, ObjectFiles
 from bradawl.safety.sandbox.integrity import ProtectedFiles
-from bradawl.safety.sandbox.protected import Entry, Found, Place, is_changed, look, pipes_in
+from bradawl.safety.sandbox.protected import Entry, Found, Place, is_changed, look, look_at_first, pipes_in
 from bradawl.safety.sandbox.putting_back import Keeping, forget_old, put_back, put_copy_back
 
 _REFERENCES: Final = (
@@ -112,7 +113,11 @@ class Watches:
     def begin(self) -> None:
         """To be called before a program starts."""
         self._files.begin()
-        self._history.begin()
+        try:
+            self._history.begin()
+        except ToolError:
+            self._files.end()
+            raise
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
         """As those of both."""
@@ -194,7 +199,9 @@ class _Watched:
             head = f"{self.data}/HEAD"
             return [*gone, *((head,) if head not in gone and not self._has_head() else ())]
         names = f"{self.data}/refs/"
-        packed = _packed(look([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None)
+        packed = _packed(
+            look_at_first([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None
+        )
         replaced = [path for path in gone if os.path.lexists(path)]
         deleted = (path for path in gone if path.startswith(names) and path not in replaced)
         return [*replaced, *(path for path in deleted if self._is_not_deleted(path[len(names) - 5 :], packed))]
@@ -208,7 +215,7 @@ class _Watched:
             for path, entry in self._references.items()
             if entry.kind == "file" and path.startswith(names) and is_changed(path, entry)
         ]
-        now = look([(self.data, path[len(self.data) + 1 :]) for path in (*changed, *lists)], self._references)
+        now = look_at_first([(self.data, path[len(self.data) + 1 :]) for path in (*changed, *lists)], self._references)
         return [path for path in (*changed, *lists) if path in now and not self._is_sound(path, now[path])]
 
     def _is_sound(self, path: str, now: Entry) -> bool:
@@ -234,8 +241,7 @@ class _Watched:
         return not self._has_head() or any(path in self._references and not os.path.lexists(path) for path in had)
 
     def _has_head(self) -> bool:
-        path = f"{self.data}/HEAD"
-        head = look([(self.data, "HEAD")], self._references).get(path)
+        head = look_at_first([(self.data, "HEAD")], self._references).get(f"{self.data}/HEAD")
         return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
 
     def _is_not_deleted(self, name: str, packed: dict[str, str]) -> bool:

@@ -66,7 +66,7 @@ class ProtectedFiles:
         if self._running == 0:
             self._looked_at = tuple(self._places())
             self._before = look(self._looked_at, self._before)
-            self._note_that_it_began()
+            self._write_record()
         self._running += 1
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class ProtectedFiles:
         _take_over(before, now, fine)  # what lies in it was judged for itself
         restored = self._restore(before, now, [path for path in changed if path not in given | fine])
         if self._running == 0:
-            self._note_that_it_ended()
+            self._empty_record()
         recovered, self._recovered = self._recovered or (), ()
         return (*recovered, *restored)
 
@@ -98,34 +98,53 @@ class ProtectedFiles:
 
     # ------------------------------------------------------------------ a crash in between
 
-    def _note_that_it_began(self) -> None:
-        """Without a record a crash goes unnoticed, which is no reason to run nothing."""
+    def _write_record(self) -> None:
+        """Without it a crash goes unnoticed, which is no reason to run nothing."""
         with contextlib.suppress(OSError):
+            self._record = self._record_again() if self._record_path else -1
             if self._record < 0:
                 self._open_record()
             data = memoryview(_encode(self._looked_at, self._before))
             while data:
                 data = data[os.write(self._record, data) :]
 
+    def _record_again(self) -> int:
+        """The empty one of the program before, locked; -1 if another agent has taken it for left behind."""
+        with contextlib.suppress(OSError):
+            record = os.open(self._record_path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(record).st_nlink:
+                    return record
+            except OSError:
+                pass
+            os.close(record)
+        return -1
+
     def _open_record(self) -> None:
-        """One for all programs, one after the other; locked as long as this agent lives."""
         Path(self._kept).mkdir(mode=0o700, parents=True, exist_ok=True)
         path = f"{self._kept}/{_RECORD}{os.urandom(8).hex()}"
         self._record = os.open(path, _NEW_RECORD, 0o600)
         self._record_path = path
         fcntl.flock(self._record, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _note_that_it_ended(self) -> None:
+    def _empty_record(self) -> None:
+        """For the next program: to make and remove one takes longer."""
         if self._record >= 0:
             try:
                 os.ftruncate(self._record, 0)
             except OSError:
                 self._drop_record()
+            else:
+                os.close(self._record)
+                self._record = -1
 
     def _drop_record(self) -> None:
-        if self._record >= 0:
+        if self._record_path:
             with contextlib.suppress(OSError):
                 Path(self._record_path).unlink()
+            self._record_path = ""
+        if self._record >= 0:
             os.close(self._record)
             self._record = -1
 

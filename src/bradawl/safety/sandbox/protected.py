@@ -5,12 +5,14 @@ import os
 import re
 import stat
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.sandbox.closed_folders import close_again, open_way
 
@@ -18,6 +20,7 @@ _FILE_BYTES = 1_048_576
 _TOTAL_BYTES = 33_554_432
 _NESTED = 4
 _MOST_FOLDERS = 20_000
+_MOST_ENTRIES = 100_000
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 Place = tuple[str, str]
@@ -43,7 +46,23 @@ Found = dict[str, Entry]
 
 
 def look(places: Iterable[Place], known: Found) -> Found:
-    """All there is of some places; what bears the stamp that is known already is not read again."""
+    """All there is of some places; what bears the stamp that is known already is not read again.
+
+    Raises `ToolError` where there is so much that looking at it would keep a command waiting.
+    """
+    search = _Search(known)
+    search.through(places)
+    if search.is_cut:
+        raise ToolError(
+            f"nothing can run in the sandbox: {search.is_cut} holds more than {_MOST_ENTRIES:,} files that would have "
+            "to be looked at before and after each command. Move what is not needed out of it (references of git: "
+            "git pack-refs --all), or ask to run without the sandbox"
+        )
+    return search.found
+
+
+def look_at_first(places: Iterable[Place], known: Found) -> Found:
+    """As `look`, and of more than that the first: for what is looked at when a program has ended."""
     search = _Search(known)
     search.through(places)
     return search.found
@@ -52,7 +71,8 @@ def look(places: Iterable[Place], known: Found) -> Found:
 def look_again(places: Iterable[Place], before: Found) -> Found:
     """As `look`, and what was there before, also if nothing leads to it any more.
 
-    Folders that programs may have closed to this user are open meanwhile.
+    Folders that programs may have closed to this user are open meanwhile. Of more than can be looked at the first is
+    given back, enough for the next start to be refused.
     """
     search = _Search(before, opens=True)
     try:
@@ -74,12 +94,16 @@ class _Search:
         self._known = known
         self._opens = opens
         self._left = _TOTAL_BYTES
+        self.is_cut = ""
+        """The place in which there was too much; empty if there was not."""
 
     def through(self, places: Iterable[Place]) -> None:
         """Look at all of them."""
         for folder, name in places:
             self.folder = folder
             self.follow(folder, tuple(name.split("/")))
+            if self.is_cut:
+                return
 
     def follow(self, path: str, parts: tuple[str, ...], nested: int = 0) -> None:
         """Go down a name, one part at a time."""
@@ -144,9 +168,12 @@ class _Search:
         return bool(opened)
 
     def _take_all(self, path: str) -> None:
-        waiting = [path]
+        top, waiting = path, [path]
         while waiting:
             path = waiting.pop()
+            if len(self.found) > _MOST_ENTRIES:
+                self.is_cut = top
+                return
             if path not in self.found or self._is_parent(path):
                 status = self._status(path)
                 if status is not None and self._take(path, status):
@@ -185,7 +212,7 @@ class _Search:
 
 def _paths_in(folder: str) -> list[str]:
     with os.scandir(folder) as entries:
-        return sorted(entry.path for entry in entries)
+        return sorted(entry.path for entry in islice(entries, _MOST_ENTRIES + 1))
 
 
 def _status(path: str) -> os.stat_result | None:
