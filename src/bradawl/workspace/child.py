@@ -62,6 +62,8 @@ class Hold(msgspec.Struct, frozen=True):
     """What the program is called in messages."""
     notes: tuple[str, ...] = ()
     """For its result."""
+    explained: Callable[[bytes], str] | None = None
+    """What the launcher means by its words, of a program that has not begun."""
 
 
 class Child:
@@ -221,7 +223,10 @@ class Child:
         stdout, stderr, dropped = self._streams.output()
         code = self._process.returncode
         is_own_end = not (self._was_ended or self._is_flood)
-        report = parse_report(self._streams.report(), self._streams.key, code) if is_own_end else Report()
+        said = self._streams.report()
+        report = parse_report(said, self._streams.key, code) if is_own_end else Report()
+        if self._hold.explained and is_own_end and code == 1 and not said and (why := self._hold.explained(stderr)):
+            stderr = f"{why}\n".encode("utf-8", "replace")
         if self._hold.tells_signals_as_codes and report == Report() and 128 < code <= 128 + _HIGHEST_SIGNAL:
             code = 128 - code
         return CommandResult(

@@ -225,7 +225,7 @@ class LocalProcesses:
         name, codes = confinement.sandbox.name, launch.tells_signals_as_codes
         has_launcher = launch.argv != program.argv
         ends = (launch.on_end, confinement.outside)
-        return process, Hold(name, keeper, codes, *ends, has_launcher, program.argv[-1], launch.notes)
+        return process, Hold(name, keeper, codes, *ends, has_launcher, program.argv[-1], launch.notes, launch.explained)
 
     def _guard(self, leader: int) -> None:
         self._watchdog.guard(leader, self._folder.place)

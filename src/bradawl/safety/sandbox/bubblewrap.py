@@ -18,6 +18,7 @@ from bradawl.safety.sandbox.caches import cache_variables
 from bradawl.safety.sandbox.confinement import Launch, Layout, Program, path_of
 from bradawl.safety.sandbox.covers import Cover, Plan, data_folders, is_empty_folder
 from bradawl.safety.sandbox.environment import held_environment
+from bradawl.safety.sandbox.explaining import explained
 from bradawl.safety.sandbox.gitdirs import HIDDEN_TEXT
 from bradawl.safety.sandbox.history import History, Watches
 from bradawl.safety.sandbox.integrity import ProtectedFiles
@@ -189,6 +190,7 @@ class Bubblewrap:
             told=told,
             tells_signals_as_codes=True,
             on_end=on_end,
+            explained=explained,
             notes=self._notes(),
             counted=self._processes.counted,
         )

@@ -48,6 +48,8 @@ class Launch(msgspec.Struct, frozen=True):
     on_end: Callable[[], tuple[str, ...]] | None = None
     """To be called once, when the program and all it started are gone: removes what the sandbox left behind, and
     gives back the protected files that had been changed and are again as they were. May block for milliseconds."""
+    explained: Callable[[bytes], str] | None = None
+    """What the launcher means by what it printed, if it did not get as far as the program; empty if that is unknown."""
     notes: tuple[str, ...] = ()
     """What whoever reads the program's result has to know of the sandbox, a sentence each."""
     counted: Callable[[], AbstractContextManager[None]] | None = None
