@@ -79,7 +79,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|workspace/replacing\.py"  # writes for workspace/files.py
     r"|safety/sandbox/(history|git_objects)\.py"  # the sandbox: keeps copies of git's objects
     r"|safety/sandbox/(landlock|integrity|protected|putting_back|closed_folders)\.py"  # puts back what was changed
-    r"|safety/sandbox/(bubblewrap|choice|followed|gitdirs|leftovers|probe|spares)\.py"  # and makes what it needs
+    r"|safety/sandbox/(bubblewrap|choice|empties|followed|gitdirs|leftovers|probe|spares)\.py"  # and makes
     r"|safety/sandbox/process_limit\.py"  # makes control groups
     r"|safety/sandbox/bundled\.py"  # compares what was installed with what was examined
 )

@@ -17,9 +17,9 @@ from bradawl.safety.guarded import credentials
 from bradawl.safety.sandbox.caches import cache_variables
 from bradawl.safety.sandbox.confinement import Launch, Layout, Program, path_of
 from bradawl.safety.sandbox.covers import Cover, Plan, data_folders, is_empty_folder
+from bradawl.safety.sandbox.empties import make_empties
 from bradawl.safety.sandbox.environment import held_environment
 from bradawl.safety.sandbox.explaining import explained
-from bradawl.safety.sandbox.gitdirs import HIDDEN_TEXT
 from bradawl.safety.sandbox.history import History, Watches
 from bradawl.safety.sandbox.integrity import ProtectedFiles
 from bradawl.safety.sandbox.leftovers import Ghost, Leftovers
@@ -32,8 +32,6 @@ from bradawl.safety.sandbox.seccomp import filter_for
 from bradawl.safety.sandbox.survey import Survey
 
 NAME: Final = "bubblewrap"
-_GAP_TEXT: Final = "# nothing is here: this stands in a sandbox where a protected file or folder is missing\n*\n"
-_IS_COMPLETE: Final = "complete-3"
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")
 _CLOSED: Final = ("--perms", "0555")
 _PARTLY: Final = (
@@ -226,7 +224,7 @@ class Bubblewrap:
         if not self._has_scratch:
             self._make_scratch()
         try:
-            _make_empties(Path(self._empties))
+            make_empties(Path(self._empties))
         except OSError as error:
             raise ToolError(
                 f"the sandbox needs a temporary folder, and {error.filename} can't be made: {error.strerror}"
@@ -253,7 +251,7 @@ class Bubblewrap:
         if not root:
             is_private = existing(path) == TEMPORARY
             if not is_private and not any(is_within(path, each) for each in (layout.scratch, *_NOT_BOUND)):
-                self._plan_outside(path, grant, plan)
+                _plan_outside(path, grant, plan, layout)
             return
         if os.path.realpath(root) != root:
             raise ToolError(f"the workspace {root} has been replaced by a link; end this session and start anew")
@@ -267,19 +265,6 @@ class Bubblewrap:
         elif not any(is_within(path, cover.path) for cover in whole.covers.values() if cover.kind != "write"):
             plan.add([Cover(existing(path), "write")], ())
             plan.add([each for each in whole.covers.values() if is_within(each.path, path)], grant.uncovered)
-
-    def _plan_outside(self, path: str, grant: Grant, plan: "_Writable") -> None:
-        """What is missing is made in the nearest folder there is, which is writable for it."""
-        place = existing(path)
-        kept = (*self._layout.own, self._layout.state, self._layout.home, "/")
-        if any(each and is_within(each, place) for each in kept) or any(
-            is_within(place, own) for own in self._layout.own
-        ):
-            raise ToolError(f"the sandbox can't let a program write to {place} for {path}; use another folder")
-        finds = Survey(place).finds() if Path(place).is_dir() else None
-        covers = Plan(place).of_workspace(finds).covers if finds else {}
-        plan.add([Cover(place, "write")], ())
-        plan.add([each for each in covers.values() if os.path.lexists(each.path)], (*grant.uncovered, path))
 
     def _add_data_folders(self, plan: "_Writable", grant: Grant) -> None:
         for folder in data_folders(plan.roots, plan.repositories, self._layout.home):
@@ -308,7 +293,10 @@ class Bubblewrap:
         arguments += ["--bind", layout.scratch, layout.scratch]
         arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
         for path in hidden:
-            (arguments if _holds(path, seen) else last).extend(_hide(path, seen, self._empties))
+            if path in self._secrets and not _holds(path, seen):  # read-only, for who would write there
+                arguments += _replace(path, self._empties)
+            else:
+                (arguments if _holds(path, seen) else last).extend(_hide(path, seen, self._empties))
         for path in (*layout.readable, *program.readable):
             if os.path.lexists(path) and self._is_covered_up(path, hidden):
                 arguments += ["--ro-bind", path, path]
@@ -364,6 +352,18 @@ class Bubblewrap:
         return {**caches, **held, **({PROCESS_LIMIT: str(PROCESSES)} if "BASH_ENV" in held else {})}
 
 
+def _plan_outside(path: str, grant: Grant, plan: "_Writable", layout: Layout) -> None:
+    """What is missing is made in the nearest folder there is, which is writable for it."""
+    place = existing(path)
+    kept = (*layout.own, layout.state, layout.home, "/")
+    if any(each and is_within(each, place) for each in kept) or any(is_within(place, own) for own in layout.own):
+        raise ToolError(f"the sandbox can't let a program write to {place} for {path}; use another folder")
+    finds = Survey(place).finds() if Path(place).is_dir() else None
+    covers = Plan(place).of_workspace(finds).covers if finds else {}
+    plan.add([Cover(place, "write")], ())
+    plan.add([each for each in covers.values() if os.path.lexists(each.path)], (*grant.uncovered, path))
+
+
 def _pinned(places: Iterable[str], scratch: str) -> Iterator[str]:
     """The way to a place below `/tmp`: who clears old folders away there must not move the workspace with them."""
     above = {folder for place in places for folder in _way(TEMPORARY, place)}
@@ -376,6 +376,10 @@ def _pinned(places: Iterable[str], scratch: str) -> Iterator[str]:
 def _holds(folder: str, seen: Iterable[str]) -> bool:
     inside = f"{folder}/"
     return any(each.startswith(inside) for each in seen)
+
+
+def _replace(path: str, empties: str) -> list[str]:
+    return ["--ro-bind", f"{empties}/{'folder' if Path(path).is_dir() else 'file'}", path]
 
 
 def _hide(path: str, seen: Iterable[str], empties: str) -> list[str]:
@@ -466,33 +470,6 @@ def _laid_over(cover: Cover, empties: str) -> Iterator[str]:
         yield from ("--ro-bind", f"{empties}/folder", path)
     else:
         yield from ("--bind" if kind == "write" else "--ro-bind", path, path)
-
-
-def _make_empties(place: Path) -> None:
-    """What is seen in place of what is hidden; the same for all agents, so that it stays."""
-    if not (place / _IS_COMPLETE).exists():
-        (place / "folder").mkdir(0o755, parents=True, exist_ok=True)
-        (place / "file").touch(0o444)
-        (place / "closed-folder").mkdir(0o000, exist_ok=True)
-        (place / "closed-file").touch(0o000)
-        for name, text in (("secret", HIDDEN_TEXT), ("ignore", _GAP_TEXT)):
-            (place / name).write_text(text)
-        _make_gap(place / "gap")
-        (place / _IS_COMPLETE).touch()
-
-
-def _make_gap(folder: Path) -> None:
-    """A folder that git takes to hold only what is ignored, which it neither shows nor cleans away.
-
-    The file that says so is laid over a socket: who lists files, as searches and git do, passes over it. The link is
-    what is ignored.
-    """
-    folder.mkdir(0o755, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        (folder / "nothing").symlink_to(".gitignore")
-    with contextlib.suppress(OSError):  # a file system without sockets: then it is listed
-        os.mknod(folder / ".gitignore", stat.S_IFSOCK | 0o644)
-    (folder / ".gitignore").touch()
 
 
 def _variables(environment: dict[str, str]) -> Iterator[str]:

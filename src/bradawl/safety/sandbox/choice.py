@@ -5,7 +5,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,9 @@ from bradawl.safety.sandbox.leftovers import Leftovers, remove_folder
 
 _PATIENCE_S: Final = 4.0
 """For each kind of sandbox: one that hangs leaves time for the next, and a busy machine is none without a sandbox."""
-_JOIN_S: Final = 2 * _PATIENCE_S + 0.3
+_MARGIN_S: Final = 0.5
+"""For what follows the last try: ending its processes, removing its workspace."""
+_JOIN_S: Final = 2 * (_PATIENCE_S + _MARGIN_S) + 0.3
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _NAME: Final = "bwrap"
 _SYSTEM: Final = ("/usr/bin", "/usr/local/bin", "/bin")
@@ -109,14 +111,30 @@ class SandboxChoice:
             self._fits = False
             return
         for look in (self._bubblewrap, self._landlock):
-            try:
-                self._found = look(time.monotonic() + _PATIENCE_S)
-            except (OSError, ToolError) as error:
-                self._why.append(f"{look.__name__.strip('_')}: {error}")
+            self._found = self._tried(look)
             if self._found is not None:
                 return
         if _is_held_already():
             self._why.append("this program is already inside a sandbox or a container, which may not allow another")
+
+    def _tried(self, look: Callable[[float], Confinement | None]) -> Confinement | None:
+        """In a thread of its own, which is left alone where it waits for ever, as for a file system that is gone."""
+        found: list[Confinement | None] = []
+        name = look.__name__.strip("_")
+
+        def try_it() -> None:
+            try:
+                found.append(look(time.monotonic() + _PATIENCE_S))
+            except (OSError, ToolError) as error:
+                self._why.append(f"{name}: {error}")
+
+        thread = threading.Thread(target=try_it, name=name, daemon=True)
+        thread.start()
+        thread.join(_PATIENCE_S + _MARGIN_S)
+        if thread.is_alive():
+            self._why.append(f"{name}: it did not answer within {_PATIENCE_S:.0f} s")
+            return None
+        return found[0] if found else None
 
     def _bubblewrap(self, deadline: float) -> Confinement | None:
         if not sys.platform.startswith("linux"):

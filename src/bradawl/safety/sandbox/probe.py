@@ -88,18 +88,20 @@ def _run(confinement: Confinement, program: Program, writable: tuple[str, ...], 
     """What it printed, and whether something of it was left when it had ended. Nothing of it is left afterwards."""
     launch = confinement.launch(program, Grant(writable=writable))
     try:
-        process = subprocess.Popen(
-            launch.argv,
-            cwd=launch.cwd,
-            env=launch.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=launch.inherited,
-            start_new_session=True,
-        )
-        for descriptor in launch.close_after_start:
-            os.close(descriptor)
+        try:
+            process = subprocess.Popen(
+                launch.argv,
+                cwd=launch.cwd,
+                env=launch.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=launch.inherited,
+                start_new_session=True,
+            )
+        finally:
+            for descriptor in launch.close_after_start:
+                os.close(descriptor)
         with process:
             try:
                 return _listen(process, launch, deadline)
@@ -115,14 +117,15 @@ def _run(confinement: Confinement, program: Program, writable: tuple[str, ...], 
 def _listen(process: "subprocess.Popen[bytes]", launch: Launch, deadline: float) -> tuple[bytes, bool]:
     said = b""
     stream = process.stdout.fileno() if process.stdout else -1
-    while b"\n" not in said and (piece := _read(stream, deadline - time.monotonic())):
+    while b"\n" not in said and len(said) < _MUCH and (piece := _read(stream, deadline - time.monotonic())):
         said += piece
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(max(0.0, deadline - time.monotonic()))
     _end(process, launch)
-    while piece := _read(stream, _GRACE_S):
-        said += piece
-    return said, piece is None
+    piece, last = b"", time.monotonic() + _GRACE_S
+    while time.monotonic() < last and (piece := _read(stream, last - time.monotonic())):
+        said = (said + piece)[:_MUCH]
+    return said, piece != b""
 
 
 def _read(stream: int, within_s: float) -> bytes | None:
