@@ -130,10 +130,8 @@ class Bubblewrap:
     def _notes(self) -> tuple[str, ...]:
         """Said once."""
         partly = next((root for root, survey in self._surveys.items() if not survey.is_whole), "")
-        if not partly or self._has_said:
-            return ()
-        self._has_said = True
-        return (_PARTLY.format(partly),)
+        is_said, self._has_said = self._has_said, self._has_said or bool(partly)
+        return (_PARTLY.format(partly),) if partly and not is_said else ()
 
     def _begun(self, program: Program, grant: Grant) -> "tuple[_Writable, Callable[[], tuple[str, ...]]]":
         """What the program may write to, and what is to be done when it has ended."""

@@ -44,6 +44,7 @@ class Repositories:
         self._covered: frozenset[str] = frozenset()
         self._covered_repositories: frozenset[str] = frozenset()
         self._covered_data: tuple[str, ...] = ()
+        self._data_of_covered: tuple[str, ...] = ()
         self._first: frozenset[str] | None = None
         self._made: frozenset[str] = frozenset()
         self._at_once: dict[str, tuple[str, ...]] | None = None
@@ -92,9 +93,10 @@ class Repositories:
         for folder in dict.fromkeys((*self._roots, *sorted(repositories))):
             names = _NOT_HELD if folder in repositories else _OF_GIT
             yield from ((folder, name) for name in (*names, *watched_names()))
-        for data in self._data(repositories):
+        self._data_of_covered = data_folders(self._roots, repositories, self._home)
+        for data in self._data_of_covered:
             yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
-        self._covered_data = (*(f"{each}/.git" for each in repositories), *self._data(repositories))
+        self._covered_data = (*(f"{each}/.git" for each in repositories), *self._data_of_covered)
         yield from self._of_modules((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
 
@@ -102,18 +104,14 @@ class Repositories:
         """Where further working trees say which data are theirs, for who can't cover it."""
         return (place for tree in self._trees() for place in self._placed(tree, ("commondir", "gitdir")))
 
-    def _data(self, repositories: frozenset[str]) -> tuple[str, ...]:
-        return data_folders(self._roots, repositories, self._home)
-
     def _of_modules(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[Place]:
         """In data outside of the roots what no data may have, and these names in the data of all submodules.
 
         Raises `ToolError` at the start where there are more than can be looked at.
         """
-        outside = frozenset(self._data(self._covered_repositories))
         left = _MOST_FOLDERS_OF_MODULES
         for data in self._covered_data:
-            if data in outside:
+            if data in self._data_of_covered:
                 yield from ((data, name) for name in _OF_ANY_DATA)
             for folder, is_data in folders_of_modules(data):
                 left -= 1
