@@ -46,6 +46,8 @@ class Seen(msgspec.Struct, frozen=True):
     """Working directories of its commands, as far as they are known."""
     links: tuple[tuple[str, str], ...] = ()
     """Links that it makes, and where they lead."""
+    outputs: tuple[str, ...] = ()
+    """Targets of redirections that write."""
 
 
 def look_through(text: str, *, cwd: str, ground: Ground) -> Seen:
@@ -85,6 +87,7 @@ class _Walk:
         self._flow = Flow(HOME=ground.home or UNTOLD, OLDPWD=(ground.environment or {}).get("OLDPWD") or UNTOLD)
         self._found: dict[Argv, str | None] = {}
         self._opened: dict[str, None] = {}
+        self._outputs: dict[str, None] = {}
         self._reader = LooseReader(self, self._flow)
         self._shell = ShellState(self._flow, cwd, self._set)
         self._written: dict[str, str] = {}
@@ -101,9 +104,10 @@ class _Walk:
         """All that was heard."""
         return tuple(tuple(_shown(word) for word in words) for words in self._found)
 
-    def opened(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """Targets and values, the working directories, and links."""
-        return tuple(map(_shown, self._opened)), tuple(self._shell.folders), self._ground.links
+    def opened(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
+        """Targets and values, the working directories, links, and the targets that are written to."""
+        outputs = tuple(map(_shown, self._outputs))
+        return tuple(map(_shown, self._opened)), tuple(self._shell.folders), self._ground.links, outputs
 
     @property
     def leaves(self) -> bool:
@@ -214,6 +218,7 @@ class _Walk:
         for operator, target in draft.redirects:
             self._opened[target] = None
             if ">" in operator:
+                self._outputs[target] = None
                 self._stop_if(self._ground.guard(target, self._shell.cwd, adds=operator == ">>"))
         if not draft.words:
             self._assign(draft)

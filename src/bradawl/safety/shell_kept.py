@@ -17,7 +17,7 @@ import msgspec
 from bradawl.core.effects import Effects, is_within
 from bradawl.safety.guarded import credentials, never_read, own_folders
 from bradawl.safety.shell_danger import Seen
-from bradawl.safety.shell_rules import expanded
+from bradawl.safety.shell_places import expanded
 from bradawl.safety.shell_uses import UNKNOWN_WORD, Use, reads_names, starts_from_input, use_of
 from bradawl.safety.shell_wrappers import Argv, name_of, names
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from posixpath import normpath
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,6 +20,9 @@ from bradawl.safety.shell_search import Programs
 from bradawl.safety.shell_words import Line
 from bradawl.safety.shell_wrappers import Argv
 from bradawl.safety.variables import may_redirect
+
+if TYPE_CHECKING:
+    from bradawl.safety.shell_writes import Written
 
 
 def _not_there(_: str) -> bool:
@@ -98,23 +102,27 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Sur
         return msgspec.structs.replace(effects, danger=why)
     if effects.understood and (homes := _other_homes(effects, home)):
         effects = msgspec.structs.replace(effects, reads=(*effects.reads, *homes))
-    if effects.understood and not _needs_a_second_look(effects, around.roots, home):
+    if effects.understood and not _needs_a_second_look(text, effects, around.roots, home):
         return effects
     variables = None if around.environment is None else {**around.environment, **env}
     ground = Ground(home, around.roots, around.resolve, own=around.own, refused=around.refused, environment=variables)
     seen = look_through(text, cwd=cwd, ground=ground)
     if effects.understood:
-        return msgspec.structs.replace(effects, danger=seen.danger) if seen.danger else effects
+        changes = _refused_writes(text, effects.commands, seen, cwd, ground, around)
+        writes = (*effects.writes, *(path for path in changes.paths if path not in effects.writes))
+        return msgspec.structs.replace(effects, danger=seen.danger or changes.danger, writes=writes)
     commands = _plain_commands(text, around.home, seen)
     argvs = (*commands, *seen.argvs)
     paths, danger = _refused_reads(text, argvs, seen, cwd, around)
+    changes = _refused_writes(text, argvs, seen, cwd, ground, around)
     return Effects(
         reads=paths,
+        writes=changes.paths,
         unknown=True,
         commands=commands,
         inner=tuple(argv for argv in seen.argvs if argv not in commands),
         hosts=("*",) if reaches_out(argvs) else (),
-        danger=seen.danger or danger or _read_keys(text, argvs, seen, cwd, home, around),
+        danger=seen.danger or danger or changes.danger or _read_keys(text, argvs, seen, cwd, home, around),
         unsealed=not seen.is_whole,
     )
 
@@ -157,12 +165,22 @@ def _refused_reads(
     return found.paths, found.danger
 
 
-def _needs_a_second_look(effects: Effects, roots: tuple[str, ...], home: str) -> bool:
+def _refused_writes(
+    text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, ground: Ground, around: Surroundings
+) -> "Written":
+    from bradawl.safety.shell_writes import Written, written  # only where a line is not understood
+
+    if seen.danger or around.is_covered():
+        return Written()
+    return written(text, argvs, seen, cwd, ground, around.ruled)
+
+
+def _needs_a_second_look(text: str, effects: Effects, roots: tuple[str, ...], home: str) -> bool:
     """Whether more might be lost than what lies within the workspace, about which there are rules for each path.
 
-    A home folder may lie in the workspace.
+    A home folder may lie in the workspace. Of a pattern only the folder is declared.
     """
-    if "env" in effects.session:
+    if "env" in effects.session or (effects.writes and ("*" in text or "?" in text)):
         return True
     return any(_is_more(path, roots, home) for path in effects.writes)
 

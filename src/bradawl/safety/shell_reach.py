@@ -14,10 +14,13 @@ from posixpath import basename, dirname, join, normpath
 import msgspec
 
 from bradawl.safety.shell_danger import Seen
-from bradawl.safety.shell_rules import RuledPaths, expanded
+from bradawl.safety.shell_links_made import links_made
+from bradawl.safety.shell_listed import Listings
+from bradawl.safety.shell_places import Links, changes_case, expanded
+from bradawl.safety.shell_rules import RuledPaths
 from bradawl.safety.shell_uses import UNKNOWN_WORD, Use, filled, lists_below, reads_names, starts_from_input, use_of
 from bradawl.safety.shell_words import NotUnderstood
-from bradawl.safety.shell_wrappers import Argv
+from bradawl.safety.shell_wrappers import Argv, name_of
 
 _MOST_PATHS = 20_000
 _MOST_BASES = 24
@@ -62,11 +65,16 @@ class _Words:
         self._above = [folder for start in folders for folder in (start, *_parents(start))]
         self._left = _MOST_PATHS
         self._below: dict[str, tuple[str, ...]] = {}
+        self._links = Links()
+        self._any_case = False
 
     def look(self, text: str, argvs: tuple[Argv, ...], seen: Seen) -> None:
         """Compare all words there are."""
         argvs = tuple(dict.fromkeys(argvs))
+        self._any_case = changes_case(text)
         self._learn_folders([*seen.opened, *(word for argv in argvs for word in argv)])
+        for link, target in links_made(argvs, tuple(self._bases)):
+            self._links.add(link, target)
         from_input = any(map(starts_from_input, argvs))
         passes_on = "$(" in text or "`" in text or any(map(reads_names, argvs))
         for argv in argvs:
@@ -75,6 +83,8 @@ class _Words:
                 self._command(words, use_of(words, from_input=from_input))
                 if passes_on and lists_below(words):
                     self._listed()
+        if passes_on:
+            self._printed(argvs)
         for word in seen.opened:
             self._word(word, descends=False, folder=True)
         if not seen.is_whole:
@@ -97,6 +107,15 @@ class _Words:
         self._left -= 1
         if self._left < 0:
             raise NotUnderstood
+
+    def _printed(self, argvs: tuple[Argv, ...]) -> None:
+        """Refused files whose names `ls` or git prints for other programs."""
+        printing = tuple(argv for argv in argvs if name_of(argv) in ("git", "ls"))
+        listings = Listings(printing, tuple(self._bases), self._links, only_files=True)
+        for start in listings.starts():
+            for path in self._ruled.below("read", start):
+                if listings.prints(path):
+                    self.found[path] = None
 
     def _listed(self) -> None:
         """Names of all files below are given to other programs."""
@@ -150,15 +169,16 @@ class _Words:
     def _piece(self, piece: str, *, descends: bool, folder: bool) -> None:
         for path in self._paths(piece):
             self._take()
-            if not os.path.lexists(path):
-                continue
-            real = os.path.realpath(path)
-            flat = normpath(path)
-            is_refused = any(self._ruled.speaks("read", each) for each in (path, flat, real))
-            if is_refused and (folder or "/" in piece or not Path(real).is_dir()):
-                self.found[real] = None
-            elif descends and not is_refused:
-                self._all_below(real)
+            for real in self._links.places(path):
+                if os.path.lexists(real) or os.path.lexists(path):
+                    self._place(path, real, is_meant=folder or "/" in piece, descends=descends)
+
+    def _place(self, path: str, real: str, *, is_meant: bool, descends: bool) -> None:
+        is_refused = any(self._ruled.speaks("read", each) for each in (path, normpath(path), real))
+        if is_refused and (is_meant or not Path(real).is_dir()):
+            self.found[real] = None
+        elif descends and not is_refused:
+            self._all_below(real)
 
     def _all_below(self, folder: str) -> None:
         if folder not in self._below:
@@ -185,7 +205,7 @@ class _Words:
         for text in texts:
             for start in dict.fromkeys(starts):
                 raw = join(start, text.replace(UNKNOWN_WORD, "*"))
-                yield from expanded(normpath(raw))
+                yield from expanded(normpath(raw), self._links, any_case=self._any_case)
                 if ".." in text and not any(mark in text for mark in "*?[$"):
                     yield raw
                 if text.startswith("/"):
@@ -211,7 +231,7 @@ class _Words:
                 for top in expanded(normpath(join(start, word.replace(UNKNOWN_WORD, "*")))):
                     self._take()
                     for path in self._ruled.below("read", top):
-                        if is_forced or not _is_ignored(path):
+                        if is_forced or not is_ignored(path):
                             self.found[path] = None
 
     # -------------------------------------------------------------- find
@@ -296,7 +316,7 @@ def _repository(folder: str) -> str:
     return next((each for each in (folder, *_parents(folder)) if os.path.lexists(join(each, ".git"))), "")
 
 
-def _is_ignored(path: str) -> bool:
+def is_ignored(path: str) -> bool:
     """Whether git's ignore files surely speak of a path: only plain lines, in files that take nothing back."""
     from bradawl.safety.sandbox.gitdirs import is_tracked, text_in
 

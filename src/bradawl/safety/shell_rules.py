@@ -1,15 +1,11 @@
 """What permission rules say of the paths that a line of bash names, or would read below a folder."""
 
 import os
-from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Callable
 
 from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.safety.rule_walk import RuledTree, TooMuch
-from bradawl.safety.shell_expansion import as_fnmatch
 from bradawl.safety.shell_words import NotUnderstood
-
-_MOST_NAMES = 2_000
 
 
 class RuledPaths:
@@ -48,32 +44,3 @@ class RuledPaths:
 
         found = self.below("read", folder, also_covered=True)
         return tuple(path for path in found if is_tracked(path, repository) or tracks_below(path, repository))
-
-
-def expanded(pattern: str) -> Iterator[str]:
-    """Names that a pattern may stand for, hidden ones among them; the pattern itself where it is none."""
-    if not any(mark in pattern for mark in "*?["):
-        yield pattern
-        return
-    found = [""]
-    for part in pattern.split("/")[1:]:
-        if any(mark in part for mark in "*?["):
-            shape = as_fnmatch(part).casefold()  # `nocaseglob` may be set
-            found = [
-                f"{folder}/{name}"
-                for folder in found
-                for name in _names(folder or "/")
-                if fnmatchcase(name.casefold(), shape)
-            ]
-        else:
-            found = [f"{folder}/{part}" for folder in found]
-        found = found[:_MOST_NAMES]
-    yield from found
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)]
-    except OSError:
-        return []

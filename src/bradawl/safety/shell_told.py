@@ -8,7 +8,7 @@ from posixpath import dirname, join
 from bradawl.safety.shell_expansion import DOUBT, UNTOLD
 from bradawl.safety.shell_ground import Ground
 from bradawl.safety.shell_outputs import output_of
-from bradawl.safety.shell_rules import expanded
+from bradawl.safety.shell_places import expanded
 from bradawl.safety.shell_wrappers import Argv, name_of
 
 _MOST_NAMES = 400
