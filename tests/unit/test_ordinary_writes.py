@@ -159,3 +159,178 @@ def test_ordinary_commands_run_beside_such_rules(ws, line):
     assert isinstance(decision, Allow), decision
     run(line, ws)
     assert of_rules(ws) == before
+
+
+NOT_RUN = r"""
+python3 manage.py migrate
+python3 manage.py makemigrations
+python manage.py test .
+npm run migrate
+npx jest
+npx tsc --noEmit
+cargo test --workspace
+go build ./...
+go vet ./... && go test ./... | tail
+make clean all test
+cmake -S . -B build && cmake --build build
+docker build -t x .
+docker compose up -d
+docker run --rm -v "$PWD/build":/b alpine ls /b
+docker run --rm -v /var/run/docker.sock:/var/run/docker.sock alpine ls
+docker run --rm -v "$PWD":/app:ro alpine ls
+kubectl apply -f k8s/
+terraform plan
+psql -f migrations/001.sql
+psql < migrations/001.sql
+mysql db < migrations/001.sql
+sqlite3 app.db < migrations/001.sql
+alembic upgrade head
+pip install -e .
+pip install -r requirements.txt
+uv sync
+poetry install
+pre-commit run --all-files
+pytest tests/ -k 'a or b' --cov=src --cov-report=html
+pytest --junitxml=build/r.xml
+coverage run -m pytest && coverage html
+black src
+black src tests && isort src
+ruff check --fix src
+ruff format src
+ruff check .
+mypy .
+eslint src
+prettier --check .
+tsc -p .
+git pull --rebase
+git push origin HEAD
+git cherry-pick abc
+git reset --hard HEAD~1
+git stash
+git stash -u
+git clean -fd
+git checkout main
+git checkout -b x origin/main
+git checkout HEAD~1
+git checkout main -- src
+git restore --staged .
+git restore --staged conf/guard.txt
+git switch main
+git merge --no-ff x
+git log --stat -- migrations | head
+git blame conf/guard.txt | head
+git show HEAD --stat | cat
+git diff --name-only | cat
+git diff --name-only | grep py$ | xargs ruff check
+git diff --name-only -- '*.py' | xargs black --check
+git ls-files '*.py' | xargs black
+git rev-parse HEAD | cut -c1-8
+git commit -m "touch .git/hooks and conf/guard.txt" -q
+git tag -a v1 -m 'conf/guard.txt'
+git config --list | cat
+git config user.email a@b
+git config --global user.name x
+git remote add o ../x
+git submodule update --init
+git worktree add ../wt main
+git bisect start
+git rebase -i HEAD~2
+git archive --format=zip -o build/x.zip HEAD
+gh pr create --title 'edit conf/guard.txt' --body 'x .git/config'
+find . -name node_modules -prune -o -name '*.js' -print | xargs wc -l
+find . -type d -empty -delete
+find build -type f -delete
+find . -name '*.orig' -delete -print
+find . -name '*.bak' -exec rm -f {} \;
+find src -name '*.py' | xargs sed -i 's/a/b/'
+find . -type f -name '*.sh' -exec chmod +x {} +
+find . -name Makefile -exec dirname {} \;
+grep -rl foo src tests | xargs -r sed -i 's/foo/bar/g'
+grep -rl --include='*.py' foo . | xargs -r sed -i 's/foo/bar/g'
+rg -l foo src | xargs sed -i s/foo/bar/
+rg -l nothinghere | xargs -r sed -i s/foo/bar/
+sed -i 's#conf/guard.txt#conf/other.txt#' src/a.py
+sed -i '/conf\/guard.txt/d' src/a.py
+sed -n '/guard/p' conf/guard.txt
+perl -pi -e 's#conf/guard.txt#x#' src/a.py
+awk -F: '{print $1 > "build/out.txt"}' a.txt
+echo "see conf/guard.txt" >> README.md
+echo conf/guard.txt >> .gitignore
+printf '%s\n' conf/guard.txt > build/list
+cat conf/guard.txt > build/copy
+cp conf/guard.txt build/
+cp -r conf build/
+cp .env.example .env2
+ln -s ../conf/guard.txt build/link
+tar czf build/x.tgz conf migrations
+zip -r build/x.zip conf
+rsync -a conf/ build/conf/
+rsync -av src/ host:/srv
+scp conf/guard.txt host:
+scp host:x build/
+curl -d @conf/guard.txt http://127.0.0.1:1
+curl -fsSL http://127.0.0.1:1/x | tar xz -C build
+curl -sSL http://127.0.0.1:1/x.sh | bash
+wget -q http://127.0.0.1:1/x.tar.gz && tar xzf x.tar.gz
+mv build/a build/b
+rm -rf build/conf node_modules
+rm -f build/*.o *.o
+rm -rf __pycache__ .pytest_cache
+rm -rf "$TMPDIR/x"
+rm -f "$file"
+mkdir -p src/new && touch src/new/__init__.py
+for f in *.md; do mv "$f" "build/$f"; done
+for f in src/*.py; do cp "$f" build/; done
+while read l; do echo "$l"; done < conf/guard.txt
+while IFS= read -r f; do wc -l "$f"; done < <(git ls-files)
+diff -u conf/guard.txt <(git show HEAD:conf/guard.txt)
+bash scripts/setup.sh
+./scripts/setup.sh --dry-run
+python3 scripts/x.py --input conf/in.txt --output build/o.txt
+python3 -c "import json; print(json.load(open('x.json')))"
+python3 -c "import sys; sys.path.insert(0,'.'); import src"
+node -e "console.log(require('./package.json').version)"
+python3 -m venv .venv2
+python3 -m http.server 0 &
+pip freeze > requirements.txt
+npm ci && npm run build -- --out-dir build
+env | sort > build/env
+export FOO=1; ./run.sh
+source .venv/bin/activate && pytest
+ssh -i ~/.ssh/id_ed25519 host uptime
+ssh-keygen -lf ~/.ssh/id_ed25519.pub
+ssh-add ~/.ssh/id_ed25519
+GIT_SSH_COMMAND='ssh -i ~/.ssh/id' git push
+cat ~/.ssh/known_hosts | wc -l
+. ~/.bashrc; echo x
+bash --rcfile ~/.bashrc -ic true
+gpg --list-keys
+tail -f ~/.bash_history | head -1
+shellcheck .git/hooks/pre-commit | cat
+sh .git/hooks/pre-commit | cat
+.git/hooks/pre-commit | cat
+bat .git/config | cat
+diff .git/config ~/.gitconfig | cat
+cp .git/hooks/pre-commit build/pre-commit.bak && ls | cat
+du -sh .git | cat
+stat .git/config | cat
+tar czf build/all.tgz --exclude=.git . | cat
+tar czf build/git.tgz .git | cat
+cp -r . ../copy | cat
+chmod -R a+rX . | cat
+time make
+strace -o build/trace ls
+nice -n 5 make -j4 2>&1 | tee build/log
+timeout 60 npm test 2>&1 | tail -50
+screen /dev/ttyUSB0 115200
+esptool --port /dev/ttyUSB0 flash_id
+ffmpeg -i a.mp4 build/b.mp4
+convert a.png build/b.png
+qemu-system-x86_64 -kernel /boot/vmlinuz
+"""
+
+
+@pytest.mark.parametrize("line", lines(NOT_RUN))
+def test_ordinary_commands_of_other_tools_are_allowed_beside_such_rules(ws, line):
+    decision = decided(line, ws, denied(ws, *RULES), mode="bypass")
+    assert isinstance(decision, Allow), decision

@@ -22,6 +22,7 @@ def _tar(argv: Argv) -> Changes:
     folders = call.values("C", "directory") or (".",)
     if call.has("x", "extract", "get"):
         named = (*named, *call.values("", "one-top-level"))
+        named += tuple(join(folder, word) for word in call.operands for folder in folders)
         unpacked = _unpacked(call.values("f", "file") or ("-",), folders)
         return Changes(files=(*call.values("C", "directory"), *named), trees=named, copies=unpacked)
     outputs = (*call.values("f", "file"), *call.values("g", "listed-incremental", "index-file"))

@@ -148,7 +148,8 @@ def _sed(argv: Argv) -> Changes:
     if not scripts and not has_file:
         scripts, operands = operands[:1], operands[1:]
     edited = operands if call.has("i", "in-place") else ()
-    return Changes(files=(*edited, *(file for script in scripts for file in _sed_files(script))))
+    written = tuple(file for script in scripts for file in _sed_files(script))
+    return Changes(files=(*edited, *written), texts=tuple(filter(_SED_RUNS.search, scripts)))
 
 
 def _sed_files(script: str) -> list[str]:
@@ -187,7 +188,10 @@ def _awk(argv: Argv) -> Changes:
     computed = re.search(r">[ \t]*(?!\s*[\"0-9(])[A-Za-z_$(]", text)
     given = (*operands, *(value.partition("=")[2] for value in call.values("v", "assign"))) if computed else ()
     outputs = tuple(re.findall(r">[ \t]*\(?\"([^\"]+)\"", text))
-    return Changes(files=(*in_place, *outputs, *call.values("o")), loose=given)
+    starts_others = "|" in text or "system" in text
+    return Changes(
+        files=(*in_place, *outputs, *call.values("o")), loose=given, texts=(text,) if starts_others and text else ()
+    )
 
 
 def _script(argv: Argv, letters: str) -> Changes:
@@ -277,6 +281,8 @@ def _flock(argv: Argv) -> Changes:
 _WRITES = re.compile(
     r"open|unlink|rename|link|>|system|exec|eval|truncate|mkdir|rmdir|chmod|utime|File::|IO::|write|`|qx"
 )
+_SED_RUNS = re.compile(r"(?:\A|[;{}\n0-9$/!,])[ \t]*e(?:[ \t]|\Z)|[/|#,:][gIpM0-9]*e[gIpM0-9]*(?:[ \t;}\n]|\Z)")
+"""Commands that run a program."""
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 _INTERPRETERS = re.compile(
     r"(?:python|pypy)[0-9.]*|ruby[0-9.]*|node(?:js)?|deno|bun|php[0-9.]*|lua[0-9.]*|tclsh|Rscript|osascript|julia|scala"
@@ -338,7 +344,7 @@ READERS = names(
 
 _TOOLS = names(
     "npm yarn pnpm bun make gmake just task cargo go brew apt apt-get dpkg dnf yum pacman snap flatpak systemctl"
-    " service cmake ninja mvn gradle gradlew dotnet pip pip3 uv uvx pipx poetry conda mamba rake kubectl helm kustomize"
+    " service cmake ninja mvn gradle gradlew dotnet pip pip3 uv uvx pipx poetry conda mamba rake helm kustomize"
     " terraform tofu ansible ansible-playbook ansible-lint vagrant packer aws gcloud az doctl fly heroku vercel netlify"
     " pytest py.test tox nox flake8 pylint mypy pyright basedpyright bandit coverage pre-commit sphinx-build mkdocs tsc"
     " jest vitest mocha ava webpack vite rollup esbuild parcel next nuxt astro golangci-lint staticcheck rustc ctest"
@@ -400,7 +406,7 @@ _JUDGES: dict[str, Callable[[Argv], Changes]] = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
     **dict.fromkeys(_FORMATTERS, _formatter),
     **ARCHIVERS,
-    **dict.fromkeys(("docker", "podman", "nerdctl", "buildah"), _container),
+    **dict.fromkeys(("docker", "podman", "nerdctl", "buildah", "kubectl"), _container),
     **dict.fromkeys(("time", "strace", "ltrace"), _wrapper),
     "flock": _flock,
 }

@@ -70,7 +70,9 @@ class Find(msgspec.Struct, frozen=True):
             if _Expression(self.words, _printed(written, start, folder), depth, is_folder=True).prunes:
                 return frozenset()
         is_folder = leads_to_folder(path) and not Path(path).is_symlink()
-        return _Expression(self.words, _printed(written, start, path), len(parts), is_folder=is_folder).reached
+        is_full = is_folder and next(Path(path).iterdir(), None) is not None
+        name = _printed(written, start, path)
+        return _Expression(self.words, name, len(parts), is_folder=is_folder, is_full=is_full).reached
 
 
 def _printed(written: str, start: str, path: str) -> str:
@@ -93,7 +95,8 @@ def find_of(argv: Argv) -> Find:
 class _Expression:
     """Evaluates an expression for one path. A test that is not known may be true or false."""
 
-    def __init__(self, words: Argv, path: str, depth: int, *, is_folder: bool) -> None:
+    def __init__(self, words: Argv, path: str, depth: int, *, is_folder: bool, is_full: bool = True) -> None:
+        self._holds_something = is_full
         self.reached: frozenset[str] = frozenset()
         self.prunes = False
         self._words = (*words, _END)
@@ -184,6 +187,8 @@ class _Expression:
                 self.prunes = self.prunes or self._live is True
                 return True
             case "-false":
+                return False
+            case "-empty" if self._is_folder and self._holds_something:
                 return False
             case _:
                 return None

@@ -175,6 +175,9 @@ def _clean(call: GitCall) -> Changes:
 def _stash(call: GitCall) -> Changes:
     takes_new = any(re.match(r"-[a-zA-Z]*[ua]|--(?:inc|all)", word) for word in call.words[1:])
     is_look = call.words[1:2] in (("show",), ("list",), ("drop",), ("pop",), ("apply",), ("branch",))
+    named = _pathspecs(arguments(call.words[1:], "m", "message pathspec-from-file").operands)
+    if named and call.words[1:2] == ("push",):
+        return Changes(files=named, trees=named, tracked=True)
     return Changes(trees=(".",), tracked=False) if takes_new and not is_look else Changes()
 
 
@@ -240,7 +243,7 @@ _KEEPS_TO_ITSELF = names(
     " diff-files request-pull rerere replace pack-refs maintenance var cherry show-branch interpret-trailers stripspace"
     " column credential sparse-checkout lfs submodule difftool mergetool gui citool instaweb send-email imap-send"
     " fast-import unpack-objects upload-pack receive-pack pack-redundant commit-graph multi-pack-index prune-packed"
-    " for-each-repo show-index patch-id get-tar-commit-id am"
+    " for-each-repo show-index patch-id get-tar-commit-id"
 )
 _FILLS_A_TREE = names(
     "checkout checkout-index restore reset switch read-tree merge pull stash rebase apply clean rm am"
@@ -256,7 +259,7 @@ _JUDGES: dict[str, Callable[[GitCall], Changes]] = {
     "mv": _mv,
     "clean": _clean,
     "stash": _stash,
-    "apply": _apply,
+    **dict.fromkeys(("apply", "am"), _apply),
     **dict.fromkeys(("clone", "init"), _make),
     **dict.fromkeys(("worktree", "submodule"), _behind_verb),
     "merge-file": _first,

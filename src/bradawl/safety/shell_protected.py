@@ -70,7 +70,7 @@ class Protected:
         """Why a folder may not go away with all that lies below it; empty if it may."""
         if what := self._ground.loss(place, "/"):
             return f"it would delete or move {what}"
-        for path in self._kept():
+        for path in self._kept(place):
             if is_within(path, place) and os.path.lexists(path):
                 return f"it would delete or move {path}, which is to stay as it is; leave that to the user"
         return ""
@@ -80,11 +80,11 @@ class Protected:
         what = self._ground.loss(join(folder, pattern), "/")
         return f"it would delete or move {what}" if what else ""
 
-    def _kept(self) -> Iterator[str]:
+    def _kept(self, place: str) -> Iterator[str]:
         for root in self._ground.roots:
             yield from (join(root, name) for name in self.guarded_names())
         home = self._ground.home
-        if home:
+        if home and (is_within(place, home) or is_within(home, place)):
             yield from (join(home, name) for name in LOGIN_FILES.split())
 
     def guarded_names(self) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ _CODE_CHANGES = re.compile(
     r"write|unlink|remove|rename|replace\(|rmtree|move|copy|link|truncate|touch|chmod|mkdir|dump|save|system|popen|Popen"
     r"|subprocess|run\(|call\(|exec|eval|open\s*\([^()]*,|Sync|FileUtils|IO\.|`|>"
 )
+_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 _TOO_MUCH = "it names more paths than can be compared with the rules that refuse to write; run fewer commands at once"
 
 
@@ -127,14 +128,17 @@ class _Look:
         for word in changes.loose:
             self._to.loose(word, descends=changes.is_whole_tree)
         for code in changes.texts:
-            self._code(code or self._text, is_patch=not code)
+            is_python = _PYTHON.fullmatch(name_of(argv)) is not None
+            self._code(code or self._text, is_python=is_python and bool(code))
         if name_of(argv) in ("patch", "git") and "" in changes.texts:
             for word in (*self._seen.opened, *(word for each in self._argvs for word in each[1:])):
                 self._to.loose(f"@{word}")
 
-    def _code(self, code: str, *, is_patch: bool) -> None:
+    def _code(self, code: str, *, is_python: bool) -> None:
         """Literals in another language, or names in a patch."""
-        changes = is_patch or _CODE_CHANGES.search(code) is not None
+        changes = not is_python or _CODE_CHANGES.search(code) is not None
+        if is_python and _only_reads(code):
+            return
         for literal in dict.fromkeys(_LITERAL.findall(code)):
             for piece in dict.fromkeys((literal, re.sub(r"\A[abiwco]/", "", literal))):
                 if "/" not in piece and "." not in piece:
@@ -143,7 +147,7 @@ class _Look:
                     for place in self._to.links.places(path):
                         if changes:
                             self._to.stop_if(self._to.protected.why(place, is_device=False))
-                        if self._to.protected.is_ruled(place) and not _only_reads(code):
+                        if self._to.protected.is_ruled(place):
                             self._to.found[place] = None
 
     def _loose_text(self) -> None:
@@ -163,16 +167,19 @@ class _Look:
             self._to.path(target)
             for source in copies.sources:
                 if copies.is_archive:
-                    self._unpack(source, target, packed)
+                    self._unpack(source, target, packed, is_told=copies.target not in (".", "./"))
                 elif source not in (UNKNOWN_WORD, "{}"):
                     self._copy(source, target, copies)
 
-    def _unpack(self, archive: str, target: str, packed: list[tuple[str, str]]) -> None:
+    def _unpack(self, archive: str, target: str, packed: list[tuple[str, str]], *, is_told: bool) -> None:
         paths = [] if archive == "-" else list(self._to.paths(archive))
         for path in paths:
             if not self._is_made(path):
                 for name in self._to.protected.names_in_archive(path):
                     self._to.path(join(target, name))
+        if not packed and is_told and all(map(self._is_made, paths)):
+            for place in self._to.links.places(target):  # what comes out is not known
+                self._to.found |= dict.fromkeys(self._to.protected.ruled_below(place))
         if all(map(self._is_made, paths)):
             for folder, word in packed:
                 for base in list(self._to.paths(folder)):
@@ -267,6 +274,11 @@ class _Look:
         takers = [*filter(None, from_input), *(changes for changes in others if _takes_unknown(changes))]
         if not takers and not any(UNKNOWN_WORD in target for target in self._seen.outputs):
             return
+        for literal in dict.fromkeys(_LITERAL.findall(self._text)):
+            if "/" in literal or "." in literal:
+                for path in self._to.paths(literal):
+                    if os.path.lexists(path):
+                        self._to.meet(self._to.links.places(path)[0])
         listings = Listings(self._argvs, tuple(self._to.bases), self._to.links)
         for each in self._to.protected.below_any(listings.starts()):
             if listings.prints(each.path):
