@@ -324,3 +324,19 @@ def test_a_rule_about_editing_refuses(place, line):
 @pytest.mark.parametrize("line", lines(GUARDED))
 def test_every_mode_refuses(place, line):
     assert isinstance(decided(line, place, mode="bypass"), Deny)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "find . " + "\\( " * 3_000 + "-delete",
+        "rm " + "a/" * 3_000 + "x",
+        "cp a.txt " + "x" * 5_000,
+        "tar xf broken.tgz -C build",
+        "find closed -empty -delete; cp -r closed build; rm closed/*/x",
+    ],
+)
+def test_nothing_in_a_line_or_on_the_disk_makes_it_fail(place, line):
+    (place / "broken.tgz").write_bytes(b"\x1f\x8b\x08\x00" + b"\xff" * 100)
+    (place / "closed").mkdir(exist_ok=True)
+    decided(line, place, denied(place, *RULES), mode="bypass")

@@ -3,11 +3,11 @@
 import re
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from pathlib import Path
 from posixpath import basename
 
 import msgspec
 
+from bradawl.safety.shell_places import files_in, is_link
 from bradawl.safety.shell_places import is_folder as leads_to_folder
 from bradawl.safety.shell_wrappers import Argv, name_of, names
 
@@ -69,8 +69,8 @@ class Find(msgspec.Struct, frozen=True):
         for depth, folder in enumerate(above[: len(parts)]):
             if _Expression(self.words, _printed(written, start, folder), depth, is_folder=True).prunes:
                 return frozenset()
-        is_folder = leads_to_folder(path) and not Path(path).is_symlink()
-        is_full = is_folder and next(Path(path).iterdir(), None) is not None
+        is_folder = leads_to_folder(path) and not is_link(path)
+        is_full = is_folder and next(files_in(path), None) is not None
         name = _printed(written, start, path)
         return _Expression(self.words, name, len(parts), is_folder=is_folder, is_full=is_full).reached
 

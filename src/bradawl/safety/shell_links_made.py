@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator
 from itertools import permutations
-from pathlib import Path
 from posixpath import basename, dirname, join
 
 from bradawl.safety.shell_arguments import arguments
-from bradawl.safety.shell_places import Links, expanded, is_folder
+from bradawl.safety.shell_places import Links, expanded, is_folder, is_link
 from bradawl.safety.shell_wrappers import Argv, name_of
 
 _STRING = re.compile(r"""(['"])([^'"\n]{1,400})\1""")
@@ -66,5 +65,5 @@ def _of_command(name: str, argv: Argv, base: str, links: Links) -> Iterator[tupl
 def _names(target: str, name: str) -> Iterator[str]:
     """The names that a link may get: in an existing folder, or as it is given."""
     yield join(target, name)
-    if Path(target).is_symlink() or not is_folder(target):
+    if is_link(target) or not is_folder(target):
         yield target

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from posixpath import basename, dirname, join
@@ -96,8 +96,25 @@ def _read(place: str) -> str | None:
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path leads to a folder."""
-    return Path(path).is_dir()
+    """Whether a path leads to a folder; false where that may not be seen."""
+    return _is(path, Path.is_dir)
+
+
+def is_file(path: str) -> bool:
+    """Whether a path leads to a file; false where that may not be seen."""
+    return _is(path, Path.is_file)
+
+
+def is_link(path: str) -> bool:
+    """Whether a path is a symbolic link; false where that may not be seen."""
+    return _is(path, Path.is_symlink)
+
+
+def _is(path: str, test: Callable[[Path], bool]) -> bool:
+    try:
+        return test(Path(path))
+    except OSError:
+        return False
 
 
 def changes_case(text: str) -> bool:
@@ -153,6 +170,15 @@ def _all_below(folder: str) -> list[str]:
         if len(found) > _MOST_NAMES:
             break
     return found
+
+
+def files_in(folder: str) -> Iterator[str]:
+    """Names of what lies directly in a folder; one that may not be listed counts as full."""
+    try:
+        with os.scandir(folder) as entries:
+            yield from (entry.name for entry in entries)
+    except OSError:
+        yield ""
 
 
 def _names(folder: str) -> list[str]:

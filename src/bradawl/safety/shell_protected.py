@@ -178,8 +178,10 @@ class Protected:
 
 
 def _members(path: str) -> tuple[str, ...]:
+    import lzma
     import tarfile
     import zipfile
+    import zlib
     from itertools import islice
 
     try:
@@ -188,7 +190,16 @@ def _members(path: str) -> tuple[str, ...]:
                 return tuple(archive.namelist()[:_MOST_MEMBERS])
         with tarfile.open(path) as archive:
             return tuple(member.name for member in islice(archive, _MOST_MEMBERS))
-    except (OSError, EOFError, ValueError, tarfile.TarError, zipfile.BadZipFile, NotImplementedError):
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        RuntimeError,
+    ):
         return ()
 
 

@@ -7,7 +7,6 @@ not seen.
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from posixpath import basename, dirname, join, normpath
 
 import msgspec
@@ -21,7 +20,7 @@ from bradawl.safety.shell_git_changes import git_call, git_changes, git_config_f
 from bradawl.safety.shell_ground import Ground
 from bradawl.safety.shell_links_made import links_made
 from bradawl.safety.shell_listed import Listings
-from bradawl.safety.shell_places import is_folder, is_pattern
+from bradawl.safety.shell_places import is_file, is_folder, is_pattern
 from bradawl.safety.shell_protected import Protected
 from bradawl.safety.shell_rules import RuledPaths
 from bradawl.safety.shell_uses import UNKNOWN_WORD, filled, reads_names, starts_from_input
@@ -59,7 +58,7 @@ def written(
         _Look(text, tuple(dict.fromkeys(argvs)), seen, to).through()
     except ProtectedPath as reason:
         return Written(tuple(to.found), str(reason))
-    except NotUnderstood:
+    except (NotUnderstood, RecursionError):
         return Written(tuple(to.found), _TOO_MUCH)
     return Written(tuple(to.found))
 
@@ -190,8 +189,8 @@ class _Look:
         for path in (*self._to.paths(source), *self._made_names(source)):
             name = basename(path if is_pattern(source) else source.rstrip("/"))
             is_merged = name in ("", ".", "..") or copies.is_contents
-            is_file = Path(target).is_file()
-            if not is_merged and not is_file:
+            fills_file = is_file(target)
+            if not is_merged and not fills_file:
                 self._to.path(join(target, name))
             if copies.is_deep:
                 self._deep(path, target if is_merged else join(target, name))
