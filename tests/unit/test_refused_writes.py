@@ -411,7 +411,5 @@ def test_a_rule_that_asks_is_asked_about(ws):
 
 def test_a_sandbox_that_covers_the_files_lets_such_lines_run(ws):
     rules = denied(ws, *RULES)
-    for line in ("rm conf/g*", "cp a.txt .g*/hooks/pre-commit", "find . -name guard.txt -delete"):
-        decision = decided(line, ws, rules, BUBBLEWRAP, "bypass")
-        if line != "rm conf/g*":
-            assert isinstance(decision, Allow), line
+    for line in ("cp a.txt conf/g*", "find . -name guard.txt -delete"):
+        assert isinstance(decided(line, ws, rules, BUBBLEWRAP, "bypass"), Allow), line

@@ -188,7 +188,7 @@ class _Line:
             is_pattern = any(mark in path for mark in "*?[")
             if not is_pattern or "/proc/" in path:
                 yield path
-            yield from expanded(path) if is_pattern else ()
+            yield from expanded(path, any_case=True) if is_pattern else ()
             yield from self._behind_links(path)
             if piece[:1] == "/":
                 break
@@ -197,7 +197,7 @@ class _Line:
         """Where a path leads through links that the line makes."""
         for link, target in self._seen.links:
             if is_within(normpath(path), link):
-                yield from expanded(target + normpath(path)[len(link) :])
+                yield from expanded(target + normpath(path)[len(link) :], any_case=True)
 
     def _ending(self, piece: str) -> Iterator[str]:
         """What a path with an unknown beginning is taken for: bradawl's own files, by their ends."""

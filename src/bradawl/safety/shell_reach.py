@@ -30,6 +30,8 @@ _TEXT = re.compile(r"[^\s'\"`$;|&<>(){},=@]+")
 _OF_A_PROCESS = re.compile(r".*/(?:cwd|fd/[^/]+)(?:/|\Z)")
 _ROOT_OF_A_PROCESS = re.compile(r".*/root(?:/|\Z)")
 _DIRECTORY_STACK = re.compile(r"~[+-]?[0-9]*(?:/|\Z)")
+_DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "printf", "openssl", "tr", "rev", "sed", "awk", "python3"})
+"""Programs that may print a pattern that no word holds."""
 _WALKS = re.compile(r"walk|tree|glob|listdir|scandir|iterdir|readdir|archive|chdir|tarfile|zipfile|cpSync|Dir\b|find")
 _TOO_MUCH = "it names more paths than can be compared with the rules that refuse to read; run fewer commands at once"
 
@@ -54,6 +56,14 @@ def reached(ruled: RuledPaths, text: str, argvs: tuple[Argv, ...], seen: Seen, c
     return Reached(tuple(words.found))
 
 
+def _without_ls(text: str, argvs: tuple[Argv, ...]) -> tuple[Argv, ...]:
+    """Without words that stand for all names where only `ls` can have printed them: that is told name by name."""
+    programs = set(map(name_of, argvs))
+    if "ls" not in programs or any(mark in text for mark in "*\\") or not _DECODERS.isdisjoint(programs):
+        return argvs
+    return tuple(tuple(word for word in argv if word != "*" and word[-2:] != "/*") for argv in argvs)
+
+
 class _Words:
     """Compares words with the disk."""
 
@@ -70,7 +80,7 @@ class _Words:
 
     def look(self, text: str, argvs: tuple[Argv, ...], seen: Seen) -> None:
         """Compare all words there are."""
-        argvs = tuple(dict.fromkeys(argvs))
+        argvs = _without_ls(text, tuple(dict.fromkeys(argvs)))
         self._any_case = changes_case(text)
         self._learn_folders([*seen.opened, *(word for argv in argvs for word in argv)])
         for link, target in links_made(argvs, tuple(self._bases)):
