@@ -1,5 +1,6 @@
 """What holds for every test: no network but loopback, nothing left behind, one search depth."""
 
+import os
 import signal
 
 import pytest
@@ -16,6 +17,8 @@ def pytest_configure():
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for name in [name for name in os.environ if name.startswith("GIT_")]:  # a hook of git has GIT_DIR and more
+        del os.environ[name]
 
 
 @pytest.fixture(autouse=True)

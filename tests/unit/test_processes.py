@@ -339,3 +339,16 @@ def test_the_kept_ends_and_the_count_add_up(pieces):
     data, dropped = kept.kept()
     assert len(data) + dropped == len(whole)
     assert data == (whole if len(whole) <= 10 else whole[:5] + whole[-5:])
+
+
+@pytest.mark.parametrize("of_call", [False, True])
+def test_bash_in_posix_mode_still_reports_and_has_its_limit(of_call):
+    """POSIXLY_CORRECT makes bash skip the file that the report and the limit on processes come from."""
+    posix = {"POSIXLY_CORRECT": "1"}
+    made = LocalProcesses({**os.environ, **({} if of_call else posix)})
+    try:
+        command = Command(("cd /usr; export A=1",), "/", is_shell=True, env=posix if of_call else {})
+        result = asyncio.run(made.run(command, Grant()))
+    finally:
+        made.close()
+    assert (result.cwd, result.exports["A"]) == ("/usr", "1")

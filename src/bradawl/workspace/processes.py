@@ -46,7 +46,8 @@ _OWN_ENVIRONMENT = {
     "NO_COLOR": "1",
 }
 _HELPERS_PATH = "/usr/local/bin:/usr/bin:/bin"  # none of them looks for a program; a wrapper might
-_LEFT_OUT = {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"}  # each makes bash run or do what nobody asked for
+# Each makes bash run or do what nobody asked for; in POSIX mode it reads no BASH_ENV, which is needed for the report.
+_LEFT_OUT = {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT"}
 _FUNCTIONS = "BASH_FUNC_"  # they would stand for programs of the same name
 _NOT_OURS = _LEFT_OUT | {"OLDPWD"}  # where the user came from is nowhere `cd -` should lead to
 
@@ -250,7 +251,8 @@ class LocalProcesses:
         inherited, readable = (), ()
         if self._bash:
             inherited, readable = sinks[2:], (self._folder.prelude(),)
-            environment.pop(HELD_BACK, None)
+            for name in (HELD_BACK, "POSIXLY_CORRECT"):
+                environment.pop(name, None)
             if "BASH_ENV" in environment:
                 environment[HELD_BACK] = environment["BASH_ENV"]
             environment |= {"BASH_ENV": readable[0], REPORT_FD: str(sinks[2])}
