@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -176,7 +177,7 @@ def test_the_demo_completes_where_its_folder_can_not_be_written_or_is_gone(tmp_p
         folder.mkdir()
     fixed.chmod(0o555)
     assert run_process(environment=dict(os.environ), cwd=fixed).returncode == 0
-    start = f'cd {gone} && rmdir {gone} && exec "$0" -m bradawl demo'
+    start = f'cd {shlex.quote(str(gone))} && rmdir "$PWD" && exec "$0" -m bradawl demo'
     ended = subprocess.run(["/bin/sh", "-c", start, sys.executable], capture_output=True, text=True, timeout=50)
     assert ended.returncode == 0, ended
 

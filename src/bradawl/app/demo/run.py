@@ -210,6 +210,8 @@ def _environment() -> dict[str, str]:
     bradawl's own Python comes first on PATH: a sandbox shows it, which holds for no other.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    if not kept.get("HOME", "/").startswith("/"):
+        del kept["HOME"]  # refused elsewhere; the demo has a home of its own
     return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH') or os.defpath}"}
 
 
