@@ -59,10 +59,10 @@ def look_through(text: str, *, cwd: str, ground: Ground) -> Seen:
         if walk.inputs:
             _Walk(ground, cwd, "\n".join(walk.inputs)).read(text)
     except _Found as found:
-        return Seen(found.why, walk.argvs(), True, walk.leaves, *walk.opened())
+        return walk.seen(found.why, is_whole=True)
     except TooMuch:
         is_whole = False
-    return Seen("" if is_whole else at_a_glance(text), walk.argvs(), is_whole, walk.leaves, *walk.opened())
+    return walk.seen("" if is_whole else at_a_glance(text), is_whole=is_whole)
 
 
 class _Found(Exception):
@@ -100,19 +100,18 @@ class _Walk:
         """A text for bash."""
         self._reader.read(text)
 
-    def argvs(self) -> tuple[Argv, ...]:
-        """All that was heard."""
-        return tuple(tuple(_shown(word) for word in words) for words in self._found)
-
-    def opened(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
-        """Targets and values, the working directories, links, and the targets that are written to."""
-        outputs = tuple(map(_shown, self._outputs))
-        return tuple(map(_shown, self._opened)), tuple(self._shell.folders), self._ground.links, outputs
-
-    @property
-    def leaves(self) -> bool:
-        """Whether it goes to a folder that is not the workspace's, or can't be told."""
-        return self._shell.leaves
+    def seen(self, why: str, *, is_whole: bool) -> Seen:
+        """All that was heard, with a reason why no mode lets it run."""
+        return Seen(
+            why,
+            tuple(tuple(_shown(word) for word in words) for words in self._found),
+            is_whole,
+            self._shell.leaves,
+            tuple(map(_shown, self._opened)),
+            tuple(self._shell.folders),
+            self._ground.links,
+            tuple(map(_shown, self._outputs)),
+        )
 
     # -------------------------------------------------------------- the listener
 
@@ -242,11 +241,9 @@ class _Walk:
         if draft.text is None:
             sources = [target for operator, target in draft.redirects if operator == "<"]
             sources += [after for word, after in pairwise(draft.words) if word in ("-a", "--arg-file")]
-            draft.text = next(filter(None, map(self._text_in, sources)), None)
+            texts = (name if name in self._printed else self._written.get(name) for name in sources)
+            draft.text = next(filter(None, texts), None)
             draft.said = draft.said or draft.text
-
-    def _text_in(self, name: str) -> str | None:
-        return name if name in self._printed else self._written.get(name)
 
     def _note_input(self, draft: Draft) -> None:
         """What a compound command may read, which is known only where it ends."""
