@@ -31,8 +31,9 @@ _STALE_S: Final = 3600
 _NAMES_FROM_OBJECTS: Final = re.compile(r"(?m)^[^AM? !]")
 """Lines about files that are in the last commit and no more in the index; all other names are from the index."""
 _BRANCH: Final = re.compile(r"ref: refs/heads/(\S{1,200})")
+_TRUTHS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "1", "0"})
 # Settings that decide what counts as changed, and the form of their values.
-_COPIED: Final[Mapping[str, re.Pattern[str]]] = {
+_COPIED: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(
         (
             "filemode",
@@ -43,11 +44,11 @@ _COPIED: Final[Mapping[str, re.Pattern[str]]] = {
             "sparsecheckout",
             "sparsecheckoutcone",
         ),
-        re.compile(r"(?i:true|false|yes|no|on|off|1|0)"),
+        _TRUTHS,
     ),
-    "autocrlf": re.compile(r"(?i:true|false|input|yes|no|on|off|1|0)"),
-    "eol": re.compile(r"(?i:lf|crlf|native)"),
-    "checkstat": re.compile(r"(?i:default|minimal)"),
+    "autocrlf": _TRUTHS | {"input"},
+    "eol": frozenset({"lf", "crlf", "native"}),
+    "checkstat": frozenset({"default", "minimal"}),
 }
 _EXTENSIONS: Final = frozenset({"objectformat", "worktreeconfig", "noop", "preciousobjects", "partialclone"})
 _OWN_SETTINGS: Final = (
@@ -176,7 +177,7 @@ def _settings(found: Configured, ignore_file: str) -> list[str]:
     settings = [*_OWN_SETTINGS]
     for name, allowed in _COPIED.items():
         value = _last((*found.users, *found.own), f"core.{name}")
-        if value is not None and allowed.fullmatch(value or "true"):
+        if value is not None and (value or "true").lower() in allowed:
             settings.append(f"core.{name}={value or 'true'}")
     # A file of the user's; a repository's own setting may name any file, and is not copied.
     is_file = ignore_file.startswith("/") and "\0" not in ignore_file and _kind(ignore_file, os.stat) == stat.S_IFREG

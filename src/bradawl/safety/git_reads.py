@@ -19,9 +19,10 @@ _DEEPEST: Final = 5
 """Where git, too, ends a chain of borrowed objects."""
 _LARGEST_KEYS: Final = 1_000_000
 _MOST_REPOSITORIES: Final = 500
-_NAMES_A_FILE: Final = re.compile(
-    r"blame\.ignorerevsfile|mailmap\.file|diff\.orderfile|core\.(?:excludesfile|attributesfile)|format\.signaturefile"
-    r"|gpg\.ssh\.(?:allowedsignersfile|revocationfile)|(?:fsck|(?:fetch|receive)\.fsck)\.skiplist"
+_NAME_A_FILE: Final = frozenset(
+    {"blame.ignorerevsfile", "mailmap.file", "diff.orderfile", "core.excludesfile", "core.attributesfile"}
+    | {"format.signaturefile", "gpg.ssh.allowedsignersfile", "gpg.ssh.revocationfile", "fsck.skiplist"}
+    | {"fetch.fsck.skiplist", "receive.fsck.skiplist"}
 )
 _FOLLOWED: Final = (".gitattributes", ".gitignore", ".gitmodules", ".mailmap")
 """Git follows links of these names up to version 2.31."""
@@ -47,7 +48,7 @@ class Reader:
     def __init__(self, files: GitFiles, settings: Settings, home: str, users: Iterable[Entry] = ()) -> None:
         """`users` are the settings of the user and the system, which may name a file in each working tree."""
         self._files = files
-        self._everywhere = [entry.value for entry in users if _NAMES_A_FILE.fullmatch(entry.name)]
+        self._everywhere = [entry.value for entry in users if entry.name in _NAME_A_FILE]
         self._settings = settings
         self._home = home
         self._others: list[str] = []
@@ -69,7 +70,7 @@ class Reader:
         entries = list(self._settings(self._files, f"{repository.shared}/config", self._others))
         entries += self._settings(self._files, f"{repository.own}/config.worktree", self._others)
         self._working_tree(repository, entries)
-        self._others += [self._named(entry, repository.top) for entry in entries if _NAMES_A_FILE.fullmatch(entry.name)]
+        self._others += [self._named(entry, repository.top) for entry in entries if entry.name in _NAME_A_FILE]
         self._others += [f"{repository.top}/{value}" for value in self._everywhere if value and value[0] not in "/~%:"]
         self._others += self._links(repository.top)
         self._data[repository.shared, repository.top] = None

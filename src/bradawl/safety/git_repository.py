@@ -19,7 +19,7 @@ Read = Callable[[str, int], bytes | None]
 Stamp = tuple[int, ...] | None
 
 _LONGEST: Final = 200_000
-_HEAD: Final = re.compile(r"(?:ref: refs/[!-~\x80-\U0010ffff]{1,240}|[0-9a-f]{40}|[0-9a-f]{64})\n?")
+_HEAD: Final = re.compile(r"(?:ref: refs/[^\0-\x20\x7f]{1,240}|[0-9a-f]{40}|[0-9a-f]{64})\n?")
 """Stricter than git: it also takes a link, other blanks behind `ref:`, and text behind an object's name."""
 _GITFILE: Final = re.compile(r"gitdir: ([^\0\r\n]*[^\0\r\n ])\n?")
 _ONE_LINE: Final = re.compile(r"([^\0\r\n]*[^\0\r\n ])\n?")

@@ -1,7 +1,6 @@
 """Finds the files and folders on the disk that permission rules speak of."""
 
 import os
-import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
@@ -11,8 +10,9 @@ from bradawl.core.rules import Rule, speaks_of
 MOST_FOLDERS: Final = 10_000
 """Folders that are looked through for all rules together."""
 _SETTLED_NS: Final = 50_000_000
-_PASSED_OVER: Final = re.compile(
-    r"\.git|node_modules|__pycache__|site-packages|\.tox|\.nox|\.mypy_cache|\.ruff_cache|\.pytest_cache"
+_PASSED_OVER: Final = frozenset(
+    {".git", "node_modules", "__pycache__", "site-packages", ".tox", ".nox"}
+    | {".mypy_cache", ".ruff_cache", ".pytest_cache"}
 )
 """Folders of installed packages and caches: looked through only for a rule that starts in one."""
 
@@ -152,7 +152,7 @@ def _read(path: str, group: _Group, changed_ns: int) -> _Folder:
             kind: Kind = "link" if entry.is_symlink() else "folder" if entry.is_dir() else "file"
             speaking = [rule for rule in group.rules if speaks_of(rule, entry.path)]
             matches += [Match(rule, entry.path, kind) for rule in speaking]
-            if kind == "folder" and len(speaking) < len(group.rules) and not _PASSED_OVER.fullmatch(entry.name):
+            if kind == "folder" and len(speaking) < len(group.rules) and entry.name not in _PASSED_OVER:
                 inner.append(entry.path)
     return _Folder(_if_settled(changed_ns), tuple(matches), tuple(inner))
 

@@ -15,7 +15,6 @@ from bradawl.safety.path_walk import real_path
 from bradawl.safety.sandbox.gitdirs import data_above, data_folder
 from bradawl.safety.sandbox.leftovers import Ghost
 from bradawl.safety.sandbox.survey import Finds, Survey
-from bradawl.safety.shell_words import NotUnderstood
 
 _MORE_OF_GIT: Final = (".git/worktrees/*/commondir", ".git/worktrees/*/gitdir")
 _FOLDERS_OF_GIT: Final = ("hooks", "info")
@@ -237,6 +236,8 @@ def secrets_below(folder: str) -> tuple[str, ...]:
     survey = Survey(folder, _MOST_FOLDERS, frozenset({".git"}))
     secrets = survey.finds().secrets
     if survey.is_cut:
+        from bradawl.safety.shell_words import NotUnderstood  # only lines without a sandbox are looked at so
+
         raise NotUnderstood
     return secrets
 
