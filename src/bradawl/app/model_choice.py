@@ -57,8 +57,28 @@ class Key(NamedTuple):
 
 
 def choose_model(given: Given) -> ModelSettings:
-    """The model that does the work. Raises `SettingsError`."""
-    chosen, model = _model(given)
+    """The model that does the work. Raises `SettingsError`.
+
+    A project's choice that can't be used is left out with a warning: only the user's own stops a run.
+    """
+    found = given.sources.find("model")
+    if found is None or found.kind != "project":
+        return _first(given, found)
+    before = len(given.sources.warnings)
+    try:
+        _check_projects_choice(found, given)
+        return _first(given, found)
+    except SettingsError as error:
+        note = f"{found.place} is ignored: {str(error).rstrip('.')}. Choose it yourself with `-m`."
+    given.sources.warnings[before:] = [note]
+    try:
+        return _first(given, given.sources.without_project().find("model"))
+    except NoProvider as error:
+        raise NoProvider(f"{error} {note}") from error
+
+
+def _first(given: Given, found: Found | None) -> ModelSettings:
+    chosen, model = _model(given, found)
     return resolve(given, chosen, model, is_selected=True)
 
 
@@ -111,12 +131,8 @@ def resolve(given: Given, chosen: Provider, model: str, *, is_selected: bool, is
 # ------------------------------------------------------------------ provider and model
 
 
-def _model(given: Given) -> tuple[Provider, str]:
-    sources, providers = given.sources, given.providers
-    found = sources.find("model")
-    if found and found.kind == "project" and (why := _not_from_a_project(found, given)):
-        sources.warnings.append(f"{found.place} is ignored: {why}. Choose it yourself with `-m`.")
-        found = sources.without_project().find("model")
+def _model(given: Given, found: Found | None) -> tuple[Provider, str]:
+    providers = given.providers
     if found is None:
         chosen = providers[_own_provider(given)]
         if not chosen.default_model:
@@ -171,22 +187,27 @@ def _unnamed_provider(model: str, given: Given) -> str:
         raise SettingsError(unknown_provider(head, given.providers)) from error
 
 
-def _not_from_a_project(found: Found, given: Given) -> str:
-    """Why a model that a project asks for is not used; empty if it may be."""
+def _check_projects_choice(found: Found, given: Given) -> None:
+    """Raises `SettingsError` for a model that a project may not choose, or of a provider that is not set up."""
     name, _ = split_model(text_in(found.value, found.place), given.providers)
     if name == SCRIPTED:
-        return "a project may not put a script in the model's place"
+        raise SettingsError("a project may not put a script in the model's place")
     if name and not _is_set_up(given.providers[name], given):
-        return f"{name} is no provider of yours, and whoever listens there would get the conversation"
+        raise SettingsError(_why_not_yours(given.providers[name]))
     base_url = given.sources.find("base_url")
     if name and base_url:
-        return f"it would send the key of {name} to the URL of {base_url.place}"
-    return ""
+        raise SettingsError(f"it would send the key of {name} to the URL of {base_url.place}")
+
+
+def _why_not_yours(one: Provider) -> str:
+    if one.needs_key:
+        return f"you have not set up {one.name}, there is no key for it"
+    return f"{one.name} is no provider of yours, and whoever listens there would get the conversation"
 
 
 def _is_set_up(one: Provider, given: Given) -> bool:
-    """Whether the user has ever named a provider that needs no key; any other has to have one."""
-    if one.needs_key or one.is_users or one.key_variable(given.environ):
+    """Whether the user has a key for a provider, has said where it is, or has named it as one of theirs."""
+    if one.is_users or find_key(given, one).kind != "none":
         return True
     if any(given.environ.get(name, "").strip() for name in (one.base_url_name, *one.url_names)):
         return True

@@ -1,0 +1,68 @@
+"""A project's file may choose the model among the providers that the user has set up; any other choice is left out."""
+
+import pytest
+
+from bradawl.app.providers import PROVIDERS
+from bradawl.app.settings import load_settings
+from bradawl.core.errors import SettingsError
+
+SECRET = "sk-very-" + "secret-0123456789"
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Settings of a user with this file, in a project with that one."""
+    config = tmp_path / ".config" / "bradawl"
+    config.mkdir(parents=True)
+    (tmp_path / "project" / ".bradawl").mkdir(parents=True)
+
+    def load(options, text="", project="", **environ):
+        (config / "config.toml").write_text(text)
+        (tmp_path / "project" / ".bradawl" / "config.toml").write_text(project)
+        keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "a", "GROQ_API_KEY": "g"}
+        return load_settings(options, {"HOME": str(tmp_path), **keys, **environ}, str(tmp_path / "project"))
+
+    return load
+
+
+_WITH_KEYS = tuple(one.name for one in PROVIDERS.values() if one.needs_key)
+
+
+@pytest.mark.parametrize("name", _WITH_KEYS)
+@pytest.mark.parametrize("own", ["groq/m", "ollama/m"])
+def test_a_projects_model_of_a_provider_without_a_key_stops_nobody(load, name, own):
+    none = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": "", "GROQ_API_KEY": "g" if own == "groq/m" else ""}
+    if own.startswith(name):
+        return
+    settings = load({}, f'model = "{own}"\n', f'model = "{name}/x"\n', **none)
+    assert f"{settings.model.provider}/{settings.model.name}" == own
+    (warning,) = settings.warnings
+    assert "project/.bradawl/config.toml: model is ignored" in warning and name in warning and "API_KEY" not in warning
+
+
+@pytest.mark.parametrize(
+    ("user", "project"),
+    [
+        ('model = "ollama/m"\n', 'model = "no-provider"\n'),
+        ('model = "ollama/m"\n', 'model = "unheard/of"\n'),
+        ('model = "ollama/m"\n', 'model = "openai/"\n'),
+        ('model = "ollama/m"\n[providers.mine]\nbase_url = "https://m.example/v1"\n', 'model = "mine/m"\n'),
+    ],
+)
+def test_a_projects_model_that_can_not_be_used_is_left_out_with_a_note(load, user, project):
+    settings = load({}, user, project, OPENAI_API_KEY="", ANTHROPIC_API_KEY="", GROQ_API_KEY="")
+    assert (settings.model.provider, settings.model.name) == ("ollama", "m")
+    assert any(".bradawl/config.toml" in each and "ignored" in each for each in settings.warnings)
+
+
+def test_a_project_chooses_among_the_providers_that_are_set_up(load, tmp_path):
+    assert load({}, 'model = "openai/m"\n', 'model = "groq/x"\n').model.provider == "groq"
+    credentials = tmp_path / ".config" / "bradawl" / "credentials.toml"
+    credentials.write_text(f'[deepseek]\napi_key = "{SECRET}"\n')
+    credentials.chmod(0o600)
+    assert load({}, 'model = "openai/m"\n', 'model = "deepseek/x"\n').model.provider == "deepseek"
+
+
+def test_without_any_provider_the_error_names_the_projects_choice(load):
+    with pytest.raises(SettingsError, match=r"No provider is set up.*config\.toml: model is ignored.*deepseek"):
+        load({}, "", 'model = "deepseek/x"\n', OPENAI_API_KEY="", ANTHROPIC_API_KEY="", GROQ_API_KEY="")
