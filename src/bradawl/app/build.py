@@ -24,6 +24,7 @@ from bradawl.app.providers import PROVIDERS, SCRIPTED
 from bradawl.app.settings import NoSandbox, Settings, debug_folder
 from bradawl.app.sources import homes
 from bradawl.app.system import SystemClock, SystemIds, home_in
+from bradawl.app.values import utf8_path_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin
@@ -138,8 +139,8 @@ class Place(NamedTuple):
 
 
 def place_of(settings: Settings) -> Place:
-    """The folders of a workspace."""
-    project = os.path.realpath(settings.cwd)
+    """The folders of a workspace. Raises `SettingsError` for one whose name is not UTF-8."""
+    project = utf8_path_in(os.path.realpath(settings.cwd), "The working directory")
     home = homes(settings.environment, settings.cwd)
     data = os.path.realpath(settings.home)
     folder = str(project_folder(Path(data), project))

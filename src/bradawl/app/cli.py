@@ -5,7 +5,7 @@ import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from bradawl import __version__
 from bradawl.app.console import Console, OutputError
@@ -162,7 +162,7 @@ def parse(argv: Sequence[str]) -> dict[str, object]:
         return _parse_command(argv[0], argv[1:])
     if argv[:1] == ["permissions"] and (not argv[1:] or argv[1] in ("check", "-h", "--help")):
         return _parse_check(argv[1:])
-    options = vars(_parser().parse_args([_as_text(argument) for argument in argv]))
+    options = _as_texts(vars(_parser().parse_args(argv)))
     if options["continues"] and options["resume"] is not None:
         raise UsageError("-c and -r each name a session; use one of them")
     words = " ".join(options.pop("words"))
@@ -176,6 +176,7 @@ def parse(argv: Sequence[str]) -> dict[str, object]:
     return options
 
 
+_FOLDERS: Final = ("cwd", "add_dirs", "folder")
 _TAKE_A_VALUE: Final = ("--base-url", "-m", "--model", "-C", "--cd")
 
 
@@ -194,7 +195,7 @@ def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:
         _model_options(parser, command)
     parser.add_argument("-C", "--cd", dest="cwd", metavar="DIR", help="as if started in DIR")
     parser.add_argument("-h", "--help", action="store_true", help="print this help")
-    options = vars(parser.parse_args([_as_text(argument) for argument in rest]))
+    options = _as_texts(vars(parser.parse_args(rest)))
     if options.pop("help"):
         return {"help": True, "help_text": parser.format_help()}
     return {**options, "command": command}
@@ -246,9 +247,18 @@ def _parse_check(rest: Sequence[str]) -> dict[str, object]:
     return {**options, "command": "permissions"}
 
 
-def _as_text(argument: str) -> str:
-    """Bytes that are not UTF-8 came as lone surrogates, which nothing later can encode."""
-    return argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+def _as_texts(options: dict[str, object]) -> dict[str, object]:
+    """Options without lone surrogates, which stand for bytes that are not UTF-8 and which nothing later can encode.
+
+    Names of folders keep them: another folder could have the name that is left without them.
+    """
+    return {name: value if name in _FOLDERS else _as_text(value) for name, value in options.items()}
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, list):
+        return [_as_text(each) for each in cast("list[object]", value)]
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if isinstance(value, str) else value
 
 
 def _asks_for_json(argv: Sequence[str], environ: Mapping[str, str]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import msgspec
 
 from bradawl.app.sources import Found, Homes, Sources
-from bradawl.app.values import choice_in, flag_in, names_in, rules_in, texts_in
+from bradawl.app.values import choice_in, flag_in, names_in, rules_in, texts_in, utf8_path_in
 from bradawl.core.effects import is_within
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import MODES, Mode
@@ -160,7 +160,7 @@ def _folder(text: str, found: Found, cwd: str, home: Homes) -> str:
         raise SettingsError(f"{place}: {path} can't belong to the workspace: {why}. Name a folder below it.")
     if not is_folder:
         raise SettingsError(f"{place}: {path} is not a folder.")
-    return path
+    return utf8_path_in(path, place)
 
 
 def _unfit(path: str, home: Homes) -> str:

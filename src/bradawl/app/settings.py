@@ -24,7 +24,7 @@ from bradawl.app.sources import (
     read_project_files,
     read_user_file,
 )
-from bradawl.app.values import EFFORTS, choice_in, count_in, flag_in, refuse_unknown, table_in, text_in
+from bradawl.app.values import EFFORTS, choice_in, count_in, flag_in, refuse_unknown, table_in, text_in, utf8_path_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import MODES, Mode
 
@@ -394,14 +394,17 @@ def _choice(sources: Sources, name: str, choices: tuple[str, ...]) -> str | None
 
 
 def _working_directory(found: Found | None, cwd: str) -> str:
-    path = Path(cwd, text_in(found.value, found.place)) if found else Path(cwd)
+    place = found.place if found else "The working directory"
+    if found and isinstance(found.value, str):
+        utf8_path_in(found.value, place)
+    path = Path(cwd, text_in(found.value, place)) if found else Path(cwd)
     try:
         resolved = path.resolve()
         if resolved.is_dir():
-            return str(resolved)
+            return utf8_path_in(str(resolved), place)
     except (OSError, ValueError, RuntimeError) as error:
         raise SettingsError(f"The folder {str(path)!r} can't be used: {error}.") from error
-    raise SettingsError(f"{found.place if found else 'The working directory'}: {path} is not a folder.")
+    raise SettingsError(f"{place}: {path} is not a folder.")
 
 
 def _refuse_unknown(table: Mapping[str, object], path: Path) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from bradawl.app.console import Console
 from bradawl.app.sources import ProjectFile, homes, project_root, read_project_files, read_small_file
+from bradawl.app.values import utf8_path_in
 from bradawl.core.errors import SettingsError
 from bradawl.safety.project_config import Finding, judge_file
 from bradawl.safety.trust import TrustStore, digest
@@ -183,6 +184,7 @@ def _project(named: object, cwd: str) -> tuple[str, str]:
         raise SettingsError(f"The folder {str(path)!r} can't be used: {error}.") from error
     if not is_folder:
         raise SettingsError(f"{path} is not a folder.")
+    utf8_path_in(str(folder), "The project")
     return str(folder), project_root(str(folder))
 
 

@@ -27,9 +27,34 @@ def text_in(value: object, place: str, *, may_be_empty: bool = False) -> str:
     text = value.strip()
     if not text and not may_be_empty:
         raise SettingsError(f"{place} is empty.")
+    if not is_utf8(text):
+        raise SettingsError(f"{place} is not UTF-8: {_spelled(text)}. Rename what it names, or use something else.")
     if not text.isprintable():
         raise SettingsError(f"{place} has a control character in it: {text!r}.")
     return text
+
+
+def utf8_path_in(path: str, place: str) -> str:
+    """A path whose names are UTF-8, as requests, sessions and records need it. Raises `SettingsError`."""
+    if is_utf8(path):
+        return path
+    raise SettingsError(
+        f"{place}: the name of {_spelled(path)} is not UTF-8, so bradawl can't work there. Rename it, or use another "
+        "folder."
+    )
+
+
+def is_utf8(text: str) -> bool:
+    """False where bytes that are not UTF-8 came in as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _spelled(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def count_in(value: object, place: str) -> int:

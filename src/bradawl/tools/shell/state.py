@@ -1,5 +1,6 @@
 """What a command leaves behind for later calls: working directory, exported variables, files that have been seen."""
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +26,10 @@ def keep_state(result: CommandResult, cwd: str, context: CallContext, *, may_mov
     notes: list[str] = []
     if cwd != context.cwd:
         notes.append(f"[working directory {context.cwd} is gone; this ran in {cwd}]")
-    if result.cwd and result.cwd != cwd:
+    if result.cwd and not _is_text(result.cwd):
+        shown = os.fsencode(result.cwd).decode("utf-8", "backslashreplace")
+        notes.append(f"[the name of {shown} is not UTF-8, so it is not kept: the working directory is still {cwd}]")
+    elif result.cwd and result.cwd != cwd:
         context.change(Cwd(result.cwd))
         notes.append(f"[working directory is now {result.cwd}]")
     if may_move and not result.cwd:
@@ -119,7 +123,6 @@ def home_folder(context: CallContext) -> str:
     """The user's home folder, where a tool was not told of it; empty if there is none."""
     with suppress(ToolError):
         return context.files.resolve("~", "/")
-    import os
     import pwd
 
     with suppress(KeyError):
