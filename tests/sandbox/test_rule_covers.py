@@ -1,6 +1,7 @@
 """What the user's rules refuse is covered in the sandbox, so that no program gets around them."""
 
 import os
+import re
 import time
 import unicodedata
 
@@ -285,6 +286,37 @@ def test_a_rule_that_hides_the_workspace_is_told(made):
     deny(made, "Read(**)")
     with pytest.raises(ToolError, match="permission rule"):
         made.run("true")
+
+
+@pytest.mark.parametrize("place", ["usr", "usr/bin", "bin", "bin/bash", "usr/lib", "lib", "etc"])
+@pytest.mark.parametrize("rest", ["", "/**"])
+def test_a_rule_that_hides_what_every_program_needs_is_named(made, place, rest):
+    rule = f"Read(//{place}{rest})"
+    deny(made, "Read(//opt/**)", rule)
+    with pytest.raises(ToolError, match=re.escape(f"permission rule {rule} refuses to read /")):
+        made.run("true")
+
+
+@pytest.mark.parametrize("rule", ["Read(//**)", "Read(//)", "Read(//*)", "Read(//**/k)", "Edit(//**/k)"])
+def test_a_rule_that_begins_at_the_root_counts_too(made, rule):
+    made.write("k", KEY)
+    deny(made, rule)
+    with pytest.raises(ToolError, match=re.escape(rule)):
+        made.run("true")
+
+
+@pytest.mark.parametrize("rule", ["//**", "//", "//*", "{above}", "{above}/**", "{above}/*", "{above}/../**"])
+def test_a_rule_against_writing_above_the_workspace_covers_all_of_it(made, rule):
+    made.write("a", "one")
+    deny(made, f"Edit({rule.format(above='/' + str(made.root.parent))})")
+    assert made.run("echo x > a; echo x > b; mkdir c; cat a").stdout == b"one"
+    assert names(made.root) == ["a"]
+
+
+@pytest.mark.parametrize("rule", ["//etc/ssl", "//etc/ssl/**", "//home/**", "//opt/**", "//run/**", "//dev/null"])
+def test_hiding_what_few_programs_need_leaves_them_running(made, rule):
+    deny(made, f"Read({rule})")
+    assert made.run("echo ran > /dev/null && echo ran").stdout == b"ran\n"
 
 
 def test_a_workspace_may_be_read_only(made):

@@ -93,7 +93,7 @@ class RuledTree:
     def _spelled(self, place: str) -> Iterator[str]:
         """A place under each spelling that is there, in any case; the place itself also if it is missing."""
         found = [""]
-        for name in place.split("/")[1:]:
+        for name in filter(None, place.split("/")):
             found = [f"{parent}/{each}" for parent in found for each in self._spellings(parent or "/", name)]
         yield from dict.fromkeys(each or "/" for each in found)
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -17,6 +18,13 @@ from bradawl.safety.sandbox.protected import Place
 _MOST: Final = 200
 _ANYWHERE: Final = "any folder"
 _HIDING: Final = ("unreadable", "empty")
+_SYSTEM: Final = {
+    "/bin": ("bash", "sh"),
+    "/etc": (),
+    "/lib": ("ld-linux-aarch64.so.1", "aarch64-linux-gnu/libc.so.6", "x86_64-linux-gnu/libc.so.6"),
+    "/lib64": ("ld-linux-x86-64.so.2", "libc.so.6"),
+}
+"""Folders and files of the system that every program needs."""
 
 
 class Wanted(NamedTuple):
@@ -31,6 +39,10 @@ class Wanted(NamedTuple):
     def is_writable(self, path: str) -> bool:
         """Whether a path lies where the program may write."""
         return any(is_within(path, each) for each in self.writable)
+
+    def writable_at(self, path: str) -> tuple[str, ...]:
+        """The path if the program may write there; else the places below it where it may."""
+        return (path,) if self.is_writable(path) else tuple(each for each in self.writable if is_within(each, path))
 
 
 class RuleCovers:
@@ -62,15 +74,33 @@ class RuleCovers:
         if not self._tree.rules:
             return ()
         matches = tuple(self._matches())
-        covers = {path: Cover(path, "read") for path in self._refused("write", matches) if wanted.is_writable(path)}
+        refused = self._refused("write", matches)
+        covers = {path: Cover(path, "read") for refusal in refused for path in wanted.writable_at(refusal)}
         covers |= {path: Cover(path, _hiding(path)) for path in self._refused("read", matches)}
-        _check_needed(covers.values(), (*self._roots, *wanted.seen), wanted.cwd)
+        self._check_needed(covers.values(), matches, wanted)
         for match in matches:
             if not self._may_be_moved(match):
                 for folder in self._way_to(match.path):
                     if wanted.is_writable(folder):
                         covers.setdefault(folder, Cover(folder, "write"))
         return tuple(covers.values())
+
+    def _check_needed(self, covers: Iterable[Cover], matches: Iterable[Match], wanted: Wanted) -> None:
+        """Raises `ToolError` where nothing could start, which names the rule."""
+        own, system = (*self._roots, *wanted.seen), _needed()
+        for cover in (each for each in covers if each.kind in _HIDING):
+            hides_cwd = is_within(wanted.cwd, cover.path) and cover != Cover(wanted.cwd, "empty")
+            if hides_cwd or any(is_within(place, cover.path) for place in own):
+                what = "the workspace, the working directory or the sandbox's own files"
+            elif any(is_within(place, cover.path) for place in system):
+                what = "what every program needs"
+            else:
+                continue
+            speaking = (each.rule.text for each in matches if each.rule.on == "read" and _leads_to(each, cover.path))
+            raise ToolError(
+                f"nothing can run in the sandbox: the permission rule {next(speaking, '')} refuses to read "
+                f"{cover.path}, which holds {what}. Change the rule, or ask to run without the sandbox"
+            )
 
     def _is_seen(self, path: str, wanted: Wanted) -> bool:
         seen = any(is_within(path, each) for each in (*self._roots, *wanted.seen))
@@ -164,15 +194,15 @@ def _laid_over(covers: dict[str, Cover], added: Iterable[Cover]) -> dict[str, Co
     }
 
 
-def _check_needed(covers: Iterable[Cover], places: tuple[str, ...], cwd: str) -> None:
-    for cover in covers:
-        hides_cwd = is_within(cwd, cover.path) and cover != Cover(cwd, "empty")
-        if cover.kind in _HIDING and (hides_cwd or any(is_within(place, cover.path) for place in places)):
-            raise ToolError(
-                f"nothing can run in the sandbox: a permission rule refuses to read {cover.path}, which holds the "
-                "workspace, the working directory or the sandbox's own files. Change the rule, or ask to run without "
-                "the sandbox"
-            )
+@cache
+def _needed() -> tuple[str, ...]:
+    """Real paths without which no program starts."""
+    system = (f"{folder}/{name}" for folder, names in _SYSTEM.items() for name in names)
+    return tuple(dict.fromkeys(map(os.path.realpath, (*_SYSTEM, *system))))
+
+
+def _leads_to(match: Match, path: str) -> bool:
+    return real_path(match.path) == path
 
 
 def _nearest(covers: dict[str, Cover], path: str) -> str:
