@@ -197,6 +197,27 @@ def test_nothing_that_a_yes_would_let_count_is_left_out_or_pushed_aside(place, r
         assert all(f'"{rule}"' in text for rule in rules if " " * 20 not in rule)
 
 
+@pytest.mark.parametrize(
+    "wide",
+    ["Bash(*)", "Bash", "*", "Bash(:*)", "bash(**)", "Bash( * )", "Edit", "Edit(//**)", "Write(**)", "Bash(sh *)"],
+)
+@pytest.mark.parametrize("at", [0, 150, 300])
+def test_a_rule_that_allows_anything_is_told_before_and_after_a_long_list(place, wide, at):
+    rules = [f"Bash(npm run t{number})" for number in range(300)]
+    rules.insert(at, wide)
+    place.file.write_text(f"[permissions]\nallow = {json.dumps(rules)}\n")
+    lines = (trust_question(place.settings()) or "").splitlines()
+    told = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {wide}"
+    assert lines[1:3] == lines[-3:-1] == ["Its files have 301 rules that allow something.", told]
+
+
+def test_what_allows_little_is_not_told_as_anything_else(place):
+    rules = ["Bash(npm test)", "Bash(git log *)", "Edit(docs/**)", "Bash(python3 -m pytest *)", "WebFetch(domain:a.b)"]
+    place.file.write_text(f"[permissions]\nallow = {json.dumps(rules)}\n")
+    question = trust_question(place.settings()) or ""
+    assert "RULES" not in question and "rules that allow" not in question
+
+
 def test_what_is_too_long_to_be_read_is_neither_asked_about_nor_trusted(place):
     place.file.write_text(f"[permissions]\nallow = {json.dumps([f'Bash(npm run t{n})' for n in range(2000)])}\n")
     assert trust_question(place.settings()) is None

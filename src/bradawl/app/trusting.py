@@ -10,7 +10,7 @@ import msgspec
 
 from bradawl.app.console import Console
 from bradawl.app.sources import ProjectFile, homes, project_root, read_project_files, read_small_file
-from bradawl.app.values import utf8_path_in
+from bradawl.app.values import rules_in, utf8_path_in
 from bradawl.core.errors import SettingsError
 from bradawl.safety.project_config import Finding, judge_file
 from bradawl.safety.trust import TrustStore, digest
@@ -23,6 +23,12 @@ _MOST_FILES: Final = 200
 _ON_ONE_LINE: Final = 200
 _MOST_SHOWN: Final = 20_000
 """Characters of one value; nobody reads more than that before they say yes."""
+_RUN_ANYTHING: Final = frozenset(
+    {"bash", "sh", "dash", "zsh", "sudo", "env", "xargs", "eval", "exec", "python", "python3", "node", "perl", "ruby"}
+)
+_WIDE_TOOLS: Final = frozenset({"bash", "edit", "write", "multiedit", "edit_file", "write_file", "multi_edit", "agent"})
+_MANY_RULES: Final = 10
+_MOST_WIDE: Final = 5
 _PADDING: Final = re.compile(r"[ \t]{9,}")
 
 
@@ -109,14 +115,45 @@ def trust_question(settings: "Settings") -> str | None:
     from bradawl.app.tui.render import one_line
 
     changed = "has changed since you trusted it" if settings.is_trusted else "is not trusted"
+    lines = [line for item in items for line in _lines(item)]
+    summary = [one_line(line) for line in _summary(items)]
     return "\n".join(
         (
             f"The project {one_line(settings.project)} {changed}.",
+            *summary,
             "If you trust it, this in its files counts from now on:",
-            *(f"  {line}" for item in items for line in _lines(item)),
+            *(f"  {line}" for line in lines),
+            *(summary if len(lines) > _MANY_RULES else ()),
             "Until then its files may only forbid, and its AGENTS.md is read as material.",
         )
     )
+
+
+def _summary(items: Sequence[Item]) -> list[str]:
+    """What a long list could hide: how many rules it has, and those that allow everything or any command."""
+    rules = [rule for item in items if not item.is_program for rule in _rules_of(item)]
+    wide = list(dict.fromkeys(rule for rule in rules if _is_wide(rule)))
+    many = f"Its files have {len(rules)} rules that allow something." if len(rules) > _MANY_RULES else ""
+    shown = ", ".join(wide[:_MOST_WIDE]) + (f" and {len(wide) - _MOST_WIDE} more" if len(wide) > _MOST_WIDE else "")
+    told = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {shown}" if wide else ""
+    return [line for line in (many, told) if line]
+
+
+def _rules_of(item: Item) -> tuple[str, ...]:
+    """As settings are read: one text may hold several."""
+    try:
+        texts: list[str] = [msgspec.json.decode(each, type=str) for each in item.entries] or [item.value]
+        return tuple(rule for text in texts for rule in rules_in(text, item.name, is_forgiving=True))
+    except (SettingsError, ValueError):
+        return item.entries or (item.value,)
+
+
+def _is_wide(rule: str) -> bool:
+    """Whether a rule allows every use of a tool that runs or writes, any command by way of another, or every tool."""
+    tool, _, rest = rule.strip().partition("(")
+    words = [word for word in re.split(r"[\s:*~?'\"]+", rest.removesuffix(")")) if word.strip("./-c")]
+    runs_any = len(words) == 1 and "*" in rest and words[0].rpartition("/")[2] in _RUN_ANYTHING
+    return tool.strip().casefold() in ("*", *_WIDE_TOOLS) and (not words or runs_any)
 
 
 def answer_trust(settings: "Settings", *, is_trusted: bool) -> None:
