@@ -240,6 +240,26 @@ def test_who_has_a_bubblewrap_that_fails_is_not_told_to_install_it():
     assert "no namespaces" in check.hint and "apt install" not in check.hint
 
 
+@pytest.mark.parametrize(
+    ("reason", "place"),
+    [
+        ("/usr/bin/bwrap can be written by other users", "/usr/bin/bwrap"),
+        ("/usr/bin/bwrap can be written by every user", "/usr/bin/bwrap"),
+        ("/usr/bin can be written by other users", "/usr/bin"),
+        ("it is not executable", "/usr/bin/bwrap"),
+    ],
+)
+def test_who_has_a_bubblewrap_with_wrong_permissions_is_told_to_repair_them(reason, place):
+    (check,) = sandbox_checks(NONE, "auto", (f"/usr/bin/bwrap is not used: {reason}",))
+    assert check.hint.splitlines()[-1] == f"  sudo chmod 755 {place}" and "apt install" not in check.hint
+
+
+def test_who_has_a_bubblewrap_of_another_users_is_not_told_to_install_it():
+    why = ("/usr/bin/bwrap is not used: /usr/bin/bwrap belongs to another user",)
+    (check,) = sandbox_checks(NONE, "auto", why)
+    assert "apt install" not in check.hint and "chmod" not in check.hint
+
+
 def test_landlock_says_what_then_asks():
     check = sandbox_checks(LANDLOCK, "auto", ())[0]
     assert "is asked about" in check.hint and "apt install bubblewrap" in check.hint

@@ -162,7 +162,8 @@ def parse(argv: Sequence[str]) -> dict[str, object]:
         return _parse_command(argv[0], argv[1:])
     if argv[:1] == ["permissions"] and (not argv[1:] or argv[1] in ("check", "-h", "--help")):
         return _parse_check(argv[1:])
-    options = _as_texts(vars(_parser().parse_args(argv)))
+    options = vars(_parser().parse_args(argv))
+    _make_texts(options)
     if options["continues"] and options["resume"] is not None:
         raise UsageError("-c and -r each name a session; use one of them")
     words = " ".join(options.pop("words"))
@@ -195,7 +196,8 @@ def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:
         _model_options(parser, command)
     parser.add_argument("-C", "--cd", dest="cwd", metavar="DIR", help="as if started in DIR")
     parser.add_argument("-h", "--help", action="store_true", help="print this help")
-    options = _as_texts(vars(parser.parse_args(rest)))
+    options = vars(parser.parse_args(rest))
+    _make_texts(options)
     if options.pop("help"):
         return {"help": True, "help_text": parser.format_help()}
     return {**options, "command": command}
@@ -247,12 +249,12 @@ def _parse_check(rest: Sequence[str]) -> dict[str, object]:
     return {**options, "command": "permissions"}
 
 
-def _as_texts(options: dict[str, object]) -> dict[str, object]:
-    """Options without lone surrogates, which stand for bytes that are not UTF-8 and which nothing later can encode.
+def _make_texts(options: dict[str, object]) -> None:
+    """Replace lone surrogates, which stand for bytes that are not UTF-8 and which nothing later can encode.
 
     Names of folders keep them: another folder could have the name that is left without them.
     """
-    return {name: value if name in _FOLDERS else _as_text(value) for name, value in options.items()}
+    options.update((name, _as_text(value)) for name, value in options.items() if name not in _FOLDERS)
 
 
 def _as_text(value: object) -> object:

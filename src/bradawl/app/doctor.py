@@ -207,16 +207,14 @@ def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, co
 
     `could_be`: a better sandbox could hold this workspace.
     """
-    from bradawl.app.sandbox_help import install_lines, kernel_hints
+    from bradawl.app.sandbox_help import kernel_hints, repair_lines
     from bradawl.safety.sandbox.lines import LINES
 
     if wanted == "off":
         return [Check("sandbox", "warning", "switched off: commands run with all your rights, once they are allowed")]
     better: tuple[str, ...] = ()
     if could_be and sandbox.name != "bubblewrap":
-        tried = [line for line in why if " is not used: " not in line]
-        was_tried = any(line.startswith(("/usr/bin/bwrap", "/usr/local/bin/bwrap")) for line in tried)
-        better = (*kernel_hints(), *(() if was_tried else install_lines()))
+        better = (*kernel_hints(), *repair_lines(why))
     if not sandbox.name:
         state: Literal["warning", "problem"] = "problem" if wanted == "required" else "warning"
         text = "none: commands run with all your rights, and all that may change something is asked about"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 INSTALL: Final = "Install bubblewrap: apt install bubblewrap (or dnf install bubblewrap, pacman -S bubblewrap)"
+_SYSTEM_BWRAP: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
 _MACHINES: Final = ("x86_64", "aarch64")
 _NOT_ASKED: Final = "With a sandbox commands run unasked, as far as they stay in the workspace."
 _SWITCHES: Final = (
@@ -40,6 +41,26 @@ def install_lines() -> tuple[str, ...]:
     """
     extra = _extra_command()
     return (f"{INSTALL}, or without root:", f"  {extra}") if extra else (f"{INSTALL}.",)
+
+
+def repair_lines(why: Iterable[str]) -> tuple[str, ...]:
+    """What to do where bubblewrap is installed and not used, or fails; `install_lines` where it is not installed.
+
+    `why` is what was found on the way to a sandbox, a line each.
+    """
+    is_there = False
+    for line in why:
+        path, is_rejected, reason = line.partition(" is not used: ")
+        if not path.startswith(_SYSTEM_BWRAP):
+            continue
+        is_there = True
+        wrong = path if reason == "it is not executable" else reason.partition(" can be written")[0]
+        if is_rejected and wrong != reason:
+            return ("It is installed; give it back its permissions:", f"  sudo chmod 755 {wrong}")
+    if not is_there:
+        return install_lines()
+    extra = _extra_command()
+    return ("Another one, without root, may work:", f"  {extra}") if extra else ()
 
 
 def install_hint() -> str:

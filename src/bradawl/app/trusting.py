@@ -241,4 +241,5 @@ def _about_folder(
         return lines
     store.trust(root, {item.name: item.digest for item in items}, below=bool(options.get("below")))
     below = " with all folders below it" if options.get("below") else ""
-    return [*lines, f"{root}{below} is trusted. What changes of the above is asked about again."]
+    later = "What changes of the above is asked about again." if items else "What asks for trust later is asked about."
+    return [*lines, f"{root}{below} is trusted. {later}"]
