@@ -282,15 +282,15 @@ class Bubblewrap:
         seen += (*self._shown, layout.scratch)
         hidden = self._hidden(grant)
         last: list[str] = []
-        for folder in emptied():
+        for folder in _left(emptied(), plan.covers):
             (arguments if _holds(folder, seen) else last).extend(("--tmpfs", folder))
-        for path in (*self._others, *self._system_secrets):
+        for path in _left((*self._others, *self._system_secrets), plan.covers):
             (arguments if _holds(path, seen) else last).extend(_hide(path, seen, self._empties))
         arguments += ["--bind", layout.scratch, TEMPORARY]
         arguments += _pinned(seen, layout.scratch)
         arguments += ["--bind", layout.scratch, layout.scratch]
         arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
-        for path in hidden:
+        for path in _left(hidden, plan.covers):
             if path in self._secrets and not _holds(path, seen):  # read-only, for who would write there
                 arguments += _replace(path, self._empties)
             else:
@@ -378,6 +378,12 @@ def _holds(folder: str, seen: Iterable[str]) -> bool:
 
 def _replace(path: str, empties: str) -> list[str]:
     return ["--ro-bind", f"{empties}/{'folder' if Path(path).is_dir() else 'file'}", path]
+
+
+def _left(places: Iterable[str], covers: dict[str, Cover]) -> tuple[str, ...]:
+    """Those that no cover hides with a folder they lie in: in what is seen empty nothing can be mounted."""
+    gone = [path for path, cover in covers.items() if cover.kind in ("empty", "unreadable")]
+    return tuple(each for each in places if not any(each != path and is_within(each, path) for path in gone))
 
 
 def _hide(path: str, seen: Iterable[str], empties: str) -> list[str]:
