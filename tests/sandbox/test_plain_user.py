@@ -62,7 +62,7 @@ def test_a_folder_of_the_search_path_that_can_not_be_entered_is_left_out(folder)
         (folder / "open/bin").mkdir(parents=True)
         (folder / "closed").chmod(0)
         found = shown(
-            Layout(roots=("/",), home=str(folder)), f"{folder}/closed/bin:{folder}/open/bin:{folder}/gone/bin"
+            Layout(roots=("/",), home=str(folder / "gone")), f"{folder}/closed/bin:{folder}/open/bin:{folder}/gone/bin"
         )
         (folder / "closed").chmod(0o700)
         assert str(folder / "open") in found

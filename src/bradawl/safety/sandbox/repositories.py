@@ -101,8 +101,9 @@ class Repositories:
         yield from self._not_covered(now, trees)
 
     def places_of_trees(self) -> Iterator[Place]:
-        """Where further working trees say which data are theirs, for who can't cover it."""
-        return (place for tree in self._trees() for place in self._placed(tree, ("commondir", "gitdir")))
+        """Where further working trees say which data are theirs, for who can't cover it; not of those that are new."""
+        trees = (tree for tree in self._trees() if tree not in self._made)
+        return (place for tree in trees for place in self._placed(tree, ("commondir", "gitdir")))
 
     def _of_modules(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[Place]:
         """In data outside of the roots what no data may have, and these names in the data of all submodules.
