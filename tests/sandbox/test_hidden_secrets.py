@@ -159,3 +159,14 @@ def test_more_than_can_be_covered_is_refused_also_for_who_only_reads(made: Held)
     for grant in (None, Grant()):
         with pytest.raises(ToolError, match="more protected files and files with keys"):
             made.run("true", grant)
+
+
+def test_a_repository_stays_covered_among_more_folders_than_are_looked_at(made: Held) -> None:
+    made.git_init()
+    made.write("p/q/n/a", "1")
+    made.bare("git init -q p/q/n; git -C p/q/n add a; git -C p/q/n -c user.name=a -c user.email=b commit -qm a")
+    assert made.run("ls").exit_code == 0
+    assert made.run("mkdir aa; (cd aa; mkdir $(seq 4100))").exit_code == 0
+    made.run("printf '[core]\\n\\tfsmonitor = x\\n' >> p/q/n/.git/config; echo x > p/q/n/.git/hooks/pre-commit")
+    assert "fsmonitor" not in (made.root / "p/q/n/.git/config").read_text()
+    assert not (made.root / "p/q/n/.git/hooks/pre-commit").exists()

@@ -89,6 +89,7 @@ class Survey:
         self._known: dict[str, _Folder] = {}
         self._at_once: Finds | None = None
         self._is_at_once = False
+        self._repositories: dict[str, None] = {}
         self._secret_paths: set[str] = set()
         self._secret_inodes: set[tuple[int, int]] = set()
 
@@ -120,14 +121,15 @@ class Survey:
         secrets: list[_Secret] = []
         closed: list[str] = []
         known: dict[str, _Folder] = {}
-        for number, (depth, path, folder) in enumerate(self._walk(self._most_folders)):
+        for depth, path, folder in self._walk(self._most_folders):
             secrets += folder.secrets
             if folder.changed_ns:
                 known[path] = folder
             if folder.is_closed:
                 closed.append(path)
-            if folder.has_git and depth <= _DEPTH and number < _FOLDERS_OF_REPOSITORIES and path != self._root:
+            if folder.has_git and depth <= _DEPTH and path != self._root:
                 repositories.append(path)
+        repositories = self._with_known(repositories)
         self._known = known
         if self._followed is not None and self._rest:
             secrets += self._further.look(self._rest, self._passed_over, closed)
@@ -151,7 +153,13 @@ class Survey:
         if self._is_at_once:
             return self.finds().repositories
         walk = self._walk(_FOLDERS_OF_REPOSITORIES, _DEPTH)
-        return tuple(path for _, path, folder in walk if folder.has_git and path != self._root)
+        return tuple(self._with_known(path for _, path, folder in walk if folder.has_git and path != self._root))
+
+    def _with_known(self, found: Iterable[str]) -> list[str]:
+        """With those found before that are still there: programs could make more folders than are looked at."""
+        there = (path for path in self._repositories if os.path.lexists(f"{path}/.git"))
+        self._repositories = dict.fromkeys((*found, *there))
+        return list(self._repositories)
 
     def _is_kept(self, secret: _Secret, repositories: list[str]) -> bool:
         if secret.path not in self._secret_paths and secret.inode not in self._secret_inodes:
