@@ -81,6 +81,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|safety/sandbox/(landlock|integrity|protected|putting_back|closed_folders)\.py"  # puts back what was changed
     r"|safety/sandbox/(bubblewrap|choice|empties|followed|gitdirs|leftovers|probe|spares)\.py"  # and makes
     r"|safety/sandbox/process_limit\.py"  # makes control groups
+    r"|safety/sandbox/survey\.py"  # remembers which files with keys programs made git track
     r"|safety/sandbox/bundled\.py"  # compares what was installed with what was examined
 )
 PROGRAMS = frozenset(

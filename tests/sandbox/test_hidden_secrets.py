@@ -170,3 +170,25 @@ def test_a_repository_stays_covered_among_more_folders_than_are_looked_at(made: 
     made.run("printf '[core]\\n\\tfsmonitor = x\\n' >> p/q/n/.git/config; echo x > p/q/n/.git/hooks/pre-commit")
     assert "fsmonitor" not in (made.root / "p/q/n/.git/config").read_text()
     assert not (made.root / "p/q/n/.git/hooks/pre-commit").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git update-index --add --cacheinfo 100644,$(git hash-object -w conf/a),app/.env",
+        "git update-index --add --cacheinfo 100644,$(git hash-object -w conf/a),app/.env; git commit -qm x",
+        "git -C app init -q; git -C app update-index --add --cacheinfo 100644,$(git hash-object -w conf/a),.env",
+    ],
+)
+def test_what_a_program_made_git_track_is_hidden_in_the_next_session_too(made: Held, line: str) -> None:
+    made.git_init()
+    made.write("conf/a", "other content")
+    made.write("app/.env", KEY)
+    assert "very-secret" not in made.out(f"{line}; cat app/.env")
+    made.confinement.close()
+    later = Held(made.place)
+    assert "very-secret" not in later.out("cat app/.env; find . -name .env -exec cat {} +")
+    later.close()
+    again = Held(made.place)
+    assert "very-secret" not in again.out("cat app/.env")
+    again.close()

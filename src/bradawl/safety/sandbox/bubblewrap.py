@@ -70,7 +70,8 @@ class Bubblewrap:
         self._shape = shape
         self._lacks = lacks
         self._processes = ProcessLimit(most_processes)
-        self._surveys = {root: Survey(root, follows=True) for root in layout.roots}
+        memory = f"{layout.state}/tracked-keys" if layout.state else ""
+        self._surveys = {root: Survey(root, follows=True, memory=memory) for root in layout.roots}
         self._leftovers = Leftovers(layout.state)
         self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
         self._ruled = RuleCovers(layout.roots)

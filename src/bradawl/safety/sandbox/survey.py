@@ -6,6 +6,7 @@ import stat
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
@@ -74,8 +75,11 @@ class Survey:
         passed_over: frozenset[str] = _PASSED_OVER,
         *,
         follows: bool = False,
+        memory: str = "",
     ) -> None:
-        """`follows` is for who looks more than once."""
+        """`follows` is for who looks more than once; `memory` a file of bradawl's own that outlives the session."""
+        self._memory = Path(memory) if memory else None
+        self._remembered: frozenset[str] | None = None
         self.is_cut = False
         """Whether there were more folders at the last look."""
         self.is_whole = True
@@ -112,7 +116,9 @@ class Survey:
         return found
 
     def close(self) -> None:
-        """Let go of what is followed; safe to call twice."""
+        """Let go of what is followed, and remember what programs made git track; safe to call twice."""
+        if self._memory is not None:
+            self._remember(self._memory)
         if self._followed:
             self._followed.close()
 
@@ -162,13 +168,34 @@ class Survey:
         return list(self._repositories)
 
     def _is_kept(self, secret: _Secret, repositories: list[str]) -> bool:
-        if secret.path not in self._secret_paths and secret.inode not in self._secret_inodes:
-            inside = (folder for folder in (*repositories, self._root) if is_within(secret.path, folder))
-            if is_tracked(secret.path, max(inside, key=len, default=self._root)):
-                return False
+        is_known = secret.path in self._secret_paths or secret.inode in self._secret_inodes
+        if not is_known and self._is_tracked(secret.path, repositories) and secret.path not in self._known_before():
+            return False
         self._secret_paths.add(secret.path)
         self._secret_inodes.add(secret.inode)
         return True
+
+    def _is_tracked(self, path: str, repositories: Iterable[str]) -> bool:
+        inside = (folder for folder in (*repositories, self._root) if is_within(path, folder))
+        return is_tracked(path, max(inside, key=len, default=self._root))
+
+    def _known_before(self) -> frozenset[str]:
+        """Files with keys that git tracks since they were hidden: it was a program that added them."""
+        if self._remembered is None:
+            self._remembered = frozenset()
+            with contextlib.suppress(OSError):
+                if self._memory is not None:
+                    names = self._memory.read_bytes().split(b"\0")
+                    self._remembered = frozenset(map(os.fsdecode, filter(None, names)))
+        return self._remembered
+
+    def _remember(self, memory: Path) -> None:
+        added = {path for path in self._secret_paths if self._is_tracked(path, self._repositories)}
+        if added - self._known_before():
+            self._remembered = self._known_before() | added
+            with contextlib.suppress(OSError):
+                memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                memory.write_bytes(b"\0".join(map(os.fsencode, sorted(self._remembered))))
 
     def _walk(self, left: int, deepest: int = sys.maxsize) -> Iterator[tuple[int, str, _Folder]]:
         level, depth = [self._root], 0
