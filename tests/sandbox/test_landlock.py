@@ -168,9 +168,11 @@ def _gets_away(made: House) -> bool:
         env={"BRADAWL_CALL": mark},
     )
     deadline = time.monotonic() + 5
-    while not (note.exists() and note.read_text().strip()) and time.monotonic() < deadline:
+    escaped: list[int] = []
+    while not escaped and time.monotonic() < deadline:  # it writes its number before it becomes `sleep`
         time.sleep(0.01)
-    escaped = pids_of("/bin/sleep", "60", session=int(note.read_text()))
+        if note.exists() and (number := note.read_text().strip()):
+            escaped = pids_of("/bin/sleep", "60", session=int(number))
     try:
         return bool(living(escaped)) and not set(escaped) & family(mark)
     finally:
