@@ -252,3 +252,8 @@ def test_git_that_only_looks_so_is_known(judge: Judge, line: str):
 def test_git_is_unknown_after_the_session_exported_what_it_obeys(judge: Judge, name: str):
     assert judge("git status", git_is_safe=True, env={name: "x"}) == UNKNOWN
     assert judge(f"{name}=x git status", git_is_safe=True) == UNKNOWN
+
+
+@pytest.mark.parametrize("line", ["%", "%1", "''%", "'%'1", '"%x" a', "aa; ''% b"])
+def test_a_job_of_the_shell_is_no_program(line: str):
+    assert confirmed_line(line, HOME) is None

@@ -231,6 +231,8 @@ class _Grouping:
                 words.append(_word(token.text, self._home))
         if first.kind != "word" and (words or assignments):
             raise NotUnderstood  # a redirect in front: rare, and readers differ about what follows it
+        if words and words[0].text.startswith("%"):
+            raise NotUnderstood  # a job of the shell, also where the sign was quoted
         return SimpleCommand(first.start, tuple(words), tuple(assignments), tuple(redirects), name)
 
     def _target(self, redirect: Token) -> Word:
