@@ -220,6 +220,9 @@ print(json.dumps({line: str(judged(line, sys.argv[2], sys.argv[3])) for line in 
 
 
 def test_folders_above_keys_of_others_are_not_read(top: Path) -> None:
+    needed = (sys.executable, os.path.realpath(sys.executable), __file__, str(top))
+    if any(path.startswith("/home/") for path in needed):
+        pytest.skip("it replaces /home, where this Python or these tests are")
     make = "mount -t tmpfs none /home && mkdir -p /home/alice/.ssh && touch /home/alice/.ssh/id_rsa"
     argv = ["unshare", "-m", "sh", "-c", f'{make} && exec "$0" "$@"', sys.executable, "-c", IN_A_NAMESPACE]
     folders = [str(Path(__file__).parent), str(top / "house"), str(top / "ws")]
