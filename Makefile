@@ -46,8 +46,8 @@ torture: dev ## property tests, 50 times as many cases
 fuzz: dev ## random streams into the wire decoders, random lines at bash, random edits
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -o timeout=1800 tests/wire tests/unit/test_shell_effects_bash.py tests/unit/test_edit_properties.py
 
-fuzz-shell: dev ## a minute of random lines, what is foretold of them against what bash does
-	@$(BIN)/python tests/fuzz_shell.py 60
+fuzz-shell: dev ## a minute of random lines, what is predicted for them against what bash does; SEED=... repeats a run
+	@$(BIN)/python tests/fuzz_shell.py 60 $(SEED)
 
 format: dev ## rewrite the code in house style
 	@$(BIN)/ruff format .

@@ -1,6 +1,8 @@
 """Asks the real bash: which commands a line runs, and what it changes on the disk."""
 
+import contextlib
 import os
+import signal
 import stat
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -56,18 +58,30 @@ def _by_line(fields: list[str], count: int) -> list[set[tuple[str, ...]]]:
     return found
 
 
+# A file that one program reads while another appends to it grows for ever: `tee -a f < f`, `cat f | tee -a f`. The limit
+# (in KiB) ends such a line at once. What it changed until then is compared like that of any other line.
+_LIMITED = 'ulimit -f 256; exec /bin/bash -c "$1"'
+
+
 def run(line: str, folder: Path) -> None:
-    """Run a line in a folder, as the tool `bash` does, and wait for its end, however it ends."""
-    subprocess.run(
-        ["/bin/bash", "-c", line],
+    """Run a line in a folder, as the tool `bash` does, and wait for its end, however it ends.
+
+    No file grows beyond 256 KiB. Raises: TimeoutExpired after 20 s; none of its processes is left then either.
+    """
+    with subprocess.Popen(
+        ["/bin/bash", "-c", _LIMITED, "bash", line],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "PWD": str(folder)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        check=False,
-        timeout=20,
-    )
+        process_group=0,
+    ) as shell:
+        try:
+            shell.wait(timeout=20)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
 
 
 Snapshot = dict[str, tuple[object, ...]]

@@ -304,6 +304,14 @@ def test_a_line_that_is_understood_changes_nothing_but_what_it_declares(tmp_path
         assert [path for path in sorted(changed) if not shell_bash.covered(path, effects.writes)] == [], (line, effects)
 
 
+@pytest.mark.parametrize("line", ["tee -a a.txt < a.txt", "cat a.txt | tee -a a.txt", "tee -a a.txt < a.txt & wait"])
+def test_a_line_that_feeds_itself_ends_and_is_compared_like_any_other(tmp_path: Path, line: str):
+    ws = _plant(tmp_path)
+    before = shell_bash.snapshot(tmp_path)
+    shell_bash.run(line, ws)
+    assert shell_bash.changes(before, shell_bash.snapshot(tmp_path)) == {str(ws / "a.txt")}
+
+
 # ------------------------------------------------------------------ what is found without understanding
 
 _SAID = st.sampled_from(
