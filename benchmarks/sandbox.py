@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
-from bradawl.safety.sandbox.choice import SandboxChoice
-from bradawl.safety.sandbox.confinement import Layout
+from bradawl.sandbox.backend import Layout
+from bradawl.sandbox.selection import SandboxChoice
 from bradawl.workspace.processes import LocalProcesses
 
 ROUNDS = 100

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from bradawl.core.effects import Effects
-from bradawl.safety.shell_line import Surroundings, line_effects
+from bradawl.safety.shell.analysis import Surroundings, line_effects
 from bradawl.workspace.files import LocalFiles
 
 LINES = (

@@ -26,7 +26,7 @@ from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.deadlines import Deadlines
 from bradawl.providers.openai_chat import OpenAIChat
-from bradawl.safety.guarded import built_in_rules
+from bradawl.safety.permissions.protected_paths import built_in_rules
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore, Reply, ScriptedApprover, ScriptedHttp
 from bradawl.testing.raw_server import Exchange, RawServer
 from bradawl.testing.scripted import ScriptedModel

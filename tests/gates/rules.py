@@ -72,17 +72,15 @@ _PATH_METHODS = frozenset(
     {"write_text", "write_bytes", "read_text", "read_bytes", "unlink", "symlink_to", "hardlink_to", "touch", "mkdir"}
 )
 _MAY_TOUCH_THE_DISK = re.compile(
-    r"workspace/(files|processes|checkpoints)\.py|session/(journal|blobs|store)\.py|safety/(sandbox|trust)\.py"
+    r"workspace/(files|processes|checkpoints)\.py|session/(journal|blobs|store)\.py|safety/trust/store\.py"
     r"|providers/(catalog|debug_log)\.py|(app|testing)/.*|__main__\.py"
     r"|workspace/descendants\.py"  # reads /proc for workspace/processes.py
     r"|workspace/(child|private|watchdog)\.py"  # parts of workspace/processes.py: what it starts, and its own files
     r"|workspace/replacing\.py"  # writes for workspace/files.py
-    r"|safety/sandbox/(history|git_objects)\.py"  # the sandbox: keeps copies of git's objects
-    r"|safety/sandbox/(landlock|integrity|protected|putting_back|closed_folders)\.py"  # puts back what was changed
-    r"|safety/sandbox/(bubblewrap|choice|empties|followed|gitdirs|leftovers|probe|spares)\.py"  # and makes
-    r"|safety/sandbox/process_limit\.py"  # makes control groups
-    r"|safety/sandbox/survey\.py"  # remembers which files with keys programs made git track
-    r"|safety/sandbox/bundled\.py"  # compares what was installed with what was examined
+    r"|sandbox/(bubblewrap|bundled_bubblewrap|landlock|probe|process_limit|selection)\.py"
+    r"|sandbox/covers/(empty_files|open_files|placeholders|spare_files|survey)\.py"
+    r"|sandbox/restore/(closed_folders|entries|git_history|git_objects|protected_files|snapshot)\.py"
+    r"|safety/git/directories\.py"  # reads the small text files in which git names other folders
 )
 PROGRAMS = frozenset(
     {
@@ -90,9 +88,9 @@ PROGRAMS = frozenset(
         "tools/searching/newest.py",
         "tools/reading/part_of_file.py",
         "tools/reading/pdf_text.py",
-        "safety/sandbox/landlock_helper.py",
-        "safety/sandbox/landlock_probe.py",
-        "safety/sandbox/probe_inside.py",
+        "sandbox/landlock_helper.py",
+        "sandbox/landlock_probe.py",
+        "sandbox/probe_inside.py",
     }
 )
 """Files that are started with the bare interpreter, where nothing of bradawl can be imported."""
@@ -368,13 +366,15 @@ _ADAPTERS = frozenset({"providers", "tools", "workspace", "session", "extensions
 _MAY_IMPORT: dict[str, frozenset[str]] = {
     "core": frozenset(),
     "safety": frozenset({"core"}),
+    "sandbox": frozenset({"core", "safety"}),
     "folds": frozenset({"core"}),
     "shaping": frozenset({"core"}),
     "agent": frozenset({"core", "folds", "safety", "shaping"}),
     "testing": frozenset(ROOMS) - {"app"},
     "app": frozenset(ROOMS),
     **dict.fromkeys(_ADAPTERS, frozenset({"core", "safety"})),
-    "tools": frozenset({"core", "safety", "shaping"}),
+    "tools": frozenset({"core", "safety", "sandbox", "shaping"}),
+    "workspace": frozenset({"core", "safety", "sandbox"}),
 }
 _PURE = frozenset({"core", "folds", "shaping"})
 _PLAIN = _PURE | {"agent"}

@@ -11,7 +11,20 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = REPOSITORY / "src" / "bradawl"
 ROOMS = (
-    *("core", "providers", "tools", "workspace", "safety", "session", "extensions", "folds", "shaping", "agent", "app"),
+    *(
+        "core",
+        "providers",
+        "tools",
+        "workspace",
+        "safety",
+        "sandbox",
+        "session",
+        "extensions",
+        "folds",
+        "shaping",
+        "agent",
+        "app",
+    ),
     "testing",
 )
 

@@ -12,9 +12,9 @@ import msgspec
 from bwrap import BUNDLED, BWRAP
 from landlock_house import House, built
 
-from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.safety.sandbox.confinement import Launch
-from bradawl.safety.sandbox.others import Others
+from bradawl.sandbox.backend import Launch
+from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.sandbox.covers.other_users import Others
 
 
 class BubblewrapHouse(House):

@@ -11,7 +11,7 @@ from held import held
 from landlock_house import House, need_landlock
 
 from bradawl.core.permissions import Grant
-from bradawl.safety.sandbox.landlock import LandlockConfinement, unfit
+from bradawl.sandbox.landlock import LandlockConfinement, unfit
 
 
 class Outside:

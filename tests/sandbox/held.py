@@ -12,9 +12,9 @@ from bwrap import BWRAP
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.safety.sandbox.confinement import Layout
-from bradawl.safety.sandbox.leftovers import remove_folder
+from bradawl.sandbox.backend import Layout
+from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.sandbox.covers.placeholders import remove_folder
 from bradawl.workspace.processes import LocalProcesses
 
 # The Python of the tests comes last: some systems have no other.

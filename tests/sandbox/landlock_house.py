@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from bradawl.core.permissions import Grant
-from bradawl.safety.sandbox.confinement import Launch, Layout, Program
-from bradawl.safety.sandbox.landlock import LandlockConfinement
-from bradawl.safety.sandbox.landlock_helper import version
+from bradawl.sandbox.backend import Launch, Layout, Program
+from bradawl.sandbox.landlock import LandlockConfinement
+from bradawl.sandbox.landlock_helper import version
 
 NOBODY = 65534
 SYSTEM_PYTHON = "/usr/bin/python3"

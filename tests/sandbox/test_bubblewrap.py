@@ -12,7 +12,7 @@ from test_landlock import ATTEMPTS, NEVER_OPEN
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
-from bradawl.safety.sandbox.lines import LINES
+from bradawl.sandbox.guarantees import LINES
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 

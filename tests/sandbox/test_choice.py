@@ -12,10 +12,10 @@ import pytest
 from bwrap import BWRAP, HAS_BWRAP
 from held import SYSTEM_PATH
 
-from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.safety.sandbox.choice import SandboxChoice
-from bradawl.safety.sandbox.confinement import Launch, Layout
-from bradawl.safety.sandbox.probe import probe
+from bradawl.sandbox.backend import Launch, Layout
+from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.sandbox.probe import probe
+from bradawl.sandbox.selection import SandboxChoice
 from patience import is_within
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
@@ -173,7 +173,7 @@ def test_one_that_does_not_work_is_not_waited_for(tmp_path, line, said):
 
 
 def test_a_program_in_the_workspace_or_that_others_may_write_is_never_started(layout, tmp_path):
-    from bradawl.safety.sandbox.choice import _programs
+    from bradawl.sandbox.selection import _programs
 
     inside = Path(layout.roots[0], "bin")
     inside.mkdir()
@@ -188,8 +188,8 @@ def test_a_program_in_the_workspace_or_that_others_may_write_is_never_started(la
 
 NESTED = """
 import sys
-from bradawl.safety.sandbox.choice import SandboxChoice
-from bradawl.safety.sandbox.confinement import Layout
+from bradawl.sandbox.selection import SandboxChoice
+from bradawl.sandbox.backend import Layout
 place = sys.argv[1]
 choice = SandboxChoice(Layout((place + "/ws",), place + "/home", state=place + "/state"), {"PATH": "/usr/bin"})
 print(choice.sandbox.name, *choice.why, sep="\\n")
@@ -199,8 +199,8 @@ choice.close()
 
 PROBED = """
 import sys
-from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.safety.sandbox.probe import probe
+from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.sandbox.probe import probe
 print(probe(lambda layout: Bubblewrap(layout, Shape(sys.argv[1])), sys.argv[2], 5.0))
 """
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from bwrap import BWRAP, HAS_BWRAP
 
-from bradawl.safety.sandbox import bundled, choice, landlock, probe
-from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.safety.sandbox.choice import SandboxChoice
-from bradawl.safety.sandbox.confinement import Layout
+from bradawl.sandbox import bundled_bubblewrap as bundled
+from bradawl.sandbox import landlock, probe
+from bradawl.sandbox import selection as choice
+from bradawl.sandbox.backend import Layout
+from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.sandbox.selection import SandboxChoice
 
 BOUND_S = 30  # a busy machine takes its time; what waits for ever takes longer
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.safety.sandbox.closed_folders import close_again, enter, open_way
-from bradawl.safety.sandbox.history import History, Repository, Watches
-from bradawl.safety.sandbox.integrity import ProtectedFiles
-from bradawl.safety.sandbox.leftovers import remove_folder
-from bradawl.safety.sandbox.putting_back import Keeping, forget_old, put_back
+from bradawl.sandbox.covers.placeholders import remove_folder
+from bradawl.sandbox.restore.closed_folders import close_again, enter, open_way
+from bradawl.sandbox.restore.entries import Keeping, forget_old, put_back
+from bradawl.sandbox.restore.git_history import History, Repository, Watches
+from bradawl.sandbox.restore.protected_files import ProtectedFiles
 
 _RIGHTS_TO_PASS_OVER_MODES = 0b110
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, of linux/capability.h."""

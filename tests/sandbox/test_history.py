@@ -217,7 +217,7 @@ def test_what_is_watched_reads_nothing_through_a_link(made):
 def test_watching_costs_little(made):
     import time
 
-    from bradawl.safety.sandbox.history import History, Repository
+    from bradawl.sandbox.restore.git_history import History, Repository
 
     data = str(made.root / ".git")
     watched = History(lambda: [Repository(data, str(made.root))], str(made.place / "kept"))

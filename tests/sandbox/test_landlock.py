@@ -14,9 +14,9 @@ from running import pids_of
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
-from bradawl.safety.sandbox import landlock
-from bradawl.safety.sandbox.landlock_helper import version
-from bradawl.safety.sandbox.lines import LINES
+from bradawl.sandbox import landlock
+from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.landlock_helper import version
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or version() < 6, reason="Landlock is missing here, or too old"

@@ -12,9 +12,9 @@ from landlock_house import house
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
-from bradawl.safety.rule_paths import Bases
-from bradawl.safety.rules import parse_rule
-from bradawl.safety.sandbox.landlock_helper import rule_set, version
+from bradawl.safety.permissions.path_globs import Bases
+from bradawl.safety.permissions.rules import parse_rule
+from bradawl.sandbox.landlock_helper import rule_set, version
 from bradawl.workspace.descendants import living
 from bradawl.workspace.processes import LocalProcesses
 from patience import is_within

@@ -6,9 +6,9 @@ import pytest
 from held import Held
 
 from bradawl.core.errors import ToolError
-from bradawl.safety.sandbox import protected
-from bradawl.safety.sandbox.history import History, Repository, Watches
-from bradawl.safety.sandbox.integrity import ProtectedFiles
+from bradawl.sandbox.restore import snapshot as protected
+from bradawl.sandbox.restore.git_history import History, Repository, Watches
+from bradawl.sandbox.restore.protected_files import ProtectedFiles
 
 MOST = 500
 

@@ -5,8 +5,8 @@ from bwrap import HAS_BWRAP
 from held import Held, held
 
 from bradawl.core.permissions import Grant
-from bradawl.safety.sandbox import bubblewrap
-from bradawl.safety.sandbox.explaining import explained
+from bradawl.sandbox import bubblewrap
+from bradawl.sandbox.setup_errors import explained
 
 SAID = {
     b"bwrap: Can't create file at /newroot/w/.git/config: Read-only file system\n": ("/w/.git/config", "Read-only"),

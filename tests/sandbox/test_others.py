@@ -11,7 +11,7 @@ from bwrap import HAS_BWRAP
 from landlock_house import House, house
 
 from bradawl.core.permissions import Grant
-from bradawl.safety.sandbox.others import folders_of_others, secrets_of_system
+from bradawl.sandbox.covers.other_users import folders_of_others, secrets_of_system
 
 IS_ROOT = os.geteuid() == 0
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="others' files can be read by root alone")
@@ -46,7 +46,7 @@ def anew(made: House) -> None:
     if hasattr(made, "hold_anew"):
         made.hold_anew()
     else:
-        from bradawl.safety.sandbox.landlock import LandlockConfinement
+        from bradawl.sandbox.landlock import LandlockConfinement
 
         made.confinement = LandlockConfinement(made.layout)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bwrap import BUNDLED, BWRAP, HAS_BWRAP
 
-from bradawl.safety.programs import own_places
+from bradawl.safety.trusted_programs import own_places
 
 ATTACKER = """
 import asyncio, json, os, sys
@@ -208,8 +208,8 @@ def test_file_tools_are_refused_with_a_reason_and_everything_else_is_as_before(p
 
 
 def test_landlock_can_make_no_exception_and_is_not_used(place):
-    from bradawl.safety.sandbox import landlock
-    from bradawl.safety.sandbox.confinement import Layout
+    from bradawl.sandbox import landlock
+    from bradawl.sandbox.backend import Layout
 
     root = str(place)
     layout = Layout((root,), "", installation=(f"{root}/.venv",))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.safety.sandbox.confinement import Layout
-from bradawl.safety.sandbox.leftovers import remove_folder
-from bradawl.safety.sandbox.places import shown
+from bradawl.sandbox.backend import Layout
+from bradawl.sandbox.covers.placeholders import remove_folder
+from bradawl.sandbox.replaced_paths import shown
 
 NOBODY = 65534
 

@@ -13,11 +13,11 @@ from landlock_house import need_landlock
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
-from bradawl.safety.sandbox import process_limit
-from bradawl.safety.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.safety.sandbox.confinement import Confinement, Layout
-from bradawl.safety.sandbox.landlock import LandlockConfinement
-from bradawl.safety.sandbox.process_limit import ProcessLimit, find_place
+from bradawl.sandbox import process_limit
+from bradawl.sandbox.backend import Confinement, Layout
+from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.sandbox.landlock import LandlockConfinement
+from bradawl.sandbox.process_limit import ProcessLimit, find_place
 from bradawl.workspace.processes import LocalProcesses
 
 PLACE = find_place()
@@ -138,7 +138,7 @@ def test_a_full_group_is_an_error_that_can_be_understood_and_goes_away(made):
 @needs_group
 def test_the_group_of_a_killed_agent_is_removed_at_the_next_start():
     code = (
-        "from bradawl.safety.sandbox.process_limit import ProcessLimit as L\nimport os\n"
+        "from bradawl.sandbox.process_limit import ProcessLimit as L\nimport os\n"
         "with L().counted(): os.system('true')\nos.kill(os.getpid(), 9)"
     )
     killed = subprocess.Popen([sys.executable, "-c", code])

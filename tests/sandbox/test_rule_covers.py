@@ -13,9 +13,9 @@ from held import held
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Allow, Ask, Grant, Policy, Request, Sandbox, decide
-from bradawl.safety.rule_paths import Bases
-from bradawl.safety.rules import parse_rule
-from bradawl.safety.sandbox.rule_covers import Wanted
+from bradawl.safety.permissions.path_globs import Bases
+from bradawl.safety.permissions.rules import parse_rule
+from bradawl.sandbox.covers.rule_mounts import Wanted
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 KEY = "very-secret"

@@ -10,8 +10,8 @@ from held import Held
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
-from bradawl.safety.sandbox.landlock import LandlockConfinement, unfit
-from bradawl.safety.sandbox.places import TEMPORARY
+from bradawl.sandbox.landlock import LandlockConfinement, unfit
+from bradawl.sandbox.replaced_paths import TEMPORARY
 
 _ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": "/dev/null",

@@ -8,8 +8,8 @@ from house import build, results
 from bradawl.app.headless import NobodyApprover
 from bradawl.core.events import PermissionAsked, PermissionDecided, ToolStarted
 from bradawl.core.permissions import Policy, Sandbox
-from bradawl.safety.guarded import built_in_rules
-from bradawl.safety.sandbox.lines import LINES
+from bradawl.safety.permissions.protected_paths import built_in_rules
+from bradawl.sandbox.guarantees import LINES
 from bradawl.testing.fake_processes import ScriptedProcesses
 from bradawl.testing.fakes import RecordingEmit
 from bradawl.tools.bash import Bash

@@ -13,8 +13,8 @@ from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.core.permissions import Allow, Decision, Policy, Request, Sandbox, decide
 from bradawl.core.rules import Rule, path_rules
-from bradawl.safety.git_config import GitConfig
-from bradawl.safety.guarded import built_in_rules
+from bradawl.safety.git.config import GitConfig
+from bradawl.safety.permissions.protected_paths import built_in_rules
 from bradawl.tools.bash import Bash, BashParams
 from bradawl.workspace.processes import LocalProcesses
 

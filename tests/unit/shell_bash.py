@@ -58,8 +58,8 @@ def _by_line(fields: list[str], count: int) -> list[set[tuple[str, ...]]]:
     return found
 
 
-# A file that one program reads while another appends to it grows for ever: `tee -a f < f`, `cat f | tee -a f`. The limit
-# (in KiB) ends such a line at once. What it changed until then is compared like that of any other line.
+# A file that one program reads while another appends to it grows without end: `tee -a f < f`. The limit (in KiB) ends
+# such a line at once. What it changed until then is compared like that of any other line.
 _LIMITED = 'ulimit -f 256; exec /bin/bash -c "$1"'
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bradawl.core.effects import Effects
-from bradawl.safety.shell_effects import shell_effects
+from bradawl.safety.shell.allow.analyzer import shell_effects
 from bradawl.workspace.files import LocalFiles
 
 Judge = Callable[..., Effects]

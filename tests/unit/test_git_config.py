@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.app.git_files import read_whole
-from bradawl.safety.git_config import GitConfig
-from bradawl.safety.git_config_file import parse
+from bradawl.safety.git.config import GitConfig
+from bradawl.safety.git.config_file import parse
 
 
 class Place:

@@ -14,9 +14,9 @@ from git_plants import FOREIGN, LINKED_FILES, LINKED_FOLDERS, SECRET, SETTINGS, 
 
 from bradawl.app.git_files import read_whole
 from bradawl.core.permissions import Allow, Deny, Sandbox
-from bradawl.safety.git_config import GitConfig
-from bradawl.safety.rule_paths import Bases
-from bradawl.safety.rules import parse_rule
+from bradawl.safety.git.config import GitConfig
+from bradawl.safety.permissions.path_globs import Bases
+from bradawl.safety.permissions.rules import parse_rule
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
-from bradawl.safety.git_config import GitConfig
+from bradawl.safety.git.config import GitConfig
 from bradawl.workspace.processes import LocalProcesses
 
 GIT = shutil.which("git")

@@ -11,8 +11,8 @@ import pytest
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.core.workspace import Command
-from bradawl.safety.programs import TrustedPrograms
-from bradawl.safety.sandbox.confinement import Launch
+from bradawl.safety.trusted_programs import TrustedPrograms
+from bradawl.sandbox.backend import Launch
 from bradawl.workspace.processes import LocalProcesses
 
 PRINT = (sys.executable, "-I", "-S", "-c", "import os, json; print(json.dumps(dict(os.environ)))")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bradawl.core.permissions import Allow, Decision, Deny, Policy, Request, decide
-from bradawl.safety.guarded import built_in_rules
-from bradawl.safety.shell_line import Surroundings, line_effects
+from bradawl.safety.permissions.protected_paths import built_in_rules
+from bradawl.safety.shell.analysis import Surroundings, line_effects
 from bradawl.workspace.files import LocalFiles
 
 Judge = Callable[[str], Decision]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bradawl.app.remembered import Remembered
-from bradawl.safety.rule_paths import Bases
-from bradawl.safety.rules import ALIASES, network_rule, parse_rule
+from bradawl.safety.permissions.path_globs import Bases
+from bradawl.safety.permissions.rules import ALIASES, network_rule, parse_rule
 
 PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
 EXAMPLES = {

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from bradawl.safety.path_walk import followed
-from bradawl.safety.programs import TrustedPrograms
+from bradawl.safety.trusted_programs import TrustedPrograms
 
 
 def program(folder: Path, name: str) -> Path:

@@ -10,9 +10,9 @@ from tool_calls import RG, workspace
 
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, Sandbox, decide
 from bradawl.core.rules import Rule, path_rules
-from bradawl.safety.guarded import built_in_rules
-from bradawl.safety.rule_paths import Bases
-from bradawl.safety.rules import parse_rule
+from bradawl.safety.permissions.path_globs import Bases
+from bradawl.safety.permissions.protected_paths import built_in_rules
+from bradawl.safety.permissions.rules import parse_rule
 from bradawl.shaping.ruled_files import ruled
 from bradawl.tools.bash import Bash, BashParams
 from bradawl.tools.edit_file import EditFile

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, decide
-from bradawl.safety.guarded import (
+from bradawl.safety.permissions.protected_paths import (
     built_in_rules,
     credentials,
     is_guarded,

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.permissions import Allow, Policy, Request, decide
-from bradawl.safety.proposals import proposals
-from bradawl.safety.rule_paths import Bases
-from bradawl.safety.rules import parse_rule
+from bradawl.safety.permissions.path_globs import Bases
+from bradawl.safety.permissions.rules import parse_rule
+from bradawl.safety.permissions.suggestions import proposals
 
 
 def offered(effects, tool="bash"):

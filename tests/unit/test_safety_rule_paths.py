@@ -12,8 +12,8 @@ from test_safety_rules import reads, rules, speaks
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.rules import met
-from bradawl.safety.rule_paths import Bases, path_pattern
-from bradawl.safety.rules import parse_rule
+from bradawl.safety.permissions.path_globs import Bases, path_pattern
+from bradawl.safety.permissions.rules import parse_rule
 from patience import is_within
 
 

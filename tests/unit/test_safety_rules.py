@@ -10,8 +10,8 @@ from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Allow, Ask, Deny, Policy, Request, decide
 from bradawl.core.rules import Rule, met
-from bradawl.safety.rule_paths import Bases
-from bradawl.safety.rules import hidden_tools, network_rule, parse_project_rule, parse_rule
+from bradawl.safety.permissions.path_globs import Bases
+from bradawl.safety.permissions.rules import hidden_tools, network_rule, parse_project_rule, parse_rule
 
 OWN = (
     *("agent", "ask_user", "bash", "bash_kill", "bash_output", "edit_file", "exit_plan", "glob", "grep", "multi_edit"),

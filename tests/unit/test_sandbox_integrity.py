@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.safety.guarded import protected_names, watched_names
-from bradawl.safety.sandbox import putting_back
-from bradawl.safety.sandbox.integrity import ProtectedFiles
-from bradawl.safety.sandbox.putting_back import Keeping, forget_old, put_back
+from bradawl.safety.permissions.protected_paths import protected_names, watched_names
+from bradawl.sandbox.restore import entries as putting_back
+from bradawl.sandbox.restore.entries import Keeping, forget_old, put_back
+from bradawl.sandbox.restore.protected_files import ProtectedFiles
 
 
 class Checked:
@@ -283,7 +283,7 @@ def test_a_root_that_is_gone_is_not_made_again(checked):
 
 _KILLED = """
 import os, sys
-from bradawl.safety.sandbox.integrity import ProtectedFiles
+from bradawl.sandbox.restore.protected_files import ProtectedFiles
 root, kept = sys.argv[1:]
 files = ProtectedFiles(lambda: [(root, ".git/config"), (root, ".mcp.json")], kept)
 files.begin()

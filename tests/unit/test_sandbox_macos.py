@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
-from bradawl.safety.sandbox.confinement import Layout, Program
-from bradawl.safety.sandbox.lines import LINES
-from bradawl.safety.sandbox.macos import SandboxExec, profile
+from bradawl.sandbox.backend import Layout, Program
+from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.macos import SandboxExec, profile
 
 HOME, WS = "/Users/u", "/Users/u/ws"
 LAYOUT = Layout(

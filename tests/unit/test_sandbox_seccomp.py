@@ -3,7 +3,7 @@ import struct
 
 import pytest
 
-from bradawl.safety.sandbox.seccomp import filter_for, is_known
+from bradawl.sandbox.seccomp import filter_for, is_known
 
 KILL, ALLOW = 0x80000000, 0x7FFF0000
 EPERM, ENOSYS = 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.safety.sandbox.covers import Plan
-from bradawl.safety.sandbox.gitdirs import is_tracked
-from bradawl.safety.sandbox.survey import Survey
+from bradawl.safety.git.directories import is_tracked
+from bradawl.sandbox.covers.mounts import Plan
+from bradawl.sandbox.covers.survey import Survey
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.safety.shell_danger import Seen, look_through
-from bradawl.safety.shell_ground import Ground
+from bradawl.safety.shell.deny.protected_targets import Ground
+from bradawl.safety.shell.deny.scanner import Seen, look_through
 from bradawl.workspace.files import LocalFiles
 
 HOME, WS = "/home/u", "/ws"

@@ -7,7 +7,7 @@ from shell_house import HOME, Judge, cases, judge_in, plant, within
 
 from bradawl.core.effects import UNKNOWN, Effects, conflict
 from bradawl.core.errors import ToolError
-from bradawl.safety.shell_effects import shell_effects
+from bradawl.safety.shell.allow.analyzer import shell_effects
 from bradawl.workspace.files import LocalFiles
 
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bradawl.core.effects import Effects
-from bradawl.safety.shell_danger import look_through
-from bradawl.safety.shell_effects import confirmed_line, shell_effects
-from bradawl.safety.shell_ground import Ground
+from bradawl.safety.shell.allow.analyzer import confirmed_line, shell_effects
+from bradawl.safety.shell.deny.protected_targets import Ground
+from bradawl.safety.shell.deny.scanner import look_through
 from bradawl.workspace.files import LocalFiles
 
 pytestmark = pytest.mark.skipif(not os.access("/bin/bash", os.X_OK), reason="needs /bin/bash")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from shell_house import HOME, Judge, cases, judge_in, plant
 
 from bradawl.core.effects import UNKNOWN, Effects
-from bradawl.safety.shell_effects import confirmed_line, shell_effects
-from bradawl.safety.shell_search import Programs
-from bradawl.safety.shell_syntax import confirm
-from bradawl.safety.shell_words import NotUnderstood, Token, read_line
+from bradawl.safety.shell.allow.analyzer import confirmed_line, shell_effects
+from bradawl.safety.shell.allow.cross_check import confirm
+from bradawl.safety.shell.allow.parser import NotUnderstood, Token, read_line
+from bradawl.safety.shell.allow.path_lookup import Programs
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bradawl.safety.shell_danger import Seen, look_through
-from bradawl.safety.shell_ground import Ground
+from bradawl.safety.shell.deny.protected_targets import Ground
+from bradawl.safety.shell.deny.scanner import Seen, look_through
 from bradawl.workspace.files import LocalFiles
 
 GROUND = Ground("/home/u", ("/ws",), LocalFiles("/home/u").resolve)

@@ -9,8 +9,8 @@ from shell_house import cases
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, Sandbox, decide
 from bradawl.core.rules import Rule
-from bradawl.safety.guarded import built_in_rules
-from bradawl.safety.shell_line import Surroundings, line_effects
+from bradawl.safety.permissions.protected_paths import built_in_rules
+from bradawl.safety.shell.analysis import Surroundings, line_effects
 from bradawl.workspace.files import LocalFiles
 
 HOME = "/home/u"

@@ -8,8 +8,8 @@ from session_calls import Desk
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Deny, Policy, Request, decide
-from bradawl.safety.rule_paths import Bases
-from bradawl.safety.rules import parse_rule
+from bradawl.safety.permissions.path_globs import Bases
+from bradawl.safety.permissions.rules import parse_rule
 from bradawl.shaping.tool_schema import schema_of
 from bradawl.testing.fakes import FakeSpawner
 from bradawl.tools.agent import LIMIT, AgentTool

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bradawl.core.errors import SettingsError
-from bradawl.safety.trust import TrustStore, digest
+from bradawl.safety.trust.store import TrustStore, digest
 
 
 @pytest.fixture

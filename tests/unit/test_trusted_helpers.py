@@ -17,9 +17,9 @@ from bradawl.app.settings import Settings
 from bradawl.core.errors import SettingsError, ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
-from bradawl.safety.programs import TrustedPrograms
-from bradawl.safety.shell_effects import shell_effects
-from bradawl.safety.shell_search import Programs
+from bradawl.safety.shell.allow.analyzer import shell_effects
+from bradawl.safety.shell.allow.path_lookup import Programs
+from bradawl.safety.trusted_programs import TrustedPrograms
 from bradawl.workspace.processes import LocalProcesses
 
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
@@ -161,7 +161,7 @@ def test_the_watchdog_ends_what_a_killed_agent_leaves_without_programs_of_the_wo
 import asyncio, os, signal
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
-from bradawl.safety.programs import TrustedPrograms
+from bradawl.safety.trusted_programs import TrustedPrograms
 from bradawl.workspace.processes import LocalProcesses
 path = {f"{place}/bin:{SYSTEM}"!r}
 processes = LocalProcesses({{"PATH": path}}, programs=TrustedPrograms(path, ({str(place)!r},)))

@@ -44,7 +44,7 @@ from bradawl.core.ports import Blobs, Emit, ModelInfo, ModelSession, OpenSession
 from bradawl.core.usage import Usage
 from bradawl.folds.session_state import SessionState, remember
 from bradawl.folds.transcript import Transcript, apply, branch
-from bradawl.safety.guards import guarded
+from bradawl.safety.permissions.builtin_rules import guarded
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent

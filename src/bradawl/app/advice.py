@@ -64,7 +64,7 @@ def _mode_flags(questions: Iterable[Question], policy: "Policy") -> Iterable[str
 def _rule_flags(questions: Sequence[Question], policy: "Policy", cwd: str, home: str) -> Iterable[str]:
     import shlex
 
-    from bradawl.safety.proposals import proposals
+    from bradawl.safety.permissions.suggestions import proposals
 
     rules: dict[str, None] = {}
     for question in questions:
@@ -98,7 +98,7 @@ def _network_line(questions: Iterable[Question]) -> str:
 
 
 def _is_rule(text: str) -> bool:
-    from bradawl.safety.rules import network_rule
+    from bradawl.safety.permissions.rules import network_rule
 
     try:
         network_rule(text, "", "")

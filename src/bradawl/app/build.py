@@ -31,8 +31,8 @@ from bradawl.core.messages import Origin
 from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
 from bradawl.core.retry import RetryBudget
-from bradawl.safety.git_config import GitConfig
-from bradawl.safety.programs import TrustedPrograms, own_places
+from bradawl.safety.git.config import GitConfig
+from bradawl.safety.trusted_programs import TrustedPrograms, own_places
 from bradawl.session.store import LocalStore, project_folder
 from bradawl.tools.agent import AgentTool
 from bradawl.tools.ask_user import AskUser
@@ -53,8 +53,8 @@ from bradawl.workspace.processes import LocalProcesses
 if TYPE_CHECKING:
     from bradawl.providers.cooldown import CoolDowns
     from bradawl.providers.debug_log import DebugLog
-    from bradawl.safety.sandbox.choice import SandboxChoice
-    from bradawl.safety.sandbox.confinement import Layout
+    from bradawl.sandbox.backend import Layout
+    from bradawl.sandbox.selection import SandboxChoice
     from bradawl.tools.exit_plan import ExitPlan
     from bradawl.tools.web.addresses import PublicAddresses
 
@@ -155,7 +155,7 @@ def choose_sandbox(
     """What will hold commands, not yet looked for; None where nobody wants it. Raises `NoSandbox`."""
     if settings.sandbox == "off":
         return None
-    from bradawl.safety.sandbox.choice import SandboxChoice
+    from bradawl.sandbox.selection import SandboxChoice
 
     choice = SandboxChoice(
         layout_of(settings, place), environment, programs or programs_for(settings.environment, place)
@@ -169,7 +169,7 @@ def choose_sandbox(
 
 def layout_of(settings: Settings, place: Place) -> "Layout":
     """What a sandbox would show, protect and hide."""
-    from bradawl.safety.sandbox.confinement import Layout
+    from bradawl.sandbox.backend import Layout
 
     return Layout(
         roots=place.roots,
@@ -227,7 +227,7 @@ def _offered(tools: tuple[Tool[Any], ...], policies: Policies) -> tuple[Tool[Any
     """Without those that are refused whatever they are called with."""
     if not policies.has_rules:
         return tools
-    from bradawl.safety.rules import hidden_tools
+    from bradawl.safety.permissions.rules import hidden_tools
 
     hidden = hidden_tools(policies.fixed, [tool.name for tool in tools])
     return tuple(tool for tool in tools if tool.name not in hidden)

@@ -30,7 +30,7 @@ from bradawl.safety.terminal import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
-    from bradawl.safety.programs import Rejected
+    from bradawl.safety.trusted_programs import Rejected
 
 _WORK: Final = 4_000
 """Tokens a first prompt, a look at a file and an answer take beside the system prompt and the tools."""
@@ -182,7 +182,7 @@ def _process_limit(sandbox: Sandbox) -> list[Check]:
     """Nothing where something limits them: bubblewrap does it for all but root."""
     import os
 
-    from bradawl.safety.sandbox.process_limit import can_limit
+    from bradawl.sandbox.process_limit import can_limit
 
     if not sandbox.name or can_limit() or (sandbox.name == "bubblewrap" and os.geteuid() != 0):
         return []
@@ -192,7 +192,7 @@ def _process_limit(sandbox: Sandbox) -> list[Check]:
 
 
 def _installation(roots: Sequence[str]) -> list[Check]:
-    from bradawl.safety.programs import own_places
+    from bradawl.safety.trusted_programs import own_places
 
     places = own_places(roots)
     if not places:
@@ -208,7 +208,7 @@ def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, co
     `could_be`: a better sandbox could hold this workspace.
     """
     from bradawl.app.sandbox_help import kernel_hints, repair_lines
-    from bradawl.safety.sandbox.lines import LINES
+    from bradawl.sandbox.guarantees import LINES
 
     if wanted == "off":
         return [Check("sandbox", "warning", "switched off: commands run with all your rights, once they are allowed")]

@@ -21,9 +21,9 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import Processes
 from bradawl.core.workspace import Command
-from bradawl.safety.git_config import Configured, GitConfig
-from bradawl.safety.git_config_file import Entry
-from bradawl.safety.git_repository import OddRepository, Repository, plain_path
+from bradawl.safety.git.config import Configured, GitConfig
+from bradawl.safety.git.config_file import Entry
+from bradawl.safety.git.repository import OddRepository, Repository, plain_path
 
 _OUTPUT_LIMIT_BYTES: Final = 20_000
 _LISTED_CHANGES: Final = 20

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bradawl.core.effects import is_within
-from bradawl.safety.programs import TrustedPrograms, trusted_programs
+from bradawl.safety.trusted_programs import TrustedPrograms, trusted_programs
 
 if TYPE_CHECKING:
     from bradawl.app.build import Place

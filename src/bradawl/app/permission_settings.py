@@ -119,8 +119,8 @@ def _rules(sources: Sources, cwd: str, home: str) -> Iterator[RuleText]:
 
 
 def _trouble_with(rule: RuleText, home: str) -> str:
-    from bradawl.safety.rule_paths import Bases
-    from bradawl.safety.rules import parse_project_rule
+    from bradawl.safety.permissions.path_globs import Bases
+    from bradawl.safety.permissions.rules import parse_project_rule
 
     return parse_project_rule(rule.text, rule.verdict, rule.source, Bases(rule.folder, home, rule.folder))[1]
 

@@ -26,8 +26,8 @@ from bradawl.core.permissions import Allow, Ask, Deny, Grant, Mode, Policy, Requ
 from bradawl.core.ports import CallContext, Tool
 from bradawl.core.rules import Rule, path_rules
 from bradawl.core.workspace import Command
-from bradawl.safety.git_config import GitConfig
-from bradawl.safety.guarded import built_in_rules
+from bradawl.safety.git.config import GitConfig
+from bradawl.safety.permissions.protected_paths import built_in_rules
 from bradawl.tools.bash import Bash, BashParams
 from bradawl.tools.edit_file import EditFile, EditFileParams
 from bradawl.tools.glob import Glob, GlobParams
@@ -105,7 +105,7 @@ class Judge:
             case "path", {"op": str(operation), "path": str(path), **rest}:
                 return self._path(operation, path, rest.get("setup", ""))
             case "config", {"file": str(file), "content": content}:
-                from bradawl.safety.project_config import judge
+                from bradawl.safety.trust.settings_review import judge
 
                 verdict, reason = judge(file, content)
                 # What is only to be cleaned counts all the same.

@@ -72,8 +72,8 @@ class Policies:
     @cached_property
     def fixed(self) -> tuple[Rule, ...]:
         """The rules that no word of the user in this run adds to. Raises `SettingsError` for one nobody can read."""
-        from bradawl.safety.guarded import built_in_rules, rule_for_installation
-        from bradawl.safety.programs import own_places
+        from bradawl.safety.permissions.protected_paths import built_in_rules, rule_for_installation
+        from bradawl.safety.trusted_programs import own_places
 
         settings = self._settings
         built_in = built_in_rules(self._roots, settings.user_home, self._own, (self._blobs,))
@@ -104,8 +104,8 @@ def default_mode(sandbox: Sandbox) -> Mode:
 
 
 def _read(text: RuleText, settings: Settings) -> tuple[Rule, ...]:
-    from bradawl.safety.rule_paths import Bases
-    from bradawl.safety.rules import parse_project_rule, parse_rule
+    from bradawl.safety.permissions.path_globs import Bases
+    from bradawl.safety.permissions.rules import parse_project_rule, parse_rule
 
     if text.is_projects:
         top = settings.project or settings.cwd  # a project means its own folders, wherever one starts

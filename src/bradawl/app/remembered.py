@@ -101,8 +101,8 @@ class Remembered:
         return _Content(tuple(rules), texts, tuple(troubles))
 
     def _parsed(self, text: str) -> tuple[Rule, ...]:
-        from bradawl.safety.rule_paths import Bases
-        from bradawl.safety.rules import parse_rule
+        from bradawl.safety.permissions.path_globs import Bases
+        from bradawl.safety.permissions.rules import parse_rule
 
         return parse_rule(text, "allow", self.path, Bases(self._project, self._home, self._project))
 
@@ -112,7 +112,7 @@ class Remembered:
         """Rules that would let this call run from now on; none where there are no good ones, or no place for them."""
         if self._misplaced:
             return ()
-        from bradawl.safety.proposals import proposals
+        from bradawl.safety.permissions.suggestions import proposals
 
         found = proposals(request, cwd=self._project, home=self._home, roots=self._roots)
         return found if self.lack(request, found) == "" else ()

@@ -230,7 +230,7 @@ def _trust_in(root: str, home: Homes, *, is_for_this_run: bool) -> tuple[bool, C
         return True, lambda _, __: True
     if not is_there(Path(home.data, "trust.json")):  # most users never said anything
         return False, lambda _, __: False
-    from bradawl.safety.trust import TrustStore, digest
+    from bradawl.safety.trust.store import TrustStore, digest
 
     store = TrustStore(home.data, home.user)
     return store.is_trusted(root), lambda name, value: not store.changed(root, name, digest(value, root))
@@ -245,7 +245,7 @@ def _users_table(path: Path, warnings: list[str]) -> dict[str, object]:
 
     table = read_user_file(path, look)
     if foreign and foreign[0]:
-        from bradawl.safety.project_config import findings
+        from bradawl.safety.trust.settings_review import findings
 
         kept = {one.name: one.value for one in findings(table) if one.verdict == "allow"}
         left_out = sorted(one.key for one in findings(table) if one.verdict != "allow")

@@ -9,7 +9,7 @@ from bradawl.core.errors import SettingsError
 if TYPE_CHECKING:
     import os
 
-    from bradawl.safety.project_config import Finding
+    from bradawl.safety.trust.settings_review import Finding
 
 FILE_LIMIT_BYTES: Final = 1_000_000
 _MOST_WARNINGS: Final = 10
@@ -174,7 +174,7 @@ def _project_files(cwd: Path, root: Path) -> Iterator[Path]:
 
 def _findings(path: Path, data: bytes, root: str) -> "tuple[Finding, ...]":
     """Raises `OSError`, `ValueError` or `RecursionError` for what is no table of the project's own."""
-    from bradawl.safety.project_config import decode_table, findings
+    from bradawl.safety.trust.settings_review import decode_table, findings
 
     if not path.resolve().is_relative_to(root):
         raise OSError(0, "it is a link that leads out of the project")
@@ -223,7 +223,7 @@ def _ignored(path: Path, one: "Finding") -> str:
     if not one.key:
         return f"{path} is ignored: {one.reason}."
     key = one.key if len(one.key) <= _LONGEST_KEY else f"{one.key[:_LONGEST_KEY]}..."
-    from bradawl.safety.project_config import NARROWING, WHY_UNKNOWN
+    from bradawl.safety.trust.settings_review import NARROWING, WHY_UNKNOWN
 
     known = f"; untrusted it may set {', '.join(NARROWING)}" if one.reason == WHY_UNKNOWN else ""
     return f"{path}: `{key}` is ignored: {one.reason}{known}."

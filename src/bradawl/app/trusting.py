@@ -12,8 +12,8 @@ from bradawl.app.console import Console
 from bradawl.app.sources import ProjectFile, homes, project_root, read_project_files, read_small_file
 from bradawl.app.values import rules_in, utf8_path_in
 from bradawl.core.errors import SettingsError
-from bradawl.safety.project_config import Finding, judge_file
-from bradawl.safety.trust import TrustStore, digest
+from bradawl.safety.trust.settings_review import Finding, judge_file
+from bradawl.safety.trust.store import TrustStore, digest
 
 if TYPE_CHECKING:
     from bradawl.app.settings import Settings

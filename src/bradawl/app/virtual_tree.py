@@ -13,7 +13,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import FileContent, FileEntry
-from bradawl.safety.shell_folders import entries
+from bradawl.safety.shell.allow.folder_listing import entries
 from bradawl.workspace.files import LocalFiles
 
 Kind = Literal["file", "folder", "device", "missing", "unknown"]

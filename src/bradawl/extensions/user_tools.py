@@ -16,7 +16,7 @@ import msgspec
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Tool
-from bradawl.safety.programs import site_folders as site_folders
+from bradawl.safety.trusted_programs import site_folders as site_folders
 
 _GROUP: Final = "bradawl.tools"
 _PACKAGE: Final = r"(?i)(bradawl_[\w.]+)-[^-]+\.dist-info"

@@ -19,7 +19,7 @@ from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYT
 from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, nearest_folder
 
 if TYPE_CHECKING:
-    from bradawl.safety.shell_scene import Entries
+    from bradawl.safety.shell.allow.path_effects import Entries
 
 _PATIENCE_S = 120
 _AT_ONCE_S = 0.2
@@ -104,13 +104,13 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         command = self._command(params, context)
         effects = self._seen(params, command.cwd, context)
         if not self._only_reads_here(effects, command.cwd):
-            from bradawl.safety.shell_scripts import run_files, sets_what_runs
+            from bradawl.safety.shell.executed_files import run_files, sets_what_runs
             from bradawl.safety.variables import matter_outside
 
             argvs = (*effects.commands, *effects.inner)
             runs = run_files(argvs, command.cwd, self.home)
             if runs.is_whole and not effects.understood and not self._is_held(params):
-                from bradawl.safety.shell_loaded import with_loaded
+                from bradawl.safety.shell.loaded_code import with_loaded
 
                 runs = with_loaded(runs, argvs, command.cwd)
             command = msgspec.structs.replace(command, runs=runs.names)
@@ -171,8 +171,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _seen(self, params: BashParams, cwd: str, context: CallContext) -> Effects:
-        from bradawl.safety.shell_folders import entries
-        from bradawl.safety.shell_line import Surroundings, line_effects
+        from bradawl.safety.shell.allow.folder_listing import entries
+        from bradawl.safety.shell.analysis import Surroundings, line_effects
 
         around = Surroundings(
             resolve=self.resolve if self.resolve and params.sandbox != "off" else context.files.resolve,
@@ -200,7 +200,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     def _secrets_below(self, folder: str, *, is_lifted: bool) -> tuple[str, ...]:
         if self.entries is not None or self._is_covered(is_lifted=is_lifted):
             return ()
-        from bradawl.safety.sandbox.covers import secrets_below  # only where nothing else holds them back
+        from bradawl.sandbox.covers.mounts import secrets_below  # only where nothing else holds them back
 
         return secrets_below(folder)
 
@@ -217,7 +217,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_brought_back(path: str) -> bool:
-    from bradawl.safety.sandbox.ignored import is_brought_back  # only where a search meets a file with keys
+    from bradawl.safety.ignore_files import is_brought_back  # only where a search meets a file with keys
 
     return is_brought_back(path)
 

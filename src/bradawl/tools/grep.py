@@ -96,7 +96,7 @@ class Grep:
 
 def without_keys(query: Query, home: str, own: tuple[str, ...]) -> Query:
     """Without files with keys, and files of other users, except in a folder of such that is searched by name."""
-    from bradawl.safety.guarded import is_in_another_home, is_left_out_of_searches
+    from bradawl.safety.permissions.protected_paths import is_in_another_home, is_left_out_of_searches
 
     holds_keys, is_anothers = is_left_out_of_searches(home, own), is_in_another_home(home)
     inside = f"{query.root.rstrip('/')}/name"

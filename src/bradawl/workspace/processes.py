@@ -18,7 +18,7 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.safety.programs import TrustedPrograms, trusted_programs
+from bradawl.safety.trusted_programs import TrustedPrograms, trusted_programs
 from bradawl.workspace.child import Child, Hold
 from bradawl.workspace.freeze import Gate, check_unmoved
 from bradawl.workspace.pipes import Progress, Streams
@@ -27,7 +27,7 @@ from bradawl.workspace.private import NoTemporaryFolder, PrivateFolder
 from bradawl.workspace.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from bradawl.safety.sandbox.confinement import Confinement, Launch, Program
+    from bradawl.sandbox.backend import Confinement, Launch, Program
 
 _CAN_STOP = sys.platform.startswith("linux")
 """Elsewhere which processes belong to a program can't be told without starting another."""
@@ -238,7 +238,7 @@ class LocalProcesses:
             self._watchdog.release(leader)
 
     def _program(self, command: Command, sinks: tuple[int, ...], mark: str) -> "Program":
-        from bradawl.safety.sandbox.confinement import Program  # many runs start nothing
+        from bradawl.sandbox.backend import Program  # many runs start nothing
 
         environment = self._environment_of(command)
         environment[MARK] = f"{self._environment.get(MARK, '')} {mark}".lstrip()
@@ -301,7 +301,7 @@ def _nothing_holds() -> None:
 
 
 def _bare(program: "Program") -> "Launch":
-    from bradawl.safety.sandbox.confinement import Launch
+    from bradawl.sandbox.backend import Launch
 
     return Launch(program.argv, program.cwd, program.environment, program.inherited)
 

@@ -1,0 +1,1 @@
+"""Permission rules: their syntax, the built-in ones, and suggestions for new ones."""

@@ -1,0 +1,344 @@
+"""Files that are more than their contents: what runs later, what holds keys, what the system stands on.
+
+Names are compared without regard to case, as some file systems compare them. Nothing here looks at the disk.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from bradawl.core.effects import is_within
+from bradawl.core.rules import Rule
+from bradawl.safety.permissions.home_paths import (
+    CREDENTIALS,
+    LOGIN_FILES,
+    any_of,
+    below_home,
+    below_other_homes,
+    in_other_homes,
+)
+
+# ------------------------------------------------------------------ lists
+
+_PROTECTED = (
+    ".git/config",
+    ".git/config.worktree",
+    ".git/hooks",
+    ".git/info/attributes",
+    ".git/modules/*/config",
+    ".git/modules/*/config.worktree",
+    ".git/modules/*/hooks",
+    ".git/worktrees/*/config",
+    ".git/worktrees/*/config.worktree",
+    ".bradawl",
+    ".mcp.json",
+    ".envrc",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".cursor",
+    ".claude",
+)
+_WATCHED = (".git/commondir", ".git/objects/info/alternates")
+_SYSTEM = (
+    "/bin /boot /dev /efi /etc /lib /lib32 /lib64 /libx32 /proc /sbin /sys /usr /var/lib /var/spool /run/systemd"
+    " /System /Library /private/etc /private/var/db"
+)
+_SYSTEM_SECRETS = (
+    "/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/master.passwd /etc/security/opasswd"
+    " /etc/ssh/ssh_host_*_key /etc/krb5.keytab /etc/ssl/private /etc/pki/tls/private /etc/letsencrypt /etc/wireguard"
+    " /etc/openvpn /etc/NetworkManager/system-connections /etc/ipsec.secrets /etc/ppp/chap-secrets"
+    " /etc/ppp/pap-secrets /etc/kubernetes /etc/rancher /etc/credstore /etc/credstore.encrypted /etc/mysql/debian.cnf"
+    " /etc/apt/auth.conf /etc/apt/auth.conf.d /etc/sasldb2 /etc/postfix/sasl_passwd /etc/exim4/passwd.client"
+    " /etc/bind/rndc.key /etc/rndc.key /etc/samba/smbpasswd /etc/sudoers /etc/sudoers.d /var/lib/private"
+    " /var/lib/samba/private /var/lib/sss /var/lib/cloud /var/lib/kubelet /var/lib/systemd/credential.secret"
+    " /var/spool/cron /var/backups /private/etc/master.passwd /private/etc/sudoers"
+)
+_OF_PROGRAMS = (
+    ".vimrc .gvimrc .exrc .vim .config/nvim .emacs .emacs.el .emacs.d .config/emacs .doom.d .nanorc .tmux.conf"
+    " .config/tmux .screenrc .direnvrc .config/direnv .config/mise .asdfrc .pythonrc .pythonrc.py .pdbrc .ipython"
+    " .jupyter .irbrc .pryrc .gdbinit .lldbinit .config/gdb .psqlrc .sqliterc .Rprofile .curlrc .wgetrc .lessfilter"
+    " .lesskey .ripgreprc .ackrc .config/pip .pip .condarc .cargo .yarnrc .gemrc .m2 .gradle .sbt .config/i3"
+    " .config/sway .config/hypr .config/kitty .config/alacritty .config/Code .vscode-server .config/zed .local/bin bin"
+    " go/bin .local/share/applications .local/lib Library/Preferences"
+)
+DECIDES_WHO_MAY = (
+    r"(?:/private)?/etc/(?:sudoers(?:\.d)?|passwd|shadow|gshadow|group|ld\.so\.preload|pam\.d|cron[^/]*|crontab|anacrontab"
+    r"|rc\.local|init\.d|systemd/system)(?:/.*)?"
+)
+"""Files that decide who may do what on the machine, as a pattern."""
+_OWN = (".bradawl", ".config/bradawl", ".local/share/bradawl")
+
+
+def protected_names() -> tuple[str, ...]:
+    """Files and folders that programs may never write, relative to a workspace; `*` is one name or several.
+
+    They are protected also while they are missing.
+    """
+    return _PROTECTED
+
+
+def watched_names() -> tuple[str, ...]:
+    """As `protected_names`, of which git fails if something empty stands where nothing was.
+
+    A sandbox that covers what is missing can only look afterwards whether they have appeared.
+    """
+    return _WATCHED
+
+
+def system_folders() -> tuple[str, ...]:
+    """Folders the machine can't do without."""
+    return tuple(_SYSTEM.split())
+
+
+def system_secrets() -> tuple[str, ...]:
+    """Files and folders of the system with passwords and keys; `*` is a part of a name, and many are missing."""
+    return tuple(_SYSTEM_SECRETS.split())
+
+
+def credentials(home: str) -> tuple[str, ...]:
+    """Files and folders of a home folder that hold keys, passwords, sessions or what was typed; many are missing."""
+    return tuple(f"{home.rstrip('/')}/{name}" for name in CREDENTIALS.split()) if home else ()
+
+
+# ------------------------------------------------------------------ names anywhere
+
+_FOR_SHOW = r"[^/]*(?:example|sample|template|tmpl|tpl|dist|defaults?|schema)"
+_EXAMPLE = rf"{_FOR_SHOW}~?(?:/|\Z)"
+_ENV = rf"(?!{_EXAMPLE})\.env(?:rc)?(?:[._: -][^/]*)?~?"
+_KEYS = r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|[._]netrc|\.pgpass|\.git-credentials|\.vault-token|\.dev\.vars"
+_ALSO_SECRET = (
+    rf"(?!{_FOR_SHOW}\.env)[^/]*\.env|[^/]*\.(?:pem|key|ppk|p12|pfx|jks|keystore|kdbx|tfstate(?:\.backup)?)|\.pypirc|\.npmrc"
+    r"|\.s3cfg|\.boto|\.dockercfg|\.htpasswd|\.my\.cnf|\.?(?:secrets?|credentials)(?:\.(?:json|ya?ml|toml|ini|txt|env))?"
+    r"|service[-_]?account[^/]*\.json|client_secret[^/]*\.json|auth\.json"
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a file of this name is there to hold keys or passwords: no program needs it, none gets to see it.
+
+    A folder may be called so and be harmless, as an environment of Python's in `.env`.
+    """
+    return re.fullmatch(_caseless(f"{_ENV}|{_KEYS}"), name, re.DOTALL) is not None
+
+
+def may_hold_secrets(name: str) -> bool:
+    """Whether reading a file of this name is asked about; more than `is_secret_name`, as programs need some of them."""
+    return re.fullmatch(_caseless(f"{_ENV}|{_KEYS}|{_ALSO_SECRET}"), name, re.DOTALL) is not None
+
+
+def is_left_out_of_searches(home: str = "", own: tuple[str, ...] = ()) -> Callable[[str], bool]:
+    """Tells of an absolute path whether it is asked about before it is read, so that no search shows what is in it."""
+    names = f"{CREDENTIALS} {' '.join(_OWN)}"
+    everywhere = f"{_SECRETS}|{_ENVIRONS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}"
+    places = re.compile(_caseless(f"{everywhere}|{below_home(home, names)}|{_below(own)}"), re.DOTALL)
+    return lambda path: places.fullmatch(path) is not None
+
+
+def is_in_another_home(home: str) -> Callable[[str], bool]:
+    """Tells of an absolute path whether it is in the home folder of another user."""
+    places = re.compile(_caseless(in_other_homes(home, ())), re.DOTALL)
+    return lambda path: places.fullmatch(path) is not None
+
+
+# Some systems do not see these characters, and one takes other spellings of the same name.
+_UNSEEN = "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
+_ANY_SPELLING = rf"{_UNSEEN}[. ]*(?::[^/]*)?"
+
+
+def _spelt(name: str) -> str:
+    return _UNSEEN + _UNSEEN.join(map(re.escape, name)) + _ANY_SPELLING
+
+
+_BELOW = r"(?:/.*)?"
+_DOT_GIT = rf"(?:{_spelt('.git')}|git~\d)"
+_OBEYED_BY_GIT = (
+    r"(?:config[^/]*|hooks|modules|worktrees|commondir|gitdir|info/attributes|objects/info/(?:http-)?alternates)"
+)
+_GIT = rf".*/{_DOT_GIT}(?:/{_OBEYED_BY_GIT}{_BELOW})?"
+_PROJECTS_OWN = rf".*/(?:{_spelt('.bradawl')}|bradaw~\d){_BELOW}"
+_HOOK = (
+    r"(?:(?:pre|post)-(?:commit|checkout|merge|rewrite|receive|update|applypatch|push|rebase|auto-gc|index-change)"
+    r"|pre-merge-commit|prepare-commit-msg|commit-msg|applypatch-msg|update|push-to-checkout|reference-transaction"
+    r"|proc-receive|fsmonitor-watchman|sendemail-validate)"
+)
+_A_BARE_REPOSITORY = (
+    rf".*/(?:{_DOT_GIT}/.*|[^/]*\.git/(?:config|hooks/.*)|HEAD|config|config\.worktree|commondir|gitdir|objects|refs"
+    rf"|hooks|hooks/{_HOOK}|objects/(?:info|pack|[0-9a-f]{{2}})/.*|refs/(?:heads|tags|remotes)/.*)"
+)
+_OF_EDITORS_AND_CI = (
+    r"vscode|idea|zed|vs|fleet|run|theia|helix|nova|devcontainer|github|gitlab|gitea|forgejo|circleci|buildkite|woodpecker"
+    r"|semaphore|teamcity|ci|husky|githooks|lefthook|cargo|yarn|mise|direnv"
+)
+_OF_AGENTS = (
+    r"cursor|claude|codex|gemini|qwen|windsurf|amazonq|augment|clinerules|cline|continue|crush|factory|goose|junie"
+    r"|kilocode|kiro|opencode|roo|rovodev|trae|zencoder"
+)
+_READ_BY_AGENTS = (
+    r"agents?(?:\.local)?\.md|agents\.override\.md|claude(?:\.local)?\.md|gemini\.md|qwen\.md|crush\.md|warp\.md"
+    r"|copilot-instructions\.md|\.(?:cursor|windsurf|cline|roo|goose|trae|kilocode)(?:rules|hints|modes)[^/]*"
+    r"|\.aider[^/]*|opencode\.jsonc?|\.rules|conventions\.md"
+)
+_INSTALLED = (
+    r"[^/]*venv[^/]*/(?:bin|scripts|lib|lib64|include)/.+|[^/]*virtualenv[^/]*/(?:bin|scripts|lib|lib64)/.+"
+    r"|\.(?:tox|nox)/.+/(?:bin|scripts|lib)/.+|(?:bin|scripts)/(?:activate[^/]*|python[\d.]*w?|pip[\d.]*)(?:\.exe)?"
+    r"|(?:site|dist)-packages/.+|pyvenv\.cfg|(?:site|user)customize\.pyc?|[^/]+\.(?:pth|egg-link)|__pycache__/.+\.pyc"
+    r"|node_modules/(?:\.bin/.+|[^.].*/.+)|vendor/bin/.+|vendor/bundle/.+|\.bundle/.+|\.(?:asdf|tool-versions|envrc)"
+)
+_RUNS_LATER = (
+    rf".*/(?:\.(?:{_OF_EDITORS_AND_CI}|{_OF_AGENTS})[. ]*(?:/.*)?"
+    r"|\.mcp\.json|\.devcontainer\.json|[^/]*\.code-workspace|[^/]*\.sublime-project"
+    r"|\.gitlab-ci[^/]*\.ya?ml|\.(?:travis|drone|cirrus|appveyor|woodpecker)\.ya?ml|appveyor\.ya?ml"
+    r"|(?:azure|bitbucket)-pipelines[^/]*\.ya?ml|buildspec[^/]*\.ya?ml|cloudbuild[^/]*\.ya?ml|jenkinsfile[^/]*"
+    r"|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.(?:ya?ml|toml|json)|\.git(?:modules|config)|\.lfsconfig"
+    r"|\.npmrc|\.yarnrc(?:\.yml)?|\.pnp\.[cm]?js|\.pnpmfile\.cjs|\.?bunfig\.toml|pip\.conf|\.?mise[^/]*\.toml"
+    r"|\.g?vimrc|\.exrc|\.nvimrc|\.nvim\.lua|\.lvimrc|\.dir-locals(?:-2)?\.el|\.ripgreprc|\.gdbinit|\.lldbinit"
+    rf"|\.pdbrc|\.irbrc|\.pryrc|\.Rprofile|\.bazelrc|{_READ_BY_AGENTS}|{_INSTALLED})[. ]*(?::[^/]*)?"
+)
+_SECRETS = rf".*/(?:{_ENV}|{_KEYS}|{_ALSO_SECRET})"
+# What is no path here, but one elsewhere or after somebody has decoded it; and what can't be seen on a screen.
+_SECRETS_OF_SYSTEM = "|".join(re.escape(name).replace(r"\*", "[^/]*") for name in _SYSTEM_SECRETS.split())
+_IN_DISGUISE = (
+    r".*(?:[\x00-\x1f\x7f-\x9f\\\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
+    r"\u2024\u2025\u2044\u2215\u29f5\u29f8\ufe52\ufe68\uff0e\uff0f\uff3c]|%(?:00|2e|2f|5c)|/~[^/]*/|/[a-z][a-z0-9+.-]*:/).*"
+)
+_ENVIRONS = r"/proc/.*/(?:environ|mem)|/proc/kcore"
+_KERNEL = r"/(?:proc|sys)(?:/.*)?|/dev(?:/.*)?"
+
+
+def _below(folders: Iterable[str]) -> str:
+    names = tuple(dict.fromkeys(folder.rstrip("/") for folder in folders if folder.rstrip("/")))
+    return rf"{any_of(names)}{_BELOW}" if names else r"(?!)"
+
+
+def _but_for(roots: Iterable[str], places: str) -> str:
+    """The same places without the workspaces that lie in them: who opens one means to change it."""
+    odd = [root for root in roots if "/." in root or "bin" in root or "/Library" in root or is_system(root, ())]
+    inside = [root for root in odd if re.fullmatch(_caseless(places), root, re.DOTALL)]
+    return _caseless(rf"(?!{any_of(inside)}(?:/|\Z))(?:{places})" if inside else places)
+
+
+def _caseless(pattern: str) -> str:
+    # Folding ASCII alone compiles in a third of the time.
+    return f"(?ai:{pattern})"
+
+
+@lru_cache(maxsize=4)
+def _special(home: str) -> re.Pattern[str]:
+    names = f"{CREDENTIALS} {LOGIN_FILES} {_OF_PROGRAMS}"
+    return re.compile(_caseless(f"{_SECRETS}|{_RUNS_LATER}|{_GIT}|{below_home(home, names)}"), re.DOTALL)
+
+
+def is_special(path: str, home: str) -> bool:
+    """Whether a file is asked about by its own name, so that a yes to it says nothing about those beside it."""
+    return _special(home).fullmatch(path) is not None
+
+
+# ------------------------------------------------------------------ verdicts
+
+_ASK_THE_USER = "leave it to the user and say what they should change"
+
+
+def own_folders(home: str, own: Iterable[str]) -> tuple[str, ...]:
+    """bradawl's folders: those of `own`, and the usual ones in a home folder."""
+    base = home.rstrip("/")
+    return (*own, *(f"{base}/{name}" for name in _OWN if base))
+
+
+def _never_written(home: str, own: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """(places, why) of all that is refused in every mode."""
+    ours = rf"{_PROJECTS_OWN}|{_below(own_folders(home, own))}"
+    lasting = rf"{below_home(home, LOGIN_FILES)}|(?:/private)?/var/(?:spool/cron|at|spool/at|cron){_BELOW}"
+    return (
+        (_GIT, f"git obeys what stands there and runs programs it names; {_ASK_THE_USER}"),
+        (ours, f"these are bradawl's own settings and records, which no tool changes; {_ASK_THE_USER}"),
+        (lasting, f"whatever stands there runs at the next login or on its own; {_ASK_THE_USER}"),
+        (DECIDES_WHO_MAY, f"it decides who may do what on this machine; {_ASK_THE_USER}"),
+        (_KERNEL, "this is a device or a part of the kernel, not a file; use a file in the workspace"),
+    )
+
+
+@lru_cache(maxsize=4)
+def _compiled(roots: tuple[str, ...], home: str, own: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    never = _never_written(home, own)
+    return tuple((re.compile(_but_for(roots, places), re.DOTALL), why) for places, why in never)
+
+
+def is_guarded(path: str, roots: tuple[str, ...], home: str, own: tuple[str, ...] = ()) -> str:
+    """Why nothing that runs unasked or asked may write to this place; empty if something may.
+
+    `path` is absolute. System folders are not among these: in a container they are changed on purpose.
+    """
+    return next((why for places, why in _compiled(roots, home, own) if places.fullmatch(path)), "")
+
+
+@lru_cache(maxsize=8)
+def never_read(home: str, own: tuple[str, ...] = ()) -> tuple[str, str]:
+    """Patterns for what no mode reads: keys of bradawl and environments of processes; keys of other users."""
+    ours = own_folders(home, own)
+    stores = rf"{any_of(ours)}/(?:.*/)?credentials[^/]*" if ours else r"(?!)"
+    return _caseless(f"{_ENVIRONS}|{stores}"), _caseless(below_other_homes(home))
+
+
+def is_system(path: str, roots: tuple[str, ...]) -> bool:
+    """Whether an absolute path is part of the system, and of no workspace that lies in there."""
+    folders = system_folders()
+    in_there = [root for root in roots if any(is_within(root, folder) for folder in folders)]
+    return any(is_within(path, folder) for folder in folders) and not any(is_within(path, root) for root in in_there)
+
+
+def built_in_rules(
+    roots: tuple[str, ...], home: str, own: tuple[str, ...] = (), readable: tuple[str, ...] = ()
+) -> tuple[Rule, ...]:
+    """What is refused and asked about before anybody has said anything.
+
+    `own` are bradawl's folders beside the usual ones, `readable` the parts of them that hold the model's own things.
+    All paths are absolute and resolved; an empty `home` means that nobody's is known.
+    """
+    never = _never_written(home, own)
+    ours = own_folders(home, own)
+    kept = rf"(?!{_below(readable)}\Z)" if readable else ""
+    secret = _but_for(roots, rf"{_SECRETS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}|{below_home(home, CREDENTIALS)}")
+    return (
+        *(Rule("deny", "write", _but_for(roots, places), why=why) for places, why in never),
+        Rule("deny", "write", _but_for(roots, _below(system_folders())), why=_SYSTEM_WHY, in_bypass=False),
+        Rule("deny", "read", never_read(home, own)[0], why="keys are kept there; do the work without them"),
+        Rule("deny", "read", _but_for(roots, below_other_homes(home)), why=_OF_ANOTHER),
+        Rule("ask", "write", _but_for(roots, _A_BARE_REPOSITORY), why="git may take what stands there for settings"),
+        Rule(
+            "ask",
+            "write",
+            _caseless(_RUNS_LATER),
+            why="what stands there is run later, by an editor, git, CI or a tool",
+        ),
+        Rule(
+            "ask",
+            "write",
+            _caseless(_IN_DISGUISE),
+            why="its name holds what can't be seen, or is a path written in another way",
+        ),
+        Rule(
+            "ask",
+            "write",
+            _but_for(roots, below_home(home, _OF_PROGRAMS)),
+            why="programs of the user obey that file",
+        ),
+        Rule("ask", "write", secret, why="such files hold keys or passwords"),
+        Rule("ask", "read", secret, why="such files hold keys or passwords"),
+        Rule("ask", "read", _caseless(in_other_homes(home, (*roots, *readable, *own))), why=_IN_ANOTHERS_HOME),
+        Rule("ask", "read", _caseless(kept + _below(ours)), why="these are bradawl's own settings and records"),
+    )
+
+
+def rule_for_installation(places: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The refusal to write to bradawl's own program, where it lies in the workspace; none where it does not."""
+    return (Rule("deny", "write", _caseless(_below(places)), why=_INSTALLATION_WHY),) if places else ()
+
+
+_INSTALLATION_WHY = (
+    "bradawl itself runs from there, so no tool changes it; use another environment for the project, or ask the user to"
+    " install bradawl outside of it (pipx, uv tool)"
+)
+_OF_ANOTHER = "keys and sessions of another user are kept there; do the work without them"
+_IN_ANOTHERS_HOME = "it is in the home folder of another user"
+_SYSTEM_WHY = f"it belongs to the system; {_ASK_THE_USER}"

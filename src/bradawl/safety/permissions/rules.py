@@ -1,0 +1,355 @@
+"""Permission rules as people write them, `Tool` or `Tool(what)`, made into rules that calls are compared with.
+
+Whatever can be read in two ways is read in the way that allows less.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from posixpath import realpath
+from typing import Final, Literal, NamedTuple, assert_never
+
+import msgspec
+
+from bradawl.core.errors import SettingsError
+from bradawl.core.rules import Rule, Subject, speaks_of
+from bradawl.safety.permissions.path_globs import Bases, Resolve, located_pattern, name_pattern
+
+Verdict = Literal["deny", "ask", "allow", "network"]
+"""What a rule says; `network`: these commands may reach the network unasked."""
+_LONGEST: Final = 2_000
+_MOST_WORDS: Final = 60
+
+
+class _Meaning(NamedTuple):
+    """What a name in front of the parenthesis stands for."""
+
+    on: Subject
+    """What the parenthesis is about; `tool` if there may be none."""
+    tools: tuple[str, ...]
+    is_kind: bool = False
+    """By itself it stands for all that is done in this way, by whatever tool."""
+
+
+_WRITES: Final = _Meaning("write", ("edit_file", "multi_edit", "write_file"), is_kind=True)
+_READS: Final = _Meaning("read", ("glob", "grep", "read_file"), is_kind=True)
+_RUNS: Final = _Meaning("run", ("bash", "bash_kill", "bash_output"))
+_STOPS: Final = _Meaning("tool", ("bash_kill",))
+_SHOWS: Final = _Meaning("tool", ("bash_output",))
+_LISTS: Final = _Meaning("read", ("glob",))
+_REACHES: Final = _Meaning("reach", ("web_fetch",))
+_DELEGATES: Final = _Meaning("tool", ("agent",))
+_PLANS: Final = _Meaning("tool", ("exit_plan",))
+_ASKS: Final = _Meaning("tool", ("ask_user",))
+_NOTES: Final = _Meaning("tool", ("todo_write",))
+
+ALIASES: Final[Mapping[str, _Meaning]] = {
+    "Edit": _WRITES,
+    "Write": _WRITES,
+    "MultiEdit": _WRITES,
+    "NotebookEdit": _WRITES,
+    "edit_file": _Meaning("write", ("edit_file",)),
+    "write_file": _Meaning("write", ("write_file",)),
+    "Read": _READS,
+    "NotebookRead": _READS,
+    "read_file": _Meaning("read", ("read_file",)),
+    "Glob": _LISTS,
+    "LS": _LISTS,
+    "Grep": _Meaning("read", ("grep",)),
+    "Bash": _RUNS,
+    "Shell": _RUNS,
+    "run_shell_command": _RUNS,
+    "BashOutput": _SHOWS,
+    "TaskOutput": _SHOWS,
+    "bash_kill": _STOPS,
+    "KillShell": _STOPS,
+    "KillBash": _STOPS,
+    "TaskStop": _STOPS,
+    "WebFetch": _REACHES,
+    "WebSearch": _Meaning("tool", ("web_search",)),
+    "Agent": _DELEGATES,
+    "Task": _DELEGATES,
+    "TodoWrite": _NOTES,
+    "TodoRead": _NOTES,
+    "ExitPlanMode": _PLANS,
+    "exit_plan": _PLANS,
+    "AskUserQuestion": _ASKS,
+    "ask_user": _ASKS,
+    "Skill": _Meaning("tool", ("skill",)),
+}
+"""Names that may stand in a rule, in any case, with or without underscores."""
+
+
+class _Written(NamedTuple):
+    """A rule as it was taken apart."""
+
+    verdict: Literal["deny", "ask", "allow"]
+    name: str
+    spec: str | None
+    text: str
+    source: str
+    bases: Bases
+    resolve: Resolve
+
+    def rule(self, on: Subject, pattern: str = "", words: tuple[str, ...] = ()) -> Rule:
+        return Rule(self.verdict, on, pattern, words, self.text, self.source)
+
+    @property
+    def widens(self) -> bool:
+        return self.verdict == "allow"
+
+
+# ------------------------------------------------------------------ reading
+
+
+def parse_rule(
+    text: str,
+    verdict: Verdict,
+    source: str,
+    bases: Bases,
+    resolve: Resolve = realpath,
+) -> tuple[Rule, ...]:
+    """What one text says; all of its rules count. Raises `SettingsError` with what is wrong and an example.
+
+    `source` is named in messages.
+    """
+    try:
+        if verdict == "network":
+            return (_network(text, source, bases.home),)
+        return _read(_take_apart(text, verdict, source, bases, resolve))
+    except ValueError as error:
+        raise SettingsError(f"{source}: the rule {text[:200]!r} can't be used: {error}.") from error
+
+
+def parse_project_rule(
+    text: str,
+    verdict: Verdict,
+    source: str,
+    bases: Bases,
+    resolve: Resolve = realpath,
+) -> tuple[tuple[Rule, ...], str]:
+    """The same for a rule of somebody who can't be asked to mend it, and a warning, empty if there is none.
+
+    What narrows and can't be read refuses the whole tool, or every tool when even that can't be told.
+    """
+    try:
+        return parse_rule(text, verdict, source, bases, resolve), ""
+    except SettingsError as error:
+        if verdict in ("allow", "network"):
+            return (), f"{error} It is ignored."
+        name = text.partition("(")[0].strip()
+        bare = _Written("deny", name, None, text[:200], source, bases, resolve)
+        try:
+            rules, what = _read(bare), name
+        except ValueError:
+            rules, what = (bare.rule("tool", ".*"),), "every tool"
+        why = f"a rule in {source} can't be read, so {what} is refused: {text[:200]!r}"
+        return tuple(msgspec.structs.replace(rule, why=why) for rule in rules), f"{error} Until then {what} is refused."
+
+
+def network_rule(text: str, source: str, home: str) -> Rule:
+    """Commands that may reach the network unasked: `npm install *`, or the same within `Bash(...)`.
+
+    Raises `SettingsError`.
+    """
+    return parse_rule(text, "network", source, Bases("", home, ""))[0]
+
+
+def hidden_tools(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
+    """The tools that are refused whatever they are called with; the model need not see them."""
+    bare = [rule for rule in rules if rule.verdict == "deny" and rule.on == "tool"]
+    return tuple(name for name in names if any(speaks_of(rule, name) for rule in bare))
+
+
+def _take_apart(
+    text: str, verdict: Literal["deny", "ask", "allow"], source: str, bases: Bases, resolve: Resolve
+) -> _Written:
+    text = text.strip()
+    if not text.isprintable():
+        raise ValueError("it has a character in it that can't be seen")
+    if len(text) > _LONGEST:
+        raise ValueError(f"it is longer than {_LONGEST} characters")
+    name, opened, rest = text.partition("(")
+    if opened and not rest.endswith(")"):
+        raise ValueError("its parenthesis is not closed; write Tool or Tool(what), such as Bash(npm run test:*)")
+    spec = rest[:-1].strip() if opened else None
+    if spec == "":
+        raise ValueError(f"nothing stands in its parentheses; write {name.strip()} for all of it")
+    return _Written(verdict, name.strip(), spec, text, source, bases, resolve)
+
+
+def _meaning_of(name: str) -> _Meaning | None:
+    plain = name.replace("_", "").lower()
+    return next((meaning for alias, meaning in ALIASES.items() if alias.replace("_", "").lower() == plain), None)
+
+
+def _read(written: _Written) -> tuple[Rule, ...]:
+    meaning = _meaning_of(written.name)
+    if meaning is None:
+        meaning = _Meaning("tool", ())
+        _check_name(written)
+    if written.spec is None or (written.spec in ("*", ":*") and meaning.on in ("run", "reach", "tool")):
+        return _bare(written, meaning)
+    match meaning.on:
+        case "read" | "write":
+            found = located_pattern(written.spec, written.bases, written.resolve, widens=written.widens)
+            rule = written.rule(meaning.on, found.expression)
+            return (msgspec.structs.replace(rule, places=found.places),)
+        case "run":
+            words = _words(written.spec, written.bases.home, widens=written.widens)
+            return tuple(written.rule("run", words=each) for each in _ways_to_call(words, widens=written.widens))
+        case "reach":
+            return (written.rule("reach", _host(written.spec)),)
+        case "tool" | "network":
+            raise ValueError(f"{written.name} takes nothing in parentheses; write {written.name}")
+        case _:
+            assert_never(meaning.on)
+
+
+def _bare(written: _Written, meaning: _Meaning) -> tuple[Rule, ...]:
+    """The name alone: the tools, and where it stands for a way to touch the world, everything that does so."""
+    if written.name.lower().startswith("mcp__"):
+        pattern = name_pattern(written.name)
+        tools = pattern if "__" in written.name[5:] else f"{pattern}(?:__.*)?"
+    else:
+        tools = "|".join(meaning.tools) or name_pattern(written.name.lower())
+    rules = (written.rule("tool", tools if written.widens else f"(?i:{tools})"),)
+    if not meaning.is_kind:
+        return rules
+    everything = written.rule(meaning.on, ".*")
+    return (everything,) if written.widens else (*rules, everything)
+
+
+def _check_name(written: _Written) -> None:
+    """Refuse a name that can be no tool's. Raises `ValueError`."""
+    name = written.name
+    if name.lower().startswith("mcp__"):
+        if not re.fullmatch(r"[^\s()\[\]?\\/]{6,200}", name):
+            raise ValueError("a server and its tools are written mcp__server or mcp__server__tool")
+        if written.widens and "*" in name[5:].partition("__")[0]:
+            raise ValueError("name the server whose tools you allow, such as mcp__github__get_*")
+        return
+    if not re.fullmatch(r"[a-z0-9_*]{1,64}", name):
+        raise ValueError(_no_tool(name))
+    if written.widens and name.startswith("*"):
+        raise ValueError("that would allow everything; `--permission-mode bypass` does so for one run")
+    if written.spec not in (None, "*"):
+        raise ValueError(_no_tool(name) + f"; a tool of your own is named alone: {name}")
+
+
+def _no_tool(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), [alias.lower() for alias in ALIASES], 1, 0.7)
+    guess = next((alias for alias in ALIASES if near and alias.lower() == near[0]), "")
+    if guess:
+        return f"there is no tool {name!r}, did you mean {guess}?"
+    return f"{name!r} is no tool's name; write Bash, Edit, Read, WebFetch, Agent, mcp__server__tool, or a tool's own"
+
+
+def _host(spec: str) -> str:
+    """The host and all below it; `*` for any."""
+    kind, colon, host = spec.partition(":")
+    example = "write WebFetch(domain:example.com), which stands for all below it, too"
+    if kind.strip().lower() != "domain" or not colon:
+        raise ValueError(f"only a host can be named; {example}")
+    host = host.strip().lower().rstrip(".").strip("[]")
+    if host == "*":
+        return host
+    host = host.removeprefix("*.")
+    try:
+        host = host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        host = ""
+    if not re.fullmatch(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|[0-9a-f:.]*:[0-9a-f:.]*", host):
+        raise ValueError(f"{spec!r} names no host; {example}")
+    return host
+
+
+# ------------------------------------------------------------------ the words of commands
+
+
+def _network(text: str, source: str, home: str) -> Rule:
+    written = _take_apart(text, "allow", source, Bases("", home, ""), str)
+    spec = written.text
+    if written.spec is not None and _meaning_of(written.name) is _RUNS:
+        spec = written.spec
+    return Rule("allow", "network", words=_words(spec, home, widens=True), text=written.text, source=source)
+
+
+def _words(spec: str, home: str, *, widens: bool) -> tuple[str, ...]:
+    """A glob for each word. Raises `ValueError` for what is more than one plain command.
+
+    What is quoted stands for itself, but not in a rule that narrows: there a star is always a star.
+    """
+    has_more = spec.endswith(":*") and not spec.endswith("\\:*")
+    words = _split(spec.removesuffix(":*") if has_more else spec, home, keeps_globs=not widens)
+    if len(words) > _MOST_WORDS:
+        raise ValueError(f"it has more than {_MOST_WORDS} words")
+    if not words:
+        return ("*",)
+    if re.match(r"[A-Za-z_][A-Za-z0-9_]*\+?=", words[0]):
+        raise ValueError("what is set before a command is not part of it; begin with the name of the program")
+    cuts_short = not widens and words[-1].endswith("*")
+    return (*words, "*") if (has_more or cuts_short) and words[-1] != "*" else words
+
+
+_PIECE = (
+    r"(?P<blank>[ \t]+)|(?P<single>'[^']*')|(?P<double>\"(?:[^\"\\$`]|\\.)*\")|(?P<escaped>\\.)"
+    r"|(?P<operator>[;&|<>()`$'\"\\])|(?P<home>~(?=/|[ \t]|\Z))|(?P<plain>[^ \t;&|<>()`$'\"\\~]+|~)"
+)
+
+
+def _split(spec: str, home: str, *, keeps_globs: bool) -> tuple[str, ...]:
+    words: list[str] = []
+    is_open = False
+    for piece in re.finditer(_PIECE, spec):
+        if piece.lastgroup == "blank":
+            is_open = False
+            continue
+        text = _glob_of(piece, home, is_first=not is_open, keeps_globs=keeps_globs)
+        if is_open:
+            words[-1] += text
+        else:
+            words.append(text)
+        is_open = True
+    return tuple(words)
+
+
+def _glob_of(piece: re.Match[str], home: str, *, is_first: bool, keeps_globs: bool) -> str:
+    text = piece[0]
+    match piece.lastgroup:
+        case "single":
+            return text[1:-1] if keeps_globs else _itself(text[1:-1])
+        case "double":
+            inner = re.sub(r"\\([\"\\$`])", r"\1", text[1:-1])
+            return inner if keeps_globs else _itself(inner)
+        case "escaped":
+            return _itself(text[1])
+        case "home":
+            return _itself(home) if is_first and home else text
+        case "operator":
+            raise ValueError(_operator(text))
+        case _:
+            return text
+
+
+def _operator(text: str) -> str:
+    match text:
+        case "'" | '"' | "\\":
+            return f"a {text} in it has no other end, or there is a variable in what it holds"
+        case "$" | "`":
+            return "variables and substitutions are not filled in; a rule is compared with the words of a command"
+        case _:
+            return f"{text} joins commands, and a rule is for one: write one rule per command, as Bash(npm run test:*)"
+
+
+def _itself(text: str) -> str:
+    """A glob for nothing but this text."""
+    return re.sub(r"([*?\[])", r"[\1]", text)
+
+
+def _ways_to_call(words: tuple[str, ...], *, widens: bool) -> Iterable[tuple[str, ...]]:
+    """A program that is refused by its name is refused by its path, too."""
+    yield words
+    if not widens and "/" not in words[0] and not words[0].startswith("*"):
+        yield ("*/" + words[0], *words[1:])

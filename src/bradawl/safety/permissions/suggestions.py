@@ -1,0 +1,223 @@
+"""Rules offered for "always": one for each thing a call does, narrow, and none where a rule would allow anything.
+
+A rule holds for calls nobody has seen yet. Words are left open only where none that may follow runs code or writes
+somewhere. Everything else is offered as it is.
+"""
+
+import re
+from posixpath import dirname
+from typing import Final
+
+from bradawl.core.effects import Effects, is_within
+from bradawl.core.permissions import Request
+from bradawl.safety.permissions.protected_paths import is_special
+
+_MOST: Final = 10
+
+# Programs of which a rule may leave all words open where no word is a file: none runs code, or writes, for an option.
+_OPEN: Final = frozenset({"echo", "pwd", "true", "false", "which", "basename", "dirname", "sleep"})
+# Those of which it may leave open what follows these words, for the same reason.
+_OPEN_PARTS: Final = {
+    "npm": frozenset({"ls", "why", "explain"}),
+    "pnpm": frozenset({"ls", "list", "why"}),
+    "yarn": frozenset({"list", "why"}),
+    "go": frozenset({"doc", "version"}),
+    "git": frozenset({"add", "commit", "status", "blame", "describe", "rev-parse", "ls-files", "shortlog"}),
+}
+_SCRIPTS: Final = frozenset({"run", "run-script"})
+# Those offered as they are with these words, and not at all with others. Their options load code, run programs or
+# write anywhere: `go test -exec`, `cargo test --config`, `npm test --script-shell`, `pytest --basetemp`.
+_PARTS: Final = {
+    "npm": frozenset({"test", "t", "outdated", *_SCRIPTS}),
+    "pnpm": frozenset({"test", "t", "outdated", *_SCRIPTS}),
+    "yarn": frozenset({"test", "outdated", "run"}),
+    "bun": frozenset({"test", "run"}),
+    "cargo": frozenset({"build", "b", "check", "c", "test", "t", "clippy", "fmt", "doc", "bench", "tree", "nextest"}),
+    "go": frozenset({"build", "test", "vet", "fmt", "list"}),
+    "git": frozenset({"diff", "log", "show"}),
+    "ruff": frozenset({"check", "format"}),
+    "dotnet": frozenset({"build", "test", "format"}),
+    "deno": frozenset({"test", "fmt", "lint", "check"}),
+    "swift": frozenset({"build", "test"}),
+    "mix": frozenset({"test", "compile", "format"}),
+    "biome": frozenset({"check", "format", "lint"}),
+    "buf": frozenset({"lint", "format", "build"}),
+}
+_MODULES: Final = frozenset(
+    {"pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pylint", "compileall", "doctest", "pyright"}
+)
+"""What `python -m` may be offered with."""
+
+# Nothing is offered for those that run what they are given, change the machine, or speak to others.
+_NEVER: Final = frozenset(
+    {"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "pwsh", "busybox", "toybox", "rbash"}
+    | {"sudo", "doas", "su", "pkexec", "env", "nice", "ionice", "nohup", "timeout", "time", "xargs", "parallel"}
+    | {"setsid", "stdbuf", "unbuffer", "watch", "entr", "command", "exec", "eval", "builtin", "source", ".", "coproc"}
+    | {"script", "unshare", "nsenter", "chroot", "strace", "ltrace", "gdb", "lldb", "perf", "flock", "chrt", "taskset"}
+    | {"runuser", "setpriv", "capsh", "firejail", "bwrap", "proot", "fakeroot", "faketime", "ld", "ld.so", "tmux"}
+    | {"screen", "dtach", "expect", "socat", "at", "batch", "crontab", "systemctl", "systemd-run", "service"}
+    | {"python", "pypy", "ipython", "jupyter", "node", "nodejs", "ts-node", "tsx", "ruby", "irb", "perl", "php", "lua"}
+    | {"luajit", "rscript", "r", "julia", "awk", "gawk", "mawk", "nawk", "java", "jshell", "scala", "groovy", "kotlin"}
+    | {"tclsh", "wish", "osascript", "guile", "racket", "sbcl", "clojure", "elixir", "iex", "erl", "ghci", "runghc"}
+    | {"ocaml", "swipl", "octave", "gnuplot", "m4", "bc", "dc", "jq", "sqlite3", "psql", "mysql", "mongo", "mongosh"}
+    | {"redis-cli", "ed", "ex", "vi", "vim", "nvim", "view", "emacs", "nano", "less", "more", "man", "open"}
+    | {"xdg-open", "start", "npx", "bunx", "pnpx", "corepack", "pip", "pipx", "uv", "uvx", "poetry", "pdm", "hatch"}
+    | {"rye", "conda", "mamba", "micromamba", "pixi", "gem", "bundle", "bundler", "composer", "cabal", "stack", "nix"}
+    | {"nix-shell", "guix", "apt", "apt-get", "dpkg", "dnf", "yum", "rpm", "zypper", "pacman", "apk", "brew", "port"}
+    | {"snap", "flatpak", "make", "gmake", "bmake", "just", "rake", "gradle", "gradlew", "mvn", "mvnw", "ant", "sbt"}
+    | {"bazel", "buck", "ninja", "cmake", "ctest", "meson", "scons", "task", "invoke", "inv", "tox", "nox", "fab"}
+    | {"docker", "podman", "nerdctl", "buildah", "kubectl", "helm", "minikube", "kind", "vagrant", "lxc", "qemu"}
+    | {"ssh", "scp", "sftp", "rsync", "ssh-add", "ssh-keygen", "ssh-copy-id", "mosh", "telnet", "ftp", "lftp", "curl"}
+    | {"wget", "aria2c", "http", "https", "httpie", "xh", "nc", "ncat", "netcat", "nmap", "dig", "nslookup", "host"}
+    | {"ping", "mail", "sendmail", "gpg", "openssl", "pass", "security", "secret-tool", "terraform", "tofu", "pulumi"}
+    | {"ansible", "ansible-playbook", "aws", "gcloud", "gsutil", "az", "gh", "glab", "hub", "vercel", "netlify", "fly"}
+    | {"flyctl", "heroku", "firebase", "wrangler", "rm", "rmdir", "unlink", "shred", "truncate", "dd", "mkfs", "mount"}
+    | {"umount", "chmod", "chown", "chgrp", "chattr", "setfacl", "kill", "pkill", "killall", "reboot", "shutdown"}
+    | {"halt", "poweroff", "mv", "tee", "sed", "find", "fd", "install", "tar", "zip", "unzip", "7z", "cpio", "patch"}
+    | {"export", "unset", "set", "shopt", "alias", "unalias", "trap", "umask", "ulimit", "read", "declare", "typeset"}
+    | {"local", "readonly", "let", "printf", "test", "[", "enable", "hash", "bind", "complete", "mapfile", "readarray"}
+    | {"hg", "svn", "jj", "bradawl", "claude", "codex", "gemini", "aider", "opencode"}
+)
+# Second words that make any program one of those.
+_NEVER_PARTS: Final = frozenset(
+    {"exec", "run", "eval", "shell", "sh", "ssh", "repl", "console", "script", "install", "add", "uninstall", "remove"}
+    | {"rm", "delete", "del", "destroy", "drop", "purge", "prune", "clean", "reset", "restore", "revert", "rollback"}
+    | {"push", "publish", "release", "deploy", "apply", "sync", "upload", "send", "login", "logout", "auth", "config"}
+    | {"set", "update", "upgrade", "migrate", "up", "down", "start", "stop", "kill", "link", "create", "init"}
+)
+
+
+def proposals(request: Request, *, cwd: str, home: str, roots: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Allow rules that together would let this call run, as texts to be edited; none where there are no good ones.
+
+    `cwd` is what their relative paths will start from; what is read within `roots` needs no rule.
+    """
+    effects = request.effects
+    if effects.danger or effects.lifts or effects.redirects or any(part.startswith("env:") for part in effects.session):
+        return ()
+    if request.tool == "bash" or effects.commands or effects.seal:
+        found = _for_commands(effects, (cwd, *roots))
+    elif effects.unknown or effects.external or effects.spends:
+        found = _for_tool(request.tool)
+    else:
+        found = _for_touched(effects, cwd, home, roots)
+    return tuple(dict.fromkeys(found)) if 0 < len(found) <= _MOST and all(found) else ()
+
+
+def _for_tool(name: str) -> list[str]:
+    if name == "agent":
+        return ["Agent"]
+    is_remote = name.startswith("mcp__") and re.fullmatch(r"mcp__[^\s()*\[\]?\\/]+__[^\s()*\[\]?\\/]+", name)
+    if is_remote and name.isprintable():
+        return [name]
+    from bradawl.safety.permissions.rules import ALIASES
+
+    plain = {alias.replace("_", "").lower() for alias in ALIASES}
+    is_plain = re.fullmatch(r"[a-z0-9_]{1,64}", name) and name.replace("_", "") not in plain
+    return [name] if is_plain else []
+
+
+# ------------------------------------------------------------------ files and hosts
+
+
+def _for_touched(effects: Effects, cwd: str, home: str, roots: tuple[str, ...]) -> list[str]:
+    if "*" in effects.hosts or not set(effects.session) <= {"cwd", "jobs", "todos", "user"}:
+        return []
+    read = [path for path in effects.reads if not any(is_within(path, root) for root in roots)]
+    written = [_around("Edit", path, cwd, home) for path in effects.writes]
+    outside = [_around("Read", path, cwd, home) for path in read]
+    return [*written, *outside, *(f"WebFetch(domain:{host})" for host in effects.hosts)]
+
+
+def _around(tool: str, path: str, cwd: str, home: str) -> str:
+    """A rule for the folder of a path; empty if it can't be put into one.
+
+    For the path alone where the folder holds too much, or where a built-in rule asks about the file.
+    """
+    if not path.isprintable() or path != path.strip():
+        return ""
+    folder = dirname(path)
+    is_wide = folder.count("/") < 2 or is_within(cwd, folder) or is_within(home, folder)
+    named = _literally(path) if is_wide or is_special(path, home) else f"{_literally(folder)}/**"
+    return f"{tool}({_from_somewhere(named, _literally(cwd), _literally(home))})"
+
+
+def _from_somewhere(pattern: str, cwd: str, home: str) -> str:
+    """A whole path as a rule names it: from the working directory, the home folder or the root."""
+    if is_within(pattern, cwd) and cwd != "/":
+        relative = pattern[len(cwd) + 1 :]
+        return relative if "/" in relative and relative[0] not in "~!$ " else f"./{relative}"
+    if home.count("/") > 1 and is_within(pattern, home):
+        return "~" + pattern[len(home) :]
+    return "/" + pattern
+
+
+def _literally(path: str) -> str:
+    return re.sub(r"([*?\[\\])", r"\\\1", path)
+
+
+# ------------------------------------------------------------------ commands
+
+
+def _for_commands(effects: Effects, inside: tuple[str, ...]) -> list[str]:
+    programs = [words for words in effects.commands if words[:1] != ("cd",)]
+    if effects.hosts or any(not any(is_within(path, root) for root in inside) for path in effects.writes):
+        return []
+    if effects.writes and not any(words[0] in ("mkdir", "touch") for words in programs):
+        # Not written by a program that is offered: a redirect was, and no rule speaks of those.
+        return []
+    return [_for_words(words) for words in programs]
+
+
+def _for_words(words: tuple[str, ...]) -> str:
+    """A rule for a command; empty if there is no good one."""
+    program = words[0] if words else ""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_+.-]*", program):
+        return ""
+    if program in _OPEN:
+        return _open_behind(words)
+    family = re.sub(r"[-\d.]+$", "", program.lower())
+    if family in ("python", "pypy") and words[1:2] == ("-m",) and words[2:3] and words[2] in _MODULES:
+        return _whole(words)
+    if program in _PARTS:
+        return _for_part(words)
+    if _runs_anything(program, family, words[1:]):
+        return ""
+    return _whole(words)
+
+
+def _open_behind(words: tuple[str, ...]) -> str:
+    """The program, with others left open; all of the words where one may name a file."""
+    if any(not word.startswith("-") or "=" in word for word in words[1:]):
+        return _whole(words)
+    return f"Bash({words[0]}:*)"
+
+
+def _runs_anything(program: str, family: str, rest: tuple[str, ...]) -> bool:
+    return program.lower() in _NEVER or family in _NEVER or bool(rest and rest[0].lower() in _NEVER_PARTS)
+
+
+def _for_part(words: tuple[str, ...]) -> str:
+    program, part, name = (*words, "", "")[:3]
+    if part in _OPEN_PARTS.get(program, ()):
+        return f"Bash({program} {part}:*)"
+    if part not in _PARTS[program]:
+        return ""
+    # A script of the project by its name; `bun run` also takes the path of a program.
+    is_named = part not in _SCRIPTS or re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_:-]*", name)
+    return _whole(words) if is_named else ""
+
+
+def _whole(words: tuple[str, ...]) -> str:
+    """All of the words, nothing left open."""
+    if not all(word.isprintable() and not ("'" in word and _needs_quotes(word)) for word in words):
+        return ""
+    return f"Bash({' '.join(_quoted(word) for word in words)})"
+
+
+def _needs_quotes(word: str) -> bool:
+    return not re.fullmatch(r"[A-Za-z0-9_./:,@%+=^-]+", word)
+
+
+def _quoted(word: str) -> str:
+    return f"'{word}'" if _needs_quotes(word) else word

@@ -1,1 +1,0 @@
-"""What holds the programs that a model starts: one kind of sandbox for each system, chosen by how it behaves."""

@@ -1,0 +1,1 @@
+"""The effects of single programs, by their options and operands."""

@@ -1,0 +1,38 @@
+"""Options of ripgrep, and which of them show files that it passes over otherwise."""
+
+import re
+
+from bradawl.safety.shell.allow.commands.options import Call, options
+from bradawl.safety.shell.deny.expansion import words_of
+
+RG = options(
+    "nNiSsFwxvclHIopqPUau0. e: g: t: T: A: B: C: m: M: r: j: d: E: f<",
+    "line-number no-line-number ignore-case smart-case case-sensitive fixed-strings word-regexp line-regexp"
+    " invert-match count count-matches files-with-matches files-without-match with-filename no-filename"
+    " only-matching pretty quiet pcre2 multiline multiline-dotall text null hidden no-hidden no-ignore"
+    " no-ignore-vcs no-ignore-parent no-ignore-global no-ignore-dot unrestricted files type-list stats json"
+    " vimgrep heading no-heading trim column no-column passthru no-messages no-config crlf one-file-system"
+    " line-buffered block-buffered byte-offset sort= sortr= glob= iglob= type= type-not= after-context="
+    " before-context= context= max-count= max-columns= max-depth= maxdepth= max-filesize= replace= threads="
+    " encoding= color= colors= regexp= context-separator= engine= file< ignore-file<",
+)
+SHOWS_HIDDEN = frozenset({"hidden", ".", "u", "unrestricted", "ignore-file"})
+_NAMES = frozenset({"g", "glob", "iglob"})
+_TYPES = frozenset({"t", "type"})
+_OF_TYPES_WITH_KEYS = frozenset({"all", "sh"})
+_NO_TYPE = re.compile(r"\.env(?:\.(?:local|production|development|staging|test|prod|dev))*|[^.]+|\.[^.]+")
+"""Names that are of no other type ripgrep knows."""
+
+
+def brings_back(call: Call, path: str) -> bool:
+    """Whether options choose a file by name, which ripgrep then searches although there is a dot before its name."""
+    from bradawl.safety.ignore_files import may_mean
+
+    names = [part.lower() for part in path.split("/") if part]
+    for option, value in call.given:
+        if option in _NAMES and not value.startswith("!"):
+            if any(may_mean(each, names) for each in words_of([((value,), False)])):
+                return True
+        elif option in _TYPES and (value in _OF_TYPES_WITH_KEYS or not _NO_TYPE.fullmatch(names[-1])):
+            return True
+    return False

@@ -1,0 +1,335 @@
+"""Of single commands: why no mode lets them run. Names and arguments are what is known of them, so this is no proof."""
+
+import re
+from itertools import pairwise
+from posixpath import basename
+
+from bradawl.safety.shell.deny.deletions import DELETIONS, emptied
+from bradawl.safety.shell.deny.operands import Judge, Scene, has, option, split
+from bradawl.safety.shell.deny.wrappers import Argv
+
+
+def hazard(scene: Scene, name: str, words: Argv) -> str:
+    """Why this command must not run; empty if nothing speaks against it here."""
+    if (judge := DELETIONS.get(name)) and (why := judge(scene, words)):
+        return why
+    if judge := JUDGES.get(name):
+        return judge(scene, words)
+    if name.startswith("mkfs") or name in _FORMATTERS:
+        return _formats(scene, words)
+    return ""
+
+
+# ------------------------------------------------------------------ what would be lost
+
+
+def _rm(scene: Scene, words: Argv) -> str:
+    flags, operands = split(words)
+    if "--no-preserve-root" in flags and any(scene.ground.loss(one, scene.cwd) for one in operands):
+        return "it would delete the root folder"
+    if has(flags, "rR", "recursive"):
+        for one in operands:
+            if what := scene.ground.loss(one, scene.cwd):
+                return f"it would delete {what}"
+    return emptied(scene, operands) or scene.guards(*operands, replaces=True)
+
+
+def _find(scene: Scene, words: Argv) -> str:
+    if why := scene.guards(*(after for word, after in pairwise(words) if word in _PRINTS)):
+        return why
+    starts: list[str] = []
+    for word in words[1:] if words[0].endswith("find") else _behind_pattern(words):
+        if word[:1] in ("-", "(", "!"):
+            if word in ("-H", "-L", "-P"):
+                continue
+            break
+        starts.append(word)
+    deletes = "-delete" in words or any(
+        word in _EXECS and basename(after) in ("rm", "shred", "unlink", "chmod", "chown", "mv", "dd")
+        for word, after in pairwise(words)
+    )
+    if not deletes:
+        return ""
+    for one in starts or ["."]:
+        if what := scene.ground.loss(one, scene.cwd):
+            return f"it would delete or change {what}"
+    return ""
+
+
+def _behind_pattern(words: Argv) -> Argv:
+    """The folders that `fd` looks through, which stand behind what it looks for."""
+    ends = [place for place, word in enumerate(words) if word in _EXECS]
+    return tuple(word for word in words[1 : (ends or [len(words)])[0]] if word[:1] != "-")[1:]
+
+
+def _change_mode(scene: Scene, words: Argv) -> str:
+    flags, operands = split(words)
+    is_deep = has(flags, "R", "recursive")
+    for one in operands if words[0].endswith("chattr") else operands[1:] or operands:
+        what = scene.ground.loss(one, scene.cwd)
+        if what and (is_deep or ("home folder" in what and _CLOSED.fullmatch(words[1]))):
+            return f"it would change the permissions of {what}"
+    return ""
+
+
+def _mv(scene: Scene, words: Argv) -> str:
+    _, operands = split(words, "tS")
+    into = option(words, "-t", "--target-directory")
+    sources = operands if into else operands[:-1]
+    for one in sources:
+        if what := scene.ground.loss(one, scene.cwd):
+            return f"it would move {what}"
+    return scene.guards(*sources, replaces=True) or _copies(scene, words)
+
+
+def _copies(scene: Scene, words: Argv) -> str:
+    """Who puts files into a folder writes to names in it."""
+    _, operands = split(words, _TAKE_VALUES.get(basename(words[0]), "tS"))
+    target = option(words, "-t", "--target-directory") or (operands.pop() if operands else "")
+    if words[0].endswith("ln") and not operands:
+        target, operands = basename(target), [target]
+    names = (basename(one.rstrip("/")) for one in operands)
+    replaces = basename(words[0]) in ("mv", "ln", "link", "install")
+    return scene.guards(target, *(f"{target}/{name}" for name in names if name), replaces=replaces)
+
+
+def _rsync(scene: Scene, words: Argv) -> str:
+    flags, operands = split(words, "efT")
+    deletes = operands and any(flag.startswith("--del") for flag in flags)
+    if deletes and (what := scene.ground.loss(operands[-1], scene.cwd)):
+        return f"it would delete {what}"
+    if operands and ":" in operands[-1].partition("/")[0]:
+        return ""
+    return _copies(scene, words)
+
+
+def _writes(scene: Scene, words: Argv) -> str:
+    _, operands = split(words, "srdtm")
+    return scene.guards(*operands)
+
+
+def _appends(scene: Scene, words: Argv) -> str:
+    flags, operands = split(words)
+    adds = has(flags, "a", "append")
+    return next((why for one in operands if (why := scene.ground.guard(one, scene.cwd, adds=adds))), "")
+
+
+def _puts_out(scene: Scene, words: Argv) -> str:
+    """Those with a name behind an option for what they make."""
+    name = basename(words[0])
+    target = option(words, *_OUTPUTS[name])
+    return scene.guards(target, f"{target}/") if target else ""
+
+
+def _second(scene: Scene, words: Argv) -> str:
+    """Those whose second operand is written to."""
+    _, operands = split(words, "fsw" if words[0].endswith("uniq") else "clsog")
+    return scene.guards(*operands[1:2])
+
+
+def _unpacks(scene: Scene, words: Argv) -> str:
+    """What comes out of an archive goes to names below a folder."""
+    if words[0].endswith("tar") and not _EXTRACTS.fullmatch(" ".join(("", *words[1:]))):
+        return ""
+    folder = option(words, *_OUTPUTS[basename(words[0])])
+    return scene.guards(folder, f"{folder}/config") if folder else ""
+
+
+def _patches(scene: Scene, words: Argv) -> str:
+    _, operands = split(words, "pioFdDBzrVY")
+    return scene.guards(*operands[:1], *filter(None, [option(words, "-o", "--output")]))
+
+
+def _splits(scene: Scene, words: Argv) -> str:
+    _, operands = split(words, "abClnt")
+    return scene.guards(*operands[1:2], *(f"{one}aa" for one in operands[1:2]))
+
+
+def _edits_by_commands(scene: Scene, words: Argv) -> str:
+    """Editors that are told what to do."""
+    flags, operands = split(words, "cSsTu")
+    is_told = any(flag[:2] in ("-c", "-e", "-s", "-S") for flag in flags) or any(one[:1] == "+" for one in operands)
+    return scene.guards(*operands) if is_told else ""
+
+
+def _edits_in_place(scene: Scene, words: Argv) -> str:
+    """awk and yq, which change files only if they are told to."""
+    is_awk = words[0].endswith("awk")
+    if is_awk and ("-i", "inplace") not in pairwise(words):
+        return ""
+    flags, operands = split(words, "ivfF" if is_awk else "")
+    return scene.guards(*operands) if is_awk or has(flags, "i", "inplace") else ""
+
+
+def _edits(scene: Scene, words: Argv) -> str:
+    """sed and perl, where they change files in place."""
+    flags, operands = split(words, "ef" if words[0].endswith("sed") else "")
+    return scene.guards(*operands) if has(flags, "i", "in-place") else ""
+
+
+def _dd(scene: Scene, words: Argv) -> str:
+    return scene.guards(*(word[3:] for word in words[1:] if word.startswith("of=")))
+
+
+def _formats(scene: Scene, words: Argv) -> str:
+    flags, operands = split(words)
+    if has(flags, "l", "list", "help", "version", "no-act"):
+        return ""
+    if any(one.startswith("/dev/") for one in operands):
+        return "it would overwrite a disk"
+    return "it would make a new file system" if words[0].rpartition("/")[2].startswith("mkfs.") and not operands else ""
+
+
+def _download(scene: Scene, words: Argv) -> str:
+    """What curl and wget put somewhere."""
+    letter = "-o" if words[0].endswith("curl") else "-O"
+    target = option(words, letter, "--output", "--output-document")
+    folder = option(words, "-P", "--directory-prefix", "--output-dir")
+    return scene.guards(*(one for one in (target, folder) if one))
+
+
+# ------------------------------------------------------------------ processes, history, schedules
+
+
+def _kill(scene: Scene, words: Argv) -> str:
+    rest = list(words[1:])
+    if rest[:1] in (["-s"], ["-n"], ["--signal"]):
+        rest = rest[2:]
+    elif rest and rest[0] != "--" and re.fullmatch(r"-(?:[0-9]+|[A-Z0-9+-]+|[a-z]+|-signal=.*)", rest[0]):
+        rest = rest[1:] if len(rest) > 1 else []
+    return "it would end every process of the user" if "-1" in rest else ""
+
+
+def _pkill(scene: Scene, words: Argv) -> str:
+    _, operands = split(words, "ugGPstU")
+    everything = operands in (["."], [".*"], [""]) or (
+        not operands and any(word in ("-u", "-U", "--uid") for word in words)
+    )
+    return "it would end every process of the user" if everything else ""
+
+
+def _history(scene: Scene, words: Argv) -> str:
+    return "it would destroy the history of the shell" if any(re.match(r"-[a-z]*c", word) for word in words[1:]) else ""
+
+
+def _crontab(scene: Scene, words: Argv) -> str:
+    flags, operands = split(words, "u")
+    if operands or has(flags, "re"):
+        return "it would change what runs on a schedule; leave that to the user"
+    return ""
+
+
+def _crontab_input(scene: Scene, words: Argv) -> str:
+    flags, operands = split(words, "u")
+    if has(flags, "l") and not operands:
+        return ""
+    return _crontab(scene, words) or "it would change what runs on a schedule; leave that to the user"
+
+
+def _unset(scene: Scene, words: Argv) -> str:
+    return "it would stop the shell from keeping its history" if "HISTFILE" in words else ""
+
+
+# ------------------------------------------------------------------ git
+
+_RUNS_A_PROGRAM = re.compile(
+    r"core\.(?:hookspath|fsmonitor|sshcommand|gitproxy|askpass|alternaterefscommand)|filter\..*\.(?:clean|smudge|process)"
+    r"|diff\.external|diff\..*\.(?:command|textconv)|merge\..*\.driver|(?:gpg|gpg\..*)\.program|include(?:if\..*)?\.path"
+    r"|init\.templatedir|uploadpack\.packobjectshook|(?:remote\..*)\.(?:uploadpack|receivepack)|sendemail\..*cmd",
+    re.IGNORECASE,
+)
+_MAY_RUN_A_PROGRAM = re.compile(
+    r"alias\..*|credential\.(?:.*\.)?helper|core\.(?:editor|pager)|sequence\.editor|pager\..*", re.IGNORECASE
+)
+_IS_A_SCRIPT = re.compile(r"!|[./~]|.*[;&|`$<>]")
+_GLOBAL = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
+_NO_CHANGE = re.compile(r"--(?:get.*|list|unset.*|remove-section|edit|name-only|show-.*)|-l|-e|get|list|unset|edit")
+_CONFIG_VALUES = frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment", "--value"})
+
+
+def _git(scene: Scene, words: Argv) -> str:
+    rest = list(words[1:])
+    while rest and rest[0][:1] == "-":
+        rest = rest[2:] if rest[0] in _GLOBAL else rest[1:]
+    if rest[:1] == ["clone"] or rest[:1] == ["init"]:
+        return scene.guards(*(one for one in rest[1:] if one[:1] != "-" and "://" not in one and "@" not in one))
+    if rest[:2] == ["worktree", "add"]:
+        return scene.guards(*(one for one in rest[2:] if one[:1] != "-"))
+    return _git_config(scene, rest[1:]) if rest[:1] == ["config"] else ""
+
+
+def _git_config(scene: Scene, rest: list[str]) -> str:
+    if any(_NO_CHANGE.fullmatch(word) for word in rest[:4]):
+        return ""
+    rest = rest[1:] if rest[:1] == ["set"] else rest
+    file = next((after for word, after in pairwise(rest) if word in ("-f", "--file")), "")
+    operands: list[str] = []
+    place = 0
+    while place < len(rest):
+        if rest[place][:1] == "-" and not operands:
+            place += 1 + (rest[place] in _CONFIG_VALUES)
+            continue
+        operands.append(rest[place])
+        place += 1
+    if len(operands) < 2:
+        return ""
+    key, value = operands[0], operands[1]
+    if key.lower() == "core.fsmonitor" and value.lower() in ("true", "false"):
+        return ""
+    if _RUNS_A_PROGRAM.fullmatch(key) or (_MAY_RUN_A_PROGRAM.fullmatch(key) and _IS_A_SCRIPT.match(value)):
+        return f"it would make git run programs that {key} names; leave that to the user"
+    return scene.guards(file) if file else ""
+
+
+# ------------------------------------------------------------------ tables
+
+_EXTRACTS = re.compile(r" [a-wyz]*x[a-z]* .*|.* (?:-[a-zA-Z]*x[a-zA-Z]*|--extract|--get)(?: .*)?", re.DOTALL)
+_CLOSED = re.compile(r"0+|0*[0-6]00|[uao]*-[rwx]*[rx][rwx]*|a?=")
+"""Modes that shut the owner out of a folder."""
+_PRINTS = frozenset({"-fprint", "-fprint0", "-fls", "-fprintf"})
+_OUTPUTS = {
+    **dict.fromkeys(("sort", "shuf", "tree"), ("-o", "--output")),
+    **dict.fromkeys(("tar", "gtar", "bsdtar"), ("-C", "--directory")),
+    "unzip": ("-d",),
+    "7z": ("-o",),
+}
+_TAKE_VALUES = {"install": "tSmog", "scp": "iFoPcJlS", "rsync": "efTB"}
+_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_FORMATTERS = frozenset(
+    {"mke2fs", "mkswap", "wipefs", "blkdiscard", "fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "parted", "badblocks"}
+    | {"hdparm", "newfs", "zpool", "pvcreate", "cryptsetup", "nvme", "mkdosfs", "diskutil"}
+)
+JUDGES: dict[str, Judge] = {
+    "rm": _rm,
+    "unlink": _rm,
+    "rmdir": _writes,
+    "shred": _rm,
+    "srm": _rm,
+    "wipe": _rm,
+    "find": _find,
+    "fd": _find,
+    **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl"), _change_mode),
+    "mv": _mv,
+    **dict.fromkeys(("cp", "install", "ln", "link", "scp"), _copies),
+    "rsync": _rsync,
+    **dict.fromkeys(("touch", "mkdir", "truncate", "sponge", "ed", "ex", "mkfifo", "mknod", "fallocate"), _writes),
+    "tee": _appends,
+    **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _edits),
+    **dict.fromkeys(("sort", "shuf", "tree"), _puts_out),
+    **dict.fromkeys(("xxd", "uniq"), _second),
+    **dict.fromkeys(("tar", "gtar", "bsdtar", "unzip", "7z"), _unpacks),
+    **dict.fromkeys(("vim", "vi", "nvim"), _edits_by_commands),
+    **dict.fromkeys(("gawk", "awk", "yq"), _edits_in_place),
+    "patch": _patches,
+    "split": _splits,
+    "dd": _dd,
+    **dict.fromkeys(("curl", "wget"), _download),
+    "kill": _kill,
+    **dict.fromkeys(("pkill", "skill", "killall"), _pkill),
+    "killall5": lambda scene, words: "it would end every process of the machine",
+    "history": _history,
+    "crontab": _crontab_input,
+    "unset": _unset,
+    "git": _git,
+}
+"""Names to judges."""

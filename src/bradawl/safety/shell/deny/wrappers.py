@@ -1,0 +1,393 @@
+"""Programs that start others: what they would start, as far as their arguments say so."""
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
+import msgspec
+
+from bradawl.safety.shell.deny.expansion import UNTOLD
+
+Argv = tuple[str, ...]
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"})
+_SHELL_VALUES = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
+
+_TAKES: dict[str, tuple[str, int]] = {
+    # letters whose value may be the next word, and operands that stand before the command
+    **dict.fromkeys(("nohup", "setsid", "builtin", "busybox", "toybox", "fakeroot", "chronic", "unbuffer"), ("", 0)),
+    **dict.fromkeys(
+        ("torsocks", "proxychains", "proxychains4", "catchsegv", "caffeinate", "dbus-run-session"), ("", 0)
+    ),
+    **dict.fromkeys(("pkexec", "command", "npx", "bunx", "uvx", "pipx", "dotenv", "valgrind"), ("", 0)),
+    **dict.fromkeys(("gosu", "su-exec", "setarch", "chrt", "taskset"), ("", 1)),
+    "sudo": ("ugpCThURDr", 0),
+    "doas": ("uC", 0),
+    "env": ("uCS", 0),
+    "nice": ("n", 0),
+    "ionice": ("cnpPu", 0),
+    "timeout": ("sk", 1),
+    "time": ("fo", 0),
+    "exec": ("a", 0),
+    "xargs": ("adEILnPs", 0),
+    "stdbuf": ("ioe", 0),
+    "strace": ("aebEIoOpPsSuX", 0),
+    "ltrace": ("aDeFlnopsuxX", 0),
+    "chroot": ("", 1),
+    "unshare": ("RwGS", 0),
+    "nsenter": ("tSG", 0),
+    "setpriv": ("", 0),
+    "prlimit": ("p", 0),
+    "numactl": ("imNCp", 0),
+    "systemd-run": ("puEHMt", 0),
+    "screen": ("cehpSst", 0),
+    "xvfb-run": ("efnps", 0),
+    "flock": ("wEc", 1),
+    "cpulimit": ("lpe", 0),
+    "entr": ("", 0),
+}
+_LONG_WITH_VALUE = frozenset(
+    {"group", "host", "prompt", "chdir", "unset", "signal", "kill-after", "adjustment", "split-string", "arg-file"}
+    | {"delimiter", "max-args", "max-procs", "max-lines", "max-chars", "reuid", "regid", "class", "classdata"}
+    | {"uid", "gid", "unit", "property", "setenv", "slice", "from", "package", "python", "with", "directory"}
+)
+_RUNNERS = frozenset(
+    {("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("pdm", "run"), ("rye", "run"), ("hatch", "run")}
+    | {("conda", "run"), ("mamba", "run"), ("bundle", "exec"), ("npm", "exec"), ("pnpm", "exec"), ("pnpm", "dlx")}
+    | {("yarn", "exec"), ("yarn", "dlx"), ("op", "run"), ("aws-vault", "exec"), ("mise", "exec"), ("asdf", "exec")}
+    | {("rustup", "run"), ("opam", "exec"), ("cargo", "watch"), ("git", "bisect")}
+)
+_MOST_LINES = 8
+_JOINED = frozenset({"watch", "parallel", "eval", "rush"})
+"""Their words are put together and read by a shell."""
+_FIND_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_INTERPRETERS = re.compile(
+    r"(?:python|pypy)[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node(?:js)?|deno|bun|php[0-9.]*|lua[0-9.]*|tclsh|Rscript|osascript"
+    r"|[gmn]?awk|awk"
+)
+_CODE_OPTIONS = re.compile(r"-[a-zA-Z]*[ceErnp]|--eval|--print|eval")
+
+
+class Started(msgspec.Struct, frozen=True):
+    """What a command would start in turn."""
+
+    argvs: tuple[Argv, ...] = ()
+    scripts: tuple[str, ...] = ()
+    """For a shell."""
+    arguments: Argv = ()
+    """Its `$0`, `$1` and so on."""
+    codes: tuple[str, ...] = ()
+    """In other languages."""
+
+
+NOTHING = Started()
+
+
+def folder_of(words: Argv) -> str:
+    """The folder in which `env -C` and its like start a command; empty if they name none."""
+    options = {"env": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}.get(name_of(words))
+    return next(iter(_values(words, options)), "") if options else ""
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text, for tables."""
+    return frozenset(text.split())
+
+
+_START_A_WORD = names(
+    "coproc bwrap runuser run0 firejail capsh perf faketime linux32 linux64 i386 x86_64 uname26 choom nocache eatmydata"
+    " proot chpst softlimit setuidgid envdir cgexec numad uclampset"
+)
+"""Programs that start others, with options of which not all are known: any word may be the first of a command."""
+
+
+def name_of(words: Iterable[str]) -> str:
+    """The program's name without its folder."""
+    return next(iter(words), "").rpartition("/")[2]
+
+
+def started_by(words: Argv, text: str | None) -> Started:
+    """What these words would start; `text` is what would be on the standard input."""
+    name = name_of(words)
+    if name in SHELLS:
+        script, arguments = _script(words, text)
+        return Started(scripts=(script,), arguments=arguments) if script else NOTHING
+    if name in _TAKES:
+        return _wrapped(name, words, text)
+    if name in _JOINED:
+        return Started(scripts=(" ".join(_rest(words, "dnjis", 0)),))
+    if name in ("find", "fd", "fdfind"):
+        return Started(tuple(_executed(words)))
+    if words[:2] in _RUNNERS:
+        argv = _without_mark(_rest(words[1:], "pCec", 1 if words[0] == "git" else 0))
+        return Started((argv,), tuple(_values(words, ("-c", "--call"))) if words[0] in ("npm", "pnpm") else ())
+    if _INTERPRETERS.fullmatch(name):
+        return Started(codes=_codes(name, words, text))
+    return _named(name, words, text)
+
+
+def _wrapped(name: str, words: Argv, text: str | None) -> Started:
+    letters, operands = _TAKES[name]
+    if name == "command" and any(word in ("-v", "-V") for word in words[1:2]):
+        return NOTHING
+    scripts = tuple(_values(words, ("-c", "--command", "--call"))) if name in ("flock", "npx") else ()
+    strings = tuple(_values(words, ("-S", "--split-string"))) if name == "env" else ()
+    rest = _rest(words, letters, operands)
+    if strings:
+        rest = (*strings[0].split(), *rest)
+    if name == "xargs":
+        return Started(_with_input(words, rest or ("echo",), text), scripts)
+    if name == "sudo" and rest[:1] == (_value_of(words, "--user"),):
+        rest = rest[1:]
+    return Started((rest,) if rest else (), scripts)
+
+
+def _with_input(words: Argv, rest: Argv, text: str | None) -> tuple[Argv, ...]:
+    """What `xargs` makes of its input."""
+    mark = _mark_of(words)
+    if not mark:
+        return ((*rest, *(text or "").split()[:200]),)
+    lines = text.strip().split("\n")[:_MOST_LINES] if text else []
+    if not text or "*" in text:
+        lines.append(UNTOLD)  # the names of files, one of which can't be told
+    return tuple(tuple(word.replace(mark, line) for word in rest) for line in lines)
+
+
+def _mark_of(words: Argv) -> str:
+    """The text that `xargs` replaces by each line of its input."""
+    for word, after in pairwise((*words, "")):
+        if word[:2] in ("-I", "-i", "-J"):
+            return word[2:] or (after if word[1] != "i" else "{}")
+        if word.startswith("--replace"):
+            return word.partition("=")[2] or "{}"
+    return ""
+
+
+def _value_of(words: Argv, name: str) -> str:
+    return next((after for word, after in pairwise(words) if word == name), "")
+
+
+def _rest(words: Argv, letters: str, operands: int) -> Argv:
+    """The words behind options, assignments and so many operands."""
+    place = 1
+    while place < len(words):
+        word = words[place]
+        if word == "--":
+            place += 1
+            break
+        if word.startswith("--"):
+            place += 2 if word[2:] in _LONG_WITH_VALUE else 1
+        elif len(word) > 1 and word[0] == "-":
+            place += 2 if word[-1] in letters and len(set(word[1:-1]) & set(letters)) == 0 else 1
+        elif re.match(r"[A-Za-z_]\w*=", word):
+            place += 1
+        else:
+            break
+    return words[place + operands :]
+
+
+def _without_mark(words: Argv) -> Argv:
+    return words[1:] if words[:1] == ("--",) else words
+
+
+def _values(words: Argv, names: tuple[str, ...]) -> Iterable[str]:
+    """Values of an option, as a word of its own or joined by `=`."""
+    for place, word in enumerate(words):
+        if word in names and place + 1 < len(words):
+            yield words[place + 1]
+        elif word.partition("=")[0] in names and "=" in word:
+            yield word.partition("=")[2]
+        elif len(names[0]) == 2 and word.startswith(names[0]) and len(word) > 2:
+            yield word[2:]
+
+
+def _script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
+    """What a shell would read, an operand behind `-c` or its standard input; and what stands behind it."""
+    place, has_code, is_input = 1, False, False
+    while place < len(words) and words[place][:1] in ("-", "+") and len(words[place]) > 1:
+        word = words[place]
+        place += 2 if word in _SHELL_VALUES else 1
+        if word == "--":
+            break
+        if not word.startswith("--"):
+            has_code = has_code or "c" in word
+            is_input = is_input or "s" in word
+            place += word != "-o" and word[-1] in "oO" and len(word) > 2
+    if place < len(words) and " " in words[place]:
+        behind = place + 1 if has_code else place
+        return words[place], words[behind:]  # what a substitution printed, in place of a file
+    if has_code:
+        return (words[place] if place < len(words) else None), words[place + 1 :]
+    if place >= len(words) or is_input:
+        return text, (words[0], *words[place:])
+    return (text if words[place] in ("-", "/dev/stdin") else None), words[place:]
+
+
+def _executed(words: Argv) -> Iterable[Argv]:
+    found: list[str] | None = None
+    is_find = words[0].endswith("find")
+    start = next((word for word in words[1:2] if word[:1] not in ("-", "(", "!")), ".").rstrip("/")
+    for word in words[1:]:
+        if found is not None and word in (";", "+"):
+            yield tuple(found)
+            found = None
+        elif found is not None:
+            found.append(word.replace("{}", f"{start}/*") if is_find else word)
+        elif word in _FIND_EXECS:
+            found = []
+    if found:
+        yield tuple(found)
+
+
+def _codes(name: str, words: Argv, text: str | None) -> tuple[str, ...]:
+    if name.endswith("awk"):
+        return _rest(words, "Fvf", 0)[:1]
+    for place, word in enumerate(words[1:], 1):
+        if _CODE_OPTIONS.fullmatch(word):
+            return words[place + 1 : place + 2]
+        if word[:1] != "-" or word == "-":
+            return () if word != "-" or text is None else (text,)
+    return () if text is None else (text,)
+
+
+def _named(name: str, words: Argv, text: str | None) -> Started:
+    """Programs with ways of their own."""
+    match name:
+        case "runuser" if "--" in words:
+            return Started((words[words.index("--") + 1 :],))
+        case "." | "source":
+            operands = words[1:2]
+            return Started(scripts=(text,) if text and operands in (("/dev/stdin",), ("-",)) else operands)
+        case "at" | "batch":
+            return Started(scripts=(text,) if text else ())
+        case "make" | "gmake" | "ed" | "tclsh" | "expect" | "gdb" | "ex" if text:
+            return Started(scripts=(re.sub(r"(?m)^[ \t]*(?:exec |spawn |shell |!|@|-)?", "", text),))
+        case _ if name in _START_A_WORD or name.startswith(("ld-linux", "ld.so", "ld-musl")):
+            given = tuple(_GIVEN[name](words)) if name in _GIVEN else ()
+            places = [place for place, word in enumerate(words) if place and word[:1] not in "-{"]
+            return Started(tuple(words[place:] for place in places[:_MOST_LINES]), given)
+        case _ if given := _GIVEN.get(name):
+            return Started(scripts=tuple(given(words)))
+        case _:
+            return NOTHING
+
+
+def _of_su(words: Argv) -> Iterable[str]:
+    yield from _values(words, ("-c", "--command"))
+    yield from (after for word, after in pairwise(words) if re.fullmatch(r"-[a-z]+c", word))
+
+
+def _of_trap(words: Argv) -> Iterable[str]:
+    return _rest(words, "", 0)[:1]
+
+
+def _of_nix(words: Argv) -> Iterable[str]:
+    return _values(words, ("--run", "--command"))
+
+
+def _of_tmux(words: Argv) -> Iterable[str]:
+    return (word for word in words[2:] if " " in word)
+
+
+def _of_terminal(words: Argv) -> Iterable[str]:
+    mark = next((place for place, word in enumerate(words) if word in ("-e", "-x", "--")), len(words))
+    return (" ".join(words[mark + 1 :]),)
+
+
+def _of_tar(words: Argv) -> Iterable[str]:
+    yield from _values(words, ("-I", "--use-compress-program", "--to-command", "--info-script", "--rsh-command"))
+    for action in _values(words, ("--checkpoint-action",)):
+        if action.startswith("exec="):
+            yield action[5:]
+
+
+def _names_a_script(word: str, words: Argv) -> bool:
+    """Whether the word behind this one is a script, in a command of git."""
+    if word in ("-x", "--exec"):
+        return "rebase" in words
+    return re.fullmatch(r"--(?:tree|index|env|msg|commit|parent|tag-name)-filter", word) is not None
+
+
+_GIT_COMMANDS = re.compile(
+    r"core\.(?:pager|editor|sshcommand|fsmonitor|askpass|gitproxy)=|pager\.|sequence\.editor=|diff\.external=|(?:diff|merge|filter)\."
+    r"[^=]*\.(?:command|textconv|driver|clean|smudge|process)=|gpg\.[^=]*program=|credential\.[^=]*helper=",
+    re.IGNORECASE,
+)
+
+
+def _of_git(words: Argv) -> Iterable[str]:
+    for place, word in enumerate(words):
+        value = word.partition("=")[2]
+        if words[place - 1] == "-c" and (value.startswith("!") or _GIT_COMMANDS.match(word)):
+            yield value.removeprefix("!")
+        elif re.match(r"-O.|--open-files-in-pager=|--(?:upload|receive)-pack=", word):
+            yield word[2:] if word[1] == "O" else value
+        elif _names_a_script(word, words):
+            yield from words[place + 1 : place + 2]
+        elif word == "foreach" and "submodule" in words:
+            yield " ".join(word for word in words[place + 1 :] if word not in ("--recursive", "--quiet"))
+            return
+
+
+def _by_option(words: Argv) -> Iterable[str]:
+    """Values of the options that name commands."""
+    for options in _BY_OPTION[name_of(words)]:
+        yield from (value.partition("=")[2] if "Command=" in value else value for value in _values(words, options))
+
+
+def _of_sed(words: Argv) -> Iterable[str]:
+    """What `e` runs, and `s` with the flag of this name."""
+    for word in words[1:]:
+        yield from re.findall(r"(?:^|[;{}\n\d$/!]) {0,9}e {1,9}([^\n]+)", word)
+        yield from (match[2] for match in re.finditer(r"s(.)[^\n]{0,200}?\1([^\n]{1,400}?)\1[a-zA-Z0-9]*e", word))
+
+
+def _of_make(words: Argv) -> Iterable[str]:
+    for word in words[1:]:
+        yield from re.findall(r"\$\(shell ([^)]*)\)", word)
+
+
+def _of_editor(words: Argv) -> Iterable[str]:
+    for word in words[1:]:
+        yield from re.findall(r"(?:^|\+|\|) {0,9}(?:silent!? {0,9})?:?!(.+)", word)
+
+
+def _of_gdb(words: Argv) -> Iterable[str]:
+    for word in words[1:]:
+        yield from re.findall(r"^(?:shell|!) {0,9}(.+)", word)
+
+
+def _of_expect(words: Argv) -> Iterable[str]:
+    for word in words[1:]:
+        yield from re.findall(r"(?:spawn|exec|system) {1,9}([^\n;]+)", word)
+
+
+_BY_OPTION: dict[str, tuple[tuple[str, ...], ...]] = {
+    "split": (("--filter",),),
+    **dict.fromkeys(("mapfile", "readarray", "compgen", "complete"), (("-C",),)),
+    "sort": (("--compress-program",),),
+    "man": (("-P", "--pager"),),
+    **dict.fromkeys(("ssh", "scp", "sftp"), (("-o",),)),
+    "rsync": (("-e", "--rsh"),),
+    "zip": (("-TT",),),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), (("-c", "--call"),)),
+}
+
+
+_GIVEN: dict[str, Callable[[Argv], Iterable[str]]] = {
+    **dict.fromkeys(("su", "runuser", "script", "sg", "ssh-agent", "capsh"), _of_su),
+    **dict.fromkeys(("nix-shell", "nix", "guix"), _of_nix),
+    **dict.fromkeys(("xterm", "uxterm", "urxvt", "konsole", "gnome-terminal", "xfce4-terminal"), _of_terminal),
+    **dict.fromkeys(("kitty", "alacritty"), _of_terminal),
+    **dict.fromkeys(("tar", "gtar", "bsdtar"), _of_tar),
+    **dict.fromkeys(("sed", "gsed"), _of_sed),
+    **dict.fromkeys(("vim", "vi", "nvim", "view", "ex", "less", "more"), _of_editor),
+    **dict.fromkeys(("make", "gmake"), _of_make),
+    "gdb": _of_gdb,
+    "expect": _of_expect,
+    **dict.fromkeys(_BY_OPTION, _by_option),
+    "trap": _of_trap,
+    "tmux": _of_tmux,
+    "git": _of_git,
+}
+"""Scripts that stand among a program's words."""

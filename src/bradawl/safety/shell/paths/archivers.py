@@ -1,0 +1,210 @@
+"""What programs write that pack, split or transfer files: names in their options, and what comes out of archives."""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from posixpath import basename, join
+
+from bradawl.safety.shell.deny.wrappers import Argv, names
+from bradawl.safety.shell.paths.arguments import arguments
+from bradawl.safety.shell.paths.change import NOTHING, Changes, Copies
+
+# ------------------------------------------------------------------ archives
+
+
+def _tar(argv: Argv) -> Changes:
+    first = argv[1] if len(argv) > 1 else ""
+    if first and first[:1] != "-" and re.fullmatch(r"[a-zA-Z]+", first):
+        argv = ("tar", *_bundled(first, argv[2:]))
+    call = arguments(argv, "fCITXbgKLNVF", _TAR_VALUES)
+    scripts = call.values("", "transform", "xform")
+    named = tuple(part for script in scripts for part in _replaced(script))
+    folders = call.values("C", "directory") or (".",)
+    if call.has("x", "extract", "get"):
+        named = (*named, *call.values("", "one-top-level"))
+        named += tuple(join(folder, word) for word in call.operands for folder in folders)
+        unpacked = _unpacked(call.values("f", "file") or ("-",), folders)
+        return Changes(files=(*call.values("C", "directory"), *named), trees=named, copies=unpacked)
+    outputs = (*call.values("f", "file"), *call.values("g", "listed-incremental", "index-file"))
+    if not call.has("cruA", "create", "append", "update", "catenate", "concatenate"):
+        outputs = call.values("", "index-file")
+    gone = tuple(join(folder, word) for word in call.operands for folder in folders)
+    removed = gone if call.has("", "remove-files") else ()
+    packed = tuple((folder, word) for word in call.operands for folder in folders)
+    trees = removed or tuple(part for part in named if part)
+    return Changes(files=(*outputs, *named, *removed), trees=trees, removes=bool(removed), packed=packed)
+
+
+def _bundled(letters: str, words: Argv) -> Argv:
+    """Letters without a dash take their values in order from the words behind."""
+    rest, out = list(words), list[str]()
+    for letter in letters:
+        out.append(f"-{letter}")
+        if letter in "fCITXbgKLNVF" and rest:
+            out.append(rest.pop(0))
+    return (*out, *rest)
+
+
+def _replaced(script: str) -> list[str]:
+    """What `s,old,new,` puts in place of names."""
+    found: list[str] = []
+    for part in script.split(";"):
+        match = re.match(r"(?:flags=\w+;)?s(.)", part)
+        pieces = part[2:].split(match[1]) if match else []
+        found += pieces[1:2]
+    return found
+
+
+def _unpacked(archives: Argv, folders: Argv) -> tuple[Copies, ...]:
+    return tuple(Copies((archive,), folder, True, True, True) for archive in archives for folder in folders)
+
+
+def _zip(argv: Argv) -> Changes:
+    call = arguments(argv, "btniPO", "temp-path out suffixes exclude include password output-file")
+    sources = call.operands[1:]
+    excluded = next((place for place, word in enumerate(argv) if word in ("-x", "-i", "--exclude")), len(argv))
+    gone = tuple(word for word in argv[1:excluded] if word in sources) if call.has("m", "move") else ()
+    packed = tuple((".", word) for word in sources)
+    outputs = (*call.operands[:1], *call.values("O", "output-file"))
+    return Changes(files=(*outputs, *gone), trees=gone, removes=True, packed=packed)
+
+
+def _unzip(argv: Argv) -> Changes:
+    call = arguments(argv, "dxP")
+    if call.has("lptvzZ"):
+        return NOTHING
+    folder = call.values("d")[-1:] or (".",)
+    return Changes(files=call.values("d"), copies=_unpacked(call.operands[:1], folder))
+
+
+def _seven(argv: Argv) -> Changes:
+    command, rest = (argv[1], argv[2:]) if len(argv) > 1 else ("", ())
+    outputs = tuple(word[2:] for word in rest if word.startswith("-o"))
+    operands = tuple(word for word in rest if word[:1] != "-")
+    gone = operands[1:] if "-sdel" in rest else ()
+    if command in ("x", "e"):
+        return Changes(files=outputs, copies=_unpacked(operands[:1], outputs or (".",)))
+    return (
+        Changes(files=(*operands[:1], *gone), trees=gone, removes=True) if command in ("a", "u", "d", "rn") else NOTHING
+    )
+
+
+def _compressor(argv: Argv) -> Changes:
+    call = arguments(argv, "SoDTM", "suffix output files files0")
+    if call.has("ctl", "stdout", "to-stdout", "test", "list"):
+        return Changes(files=call.values("o", "output"))
+    deep = call.operands if call.has("r", "recursive") else ()
+    return Changes(files=(*call.operands, *call.values("o", "output")), trees=deep)
+
+
+def _pass_archive(argv: Argv) -> Changes:
+    call = arguments(argv, "FHIOECMRSDfs", "file directory")
+    outputs = (*call.values("OF", "file"), *call.values("D", "directory"))
+    return Changes(
+        files=(*outputs, *call.operands) if call.has("p", "pass-through") or argv[0].endswith("pax") else outputs
+    )
+
+
+# ------------------------------------------------------------------ parts and transfers
+
+
+def _split(argv: Argv) -> Changes:
+    if argv[0].endswith("csplit"):
+        call = arguments(argv, "bfn", "prefix suffix-format digits")
+        prefix = call.values("f", "prefix")[-1:] or ("xx",)
+        return Changes(files=(prefix[0], f"{prefix[0]}*", f"{prefix[0]}00"))
+    call = arguments(argv, "abClnt", "suffix-length bytes lines number filter additional-suffix separator line-bytes")
+    prefix = call.operands[1:2] or ("x",)
+    return Changes(files=(prefix[0], f"{prefix[0]}*", f"{prefix[0]}aa"))
+
+
+def _dd(argv: Argv) -> Changes:
+    return Changes(files=tuple(word[3:] for word in argv[1:] if word.startswith("of=")))
+
+
+def _curl(argv: Argv) -> Changes:
+    call = arguments(argv, "oDcKHXdFuAebmrTUwxyYzEQtP", _CURL_VALUES)
+    outputs = call.values("oDc", "output", "dump-header", "cookie-jar", "trace", "trace-ascii", "stderr", "etag-save")
+    outputs += call.values("", "hsts", "alt-svc", "libcurl")
+    folders = call.values("", "output-dir") or (".",)
+    if call.has("O", "remote-name", "remote-name-all"):
+        outputs += tuple(basename(url.partition("?")[0]) for url in call.operands)
+    return Changes(files=tuple(join(folder, file) for file in outputs if file != "-" for folder in folders))
+
+
+def _wget(argv: Argv) -> Changes:
+    call = arguments(argv, "OoaPiUeTtwQABDIXlR", _WGET_VALUES)
+    outputs = call.values("Ooa", "output-document", "output-file", "append-output")
+    outputs += call.values("", "save-cookies", "warc-file", "hsts-file", "rejected-log")
+    folders = call.values("P", "directory-prefix")
+    names = (
+        tuple(basename(url.partition("?")[0]) for url in call.operands) if not call.has("O", "output-document") else ()
+    )
+    return Changes(
+        files=(*outputs, *folders, *(join(folder, name) for folder in folders or (".",) for name in names if name))
+    )
+
+
+def _openssl(argv: Argv) -> Changes:
+    """Each subcommand has options of its own with one dash; those for what is made begin alike."""
+    outputs = [after for word, after in pairwise(argv) if re.fullmatch(_OPENSSL_OUTPUTS, word)]
+    is_drawn = argv[1:2] in (("rand",), ("genrsa",))
+    return Changes(files=(*outputs, *(argv[-1:] if is_drawn and len(argv) > 2 and "-" not in argv[-1][:1] else ())))
+
+
+def _ssh_keygen(argv: Argv) -> Changes:
+    call = arguments(argv, "fCNPbtmnIVzDEwOsYaRFrMJjWZ")
+    if call.has("lyeFBD") or call.has("Y"):
+        return NOTHING
+    return Changes(files=tuple(place for file in call.values("f") for place in (file, f"{file}.pub")))
+
+
+def _patch(argv: Argv) -> Changes:
+    call = arguments(argv, "piodBDzrVYFg", "strip input output directory prefix suffix reject-file")
+    if call.has("", "dry-run"):
+        return NOTHING
+    outputs = call.values("or", "output", "reject-file")
+    patches = (*call.values("i", "input"), *call.operands[1:2])
+    return Changes(files=(*call.operands[:1], *outputs), texts=("",), loose=tuple(f"@{patch}" for patch in patches))
+
+
+# ------------------------------------------------------------------ tables
+
+_OPENSSL_OUTPUTS = (
+    r"-(?:out[a-z_]*|keyout|writerand|CAserial|sigfile|noverify_out|certsout|keylogfile|sess_out|msgfile)"
+)
+_TAR_VALUES = (
+    "file directory transform xform use-compress-program exclude exclude-from files-from one-top-level index-file"
+    " listed-incremental strip-components owner group mode mtime newer suffix label to-command checkpoint-action"
+)
+_CURL_VALUES = (
+    "output dump-header cookie-jar trace trace-ascii stderr output-dir etag-save hsts alt-svc libcurl request header"
+    " data data-raw data-binary data-urlencode form user user-agent referer cookie max-time retry url upload-file proxy"
+    " write-out range cacert cert key config connect-timeout json resolve"
+)
+_WGET_VALUES = (
+    "output-document output-file append-output directory-prefix input-file header user-agent post-data post-file tries"
+    " timeout wait quota level accept reject domains save-cookies load-cookies warc-file hsts-file rejected-log"
+)
+
+ARCHIVERS: dict[str, Callable[[Argv], Changes]] = {
+    **dict.fromkeys(("tar", "gtar", "bsdtar"), _tar),
+    "zip": _zip,
+    "unzip": _unzip,
+    **dict.fromkeys(("7z", "7za", "7zr"), _seven),
+    **dict.fromkeys(
+        names(
+            "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma zstd unzstd lz4 unlz4 compress uncompress pigz pbzip2 brotli"
+        ),
+        _compressor,
+    ),
+    **dict.fromkeys(("cpio", "pax"), _pass_archive),
+    **dict.fromkeys(("split", "csplit"), _split),
+    "dd": _dd,
+    "curl": _curl,
+    "wget": _wget,
+    "openssl": _openssl,
+    "ssh-keygen": _ssh_keygen,
+    "patch": _patch,
+}
+"""Names to judges."""

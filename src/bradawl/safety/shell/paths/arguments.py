@@ -1,0 +1,65 @@
+"""Arguments of a program, told apart as getopt does, from a table of the options that take a value."""
+
+import msgspec
+
+from bradawl.safety.shell.deny.wrappers import Argv
+
+
+class Arguments(msgspec.Struct, frozen=True):
+    """Options with their values, and operands."""
+
+    given: tuple[tuple[str, str], ...]
+    """Letter or name, and the value; an empty one where there is none."""
+    operands: Argv
+
+    def has(self, letters: str, *names: str) -> bool:
+        """Whether an option is given, by its letter or by its name, also shortened."""
+        return any(_is(option, letters, names) for option, _ in self.given)
+
+    def values(self, letters: str, *names: str) -> Argv:
+        """All values of an option."""
+        return tuple(value for option, value in self.given if value and _is(option, letters, names))
+
+
+def _is(option: str, letters: str, names: tuple[str, ...]) -> bool:
+    return option in letters if len(option) == 1 else any(name.startswith(option) for name in names)
+
+
+def arguments(words: Argv, letters: str = "", names: str = "", optional: str = "") -> Arguments:
+    """Tell them apart. `letters` and `names` are the options with a value, `optional` letters with an attached one."""
+    given: list[tuple[str, str]] = []
+    operands: list[str] = []
+    long = tuple(names.split())
+    place = 1
+    while place < len(words):
+        word = words[place]
+        place += 1
+        if word == "--":
+            operands += words[place:]
+            break
+        if word[:1] != "-" or word == "-":
+            operands.append(word)
+        elif word[1] == "-":
+            place += _long(word, words[place : place + 1], long, given)
+        else:
+            place += _short(word, words[place : place + 1], letters, optional, given)
+    return Arguments(tuple(given), tuple(operands))
+
+
+def _long(word: str, after: Argv, names: tuple[str, ...], given: list[tuple[str, str]]) -> int:
+    name, equals, value = word[2:].partition("=")
+    takes_next = not equals and any(each.startswith(name) for each in names) and bool(after)
+    given.append((name if len(name) > 1 else f"{name} ", after[0] if takes_next else value))
+    return int(takes_next)
+
+
+def _short(word: str, after: Argv, letters: str, optional: str, given: list[tuple[str, str]]) -> int:
+    for place, letter in enumerate(word[1:], 2):
+        if letter in letters:
+            given.append((letter, word[place:] or (after[0] if after else "")))
+            return int(not word[place:])
+        if letter in optional:
+            given.append((letter, word[place:]))
+            return 0
+        given.append((letter, ""))
+    return 0

@@ -1,0 +1,412 @@
+"""Which of its words a command writes to, deletes or moves. A program that is not known changes whatever it names."""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+
+from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, name_of, names
+from bradawl.safety.shell.paths.archivers import ARCHIVERS
+from bradawl.safety.shell.paths.arguments import Arguments, arguments
+from bradawl.safety.shell.paths.change import NOTHING, Changes, Copies, outputs_of
+
+
+def changes_of(argv: Argv) -> Changes:
+    """What this command changes itself, apart from the commands that it starts."""
+    name = name_of(argv)
+    if name in READERS:
+        return NOTHING
+    if judge := _JUDGES.get(name):
+        return judge(argv)
+    if given := _PLAIN.get(name):
+        return _plain(argv, *given)
+    if name in _TOOLS:
+        return Changes(files=outputs_of(argv))
+    if name in SHELLS:
+        return _script(argv, _SHELL_LETTERS)
+    return _other(name, argv)
+
+
+def _other(name: str, argv: Argv) -> Changes:
+    if _PYTHON.fullmatch(name) and "-m" in argv[:-1]:
+        return _module(argv)
+    if _INTERPRETERS.fullmatch(name):
+        return _script(argv, "cemWXIrMC")
+    return Changes(loose=argv[1:], is_whole_tree=True)
+
+
+def _plain(argv: Argv, letters: str, long: str, outputs: str, which: str) -> Changes:
+    """A program that one line of the table describes."""
+    call = arguments(argv, letters, long)
+    short = "".join(word for word in outputs.split() if len(word) == 1)
+    files = call.values(short, *(word for word in outputs.split() if len(word) > 1))
+    match which:
+        case "all":
+            return Changes(files=(*files, *call.operands))
+        case "last":
+            return Changes(files=(*files, *call.operands[-1:]))
+        case "second":
+            return Changes(files=(*files, *call.operands[1:2]))
+        case "first":
+            return Changes(files=(*files, *call.operands[:1]))
+        case "but first":
+            return Changes(files=(*files, *call.operands[1:]))
+        case _:
+            return Changes(files=files)
+
+
+# ------------------------------------------------------------------ delete, move, copy
+
+
+def _rm(argv: Argv) -> Changes:
+    call = arguments(argv, "ns" if argv[0].endswith("shred") else "")
+    if call.has("rR", "recursive") or not argv[0].endswith("rm"):
+        return Changes(files=call.operands, trees=call.operands, removes=True)
+    return Changes(files=call.operands)
+
+
+def _chmod(argv: Argv) -> Changes:
+    call = arguments(argv, "mMxX" if argv[0].endswith("facl") else "", "reference from modify set")
+    words = call.operands if call.has("", "reference") else call.operands[1:]
+    words = call.operands if argv[0].endswith("facl") else words
+    return Changes(files=words)  # the mode of what lies below is nobody's text
+
+
+def _cp(argv: Argv) -> Changes:
+    call = arguments(argv, "tS", "target-directory suffix")
+    sources, target = _to(call)
+    is_deep = call.has("rRa", "recursive", "archive")
+    is_linked = call.has("l", "link")
+    copies = Copies(sources, target, is_deep, call.has("T", "no-target-directory"))
+    return Changes(copies=(copies,), files=sources if is_linked else (), trees=sources if is_linked and is_deep else ())
+
+
+def _mv(argv: Argv) -> Changes:
+    call = arguments(argv, "tS", "target-directory suffix")
+    sources, target = _to(call)
+    copies = Copies(sources, target, True, call.has("T", "no-target-directory"))
+    return Changes(files=sources, trees=sources, removes=True, copies=(copies,))
+
+
+def _to(call: Arguments) -> tuple[Argv, str]:
+    if into := call.values("t", "target-directory"):
+        return call.operands, into[-1]
+    return call.operands[:-1], call.operands[-1] if call.operands else ""
+
+
+def _ln(argv: Argv) -> Changes:
+    call = arguments(argv, "tS", "target-directory suffix")
+    sources, target = _to(call)
+    if not sources:
+        sources, target = call.operands, "."
+    given_up = () if call.has("s", "symbolic") else sources
+    return Changes(files=given_up, copies=(Copies(sources, target),))
+
+
+def _install(argv: Argv) -> Changes:
+    call = arguments(argv, "tSmog", "target-directory suffix mode owner group")
+    if call.has("d", "directory"):
+        return Changes(files=call.operands)
+    sources, target = _to(call)
+    return Changes(copies=(Copies(sources, target),))
+
+
+def _rsync(argv: Argv) -> Changes:
+    call = arguments(argv, "efTBM", _RSYNC_VALUES)
+    *sources, target = call.operands or ("",)
+    outputs = call.values("T", "log-file", "backup-dir", "partial-dir", "temp-dir", "write-batch")
+    gone = tuple(sources) if call.has("", "remove-source-files") else ()
+    if not sources or call.has("n", "dry-run", "list-only"):
+        return NOTHING
+    if ":" in target.partition("/")[0]:
+        return Changes(files=outputs, trees=gone, removes=True)
+    deleted = (target,) if any(option.startswith("del") for option, _ in call.given) else ()
+    into = tuple(source for source in sources if source.endswith("/"))
+    others = tuple(source for source in sources if not source.endswith("/"))
+    copies = (Copies(into, target, True, True), Copies(others, target, True))
+    return Changes(
+        files=outputs, trees=(*gone, *deleted), removes=True, copies=tuple(each for each in copies if each.sources)
+    )
+
+
+def _scp(argv: Argv) -> Changes:
+    call = arguments(argv, "iFoPcJlSDX")
+    *sources, target = call.operands or ("",)
+    if ":" in target.partition("/")[0]:
+        return NOTHING
+    names = tuple(source.rpartition(":")[2] for source in sources)
+    return Changes(copies=(Copies(names, target, call.has("r")),))
+
+
+# ------------------------------------------------------------------ editors and languages
+
+
+def _sed(argv: Argv) -> Changes:
+    call = arguments(argv, "efl", "expression file line-length", "i")
+    scripts = call.values("e", "expression")
+    has_file = call.has("f", "file")
+    operands = call.operands
+    if not scripts and not has_file:
+        scripts, operands = operands[:1], operands[1:]
+    edited = operands if call.has("i", "in-place") else ()
+    written = tuple(file for script in scripts for file in _sed_files(script))
+    return Changes(files=(*edited, *written), texts=tuple(filter(_SED_RUNS.search, scripts)))
+
+
+def _sed_files(script: str) -> list[str]:
+    """Files behind the commands `w` and `W`, or behind the flag `w` of a substitution."""
+    return [match[1].strip() for match in re.finditer(r"[wW][ \t]*([^\n;}]*[^\s;}][^\n]*)", script)]
+
+
+def _perl(argv: Argv) -> Changes:
+    """Options may stand in one word with `-i`; code is a word behind `-e`."""
+    call = arguments(argv, "eEICMm", "", "i0lxFdD")
+    codes = call.values("eE")
+    operands = call.operands if codes else call.operands[1:]
+    if call.has("i") or any(re.match(r"-[a-zA-Z0-9]*i", word) for word in argv[1:] if word not in codes):
+        return Changes(files=operands, texts=codes)
+    return Changes(loose=() if codes and not _WRITES.search(" ".join(codes)) else operands, texts=codes)
+
+
+def _editor(argv: Argv) -> Changes:
+    call = arguments(argv, "cSsTuW")
+    return Changes(files=(*call.operands, *call.values("W")), texts=(*call.values("c"), ""))
+
+
+def _yq(argv: Argv) -> Changes:
+    call = arguments(argv, "oIp", "output-format indent input-format split-exp")
+    return Changes(files=call.operands if call.has("i", "inplace", "in-place") else ())
+
+
+def _awk(argv: Argv) -> Changes:
+    call = arguments(argv, "FvfiEeo", "field-separator assign file include source")
+    codes = call.values("e", "source")
+    operands = call.operands
+    if not codes and not call.has("fE", "file"):
+        codes, operands = operands[:1], operands[1:]
+    in_place = operands if "inplace" in call.values("i", "include") else ()
+    text = " ".join(codes)
+    computed = re.search(r">[ \t]*(?!\s*[\"0-9(])[A-Za-z_$(]", text)
+    given = (*operands, *(value.partition("=")[2] for value in call.values("v", "assign"))) if computed else ()
+    outputs = tuple(re.findall(r">[ \t]*\(?\"([^\"]+)\"", text))
+    starts_others = "|" in text or "system" in text
+    return Changes(
+        files=(*in_place, *outputs, *call.values("o")), loose=given, texts=(text,) if starts_others and text else ()
+    )
+
+
+def _script(argv: Argv, letters: str) -> Changes:
+    """An interpreter: the script is read, what follows is the script's."""
+    place, codes = 1, list[str]()
+    while place < len(argv) and argv[place][:1] in ("-", "+") and argv[place] not in ("-", "--"):
+        word = argv[place]
+        place += 1
+        if word[1:2] != "-" and word[-1:] in letters:
+            codes += argv[place : place + 1] if _CODE.fullmatch(word) else ()
+            place += 1
+        elif word in ("--eval", "--print", "--exec"):
+            codes += argv[place : place + 1]
+            place += 1
+    rest = argv[place:] if codes else argv[place + 1 :]
+    is_shell = name_of(argv) in SHELLS
+    if not codes and place >= len(argv) and not is_shell:
+        codes.append("")  # code on the standard input
+    return Changes(loose=() if is_shell and codes else rest, texts=() if is_shell else tuple(codes))
+
+
+def _module(argv: Argv) -> Changes:
+    """`python -m module`: as the program of this name."""
+    place = argv.index("-m") + 1
+    name, rest = argv[place], argv[place + 1 :]
+    match name:
+        case "json.tool":
+            return Changes(files=arguments(("", *rest), "", "indent").operands[1:2])
+        case "venv" | "virtualenv" | "compileall" | "ensurepip" | "http.server" | "unittest" | "timeit" | "cProfile":
+            return Changes(files=outputs_of(("", *rest)))
+        case "zipfile" | "tarfile":
+            return Changes(loose=rest)
+        case _:
+            return changes_of((name.replace("_", "-"), *rest))
+
+
+def _formatter(argv: Argv) -> Changes:
+    """Programs that rewrite sources, each with the endings it looks for, and the words that make it look only."""
+    name = name_of(argv)
+    suffixes, needs, looks = _FORMATTERS[name]
+    words = set(argv[1:]) | {word.partition("=")[0] for word in argv[1:]}
+    if (needs and not words & needs) or words & looks:
+        return Changes(files=outputs_of(argv))
+    operands = tuple(word for word in argv[1:] if word[:1] != "-")
+    if name == "ruff":
+        operands = operands[1:]
+    trees = operands or ((".",) if name in ("ruff", "isort") else ())
+    return Changes(files=(*operands, *outputs_of(argv)), trees=trees, suffixes=suffixes)
+
+
+def _container(argv: Argv) -> Changes:
+    """Folders of this machine that a container may write to, and copies out of it."""
+    if "cp" in argv[1:3]:
+        return Changes(files=tuple(word for word in argv[-1:] if ":" not in word and word != "-"))
+    mounts: list[str] = []
+    for before, word in pairwise(argv):
+        text = word.partition("=")[2] if word.startswith(("--volume=", "--mount=")) else word
+        if before in ("-v", "--volume") or word.startswith("--volume="):
+            source, _, rest = text.partition(":")
+            mounts += [source] if "/" in source or (source in (".", "..") and not rest.endswith(":ro")) else []
+            if rest.rpartition(":")[2].split(",")[0] == "ro":
+                mounts = mounts[:-1] if mounts[-1:] == [source] else mounts
+        elif (before == "--mount" or word.startswith("--mount=")) and not re.search(r"(?:^|,)(?:ro|readonly)\b", text):
+            mounts += re.findall(r"(?:^|,)(?:source|src)=([^,]+)", text)
+    return Changes(files=outputs_of(argv), loose=tuple(mounts), is_whole_tree=True)
+
+
+def _wrapper(argv: Argv) -> Changes:
+    """The command behind is judged by itself; these few write a file of their own."""
+    call = arguments(argv[: _own_words(argv)], "o", "output")
+    return Changes(files=call.values("o", "output"))
+
+
+def _own_words(argv: Argv) -> int:
+    place = 1
+    while place < len(argv) and argv[place][:1] == "-":
+        place += 2 if argv[place] in ("-o", "--output", "-f", "--format", "-e", "-p", "-s", "-u") else 1
+    return place
+
+
+def _flock(argv: Argv) -> Changes:
+    return Changes(files=arguments(argv, "wEc").operands[:1])
+
+
+# ------------------------------------------------------------------ tables
+
+_WRITES = re.compile(
+    r"open|unlink|rename|link|>|system|exec|eval|truncate|mkdir|rmdir|chmod|utime|File::|IO::|write|`|qx"
+)
+_SED_RUNS = re.compile(r"(?:\A|[;{}\n0-9$/!,])[ \t]*e(?:[ \t]|\Z)|[/|#,:][gIpM0-9]*e[gIpM0-9]*(?:[ \t;}\n]|\Z)")
+"""Commands that run a program."""
+_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
+_INTERPRETERS = re.compile(
+    r"(?:python|pypy)[0-9.]*|ruby[0-9.]*|node(?:js)?|deno|bun|php[0-9.]*|lua[0-9.]*|tclsh|Rscript|osascript|julia|scala"
+)
+_CODE = re.compile(r"-[a-zA-Z]*[ceErp]")
+_SHELL_LETTERS = "coO"
+_RSYNC_VALUES = (
+    "exclude include exclude-from include-from files-from filter rsh log-file backup-dir partial-dir temp-dir suffix"
+    " write-batch read-batch link-dest copy-dest compare-dest chmod chown max-size min-size bwlimit timeout port"
+)
+_PY = (".py", ".pyi", ".ipynb")
+_WEB = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".json", ".md", ".css", ".scss", ".html", ".yaml", ".yml")
+_C = (".c", ".h", ".cc", ".cpp", ".hpp", ".cxx", ".hh", ".m", ".java", ".proto")
+_LOOKS = frozenset({"--check", "--diff", "-c", "--check-only", "--list-different", "-l", "--dry-run", "-d", "--stdin"})
+_NO_WORDS = frozenset[str]()
+_FORMATTERS: dict[str, tuple[tuple[str, ...], frozenset[str], frozenset[str]]] = {
+    "black": (_PY, _NO_WORDS, frozenset({"--check", "--diff", "-c", "--code", "-"})),
+    "isort": (_PY, _NO_WORDS, _LOOKS),
+    "ruff": (_PY, frozenset({"format", "--fix", "--fix-only", "--add-noqa"}), frozenset({"--check", "--diff"})),
+    "autopep8": (_PY, frozenset({"-i", "--in-place"}), _NO_WORDS),
+    "yapf": (_PY, frozenset({"-i", "--in-place"}), _NO_WORDS),
+    "autoflake": (_PY, frozenset({"-i", "--in-place"}), _NO_WORDS),
+    "pyupgrade": (_PY, _NO_WORDS, _NO_WORDS),
+    "prettier": (_WEB, frozenset({"--write", "-w"}), _NO_WORDS),
+    "eslint": (_WEB, frozenset({"--fix"}), _NO_WORDS),
+    "stylelint": (_WEB, frozenset({"--fix"}), _NO_WORDS),
+    "biome": (_WEB, frozenset({"--write", "--fix", "--apply"}), _NO_WORDS),
+    "gofmt": ((".go",), frozenset({"-w"}), _NO_WORDS),
+    "goimports": ((".go",), frozenset({"-w"}), _NO_WORDS),
+    "rustfmt": ((".rs",), _NO_WORDS, frozenset({"--check"})),
+    "clang-format": (_C, frozenset({"-i"}), _NO_WORDS),
+    "clang-tidy": (_C, frozenset({"--fix", "-fix", "--fix-errors"}), _NO_WORDS),
+    "shfmt": ((".sh", ".bash"), frozenset({"-w"}), _NO_WORDS),
+    "rubocop": ((".rb",), frozenset({"-a", "-A", "--autocorrect", "--auto-correct"}), _NO_WORDS),
+    "sqlfluff": ((".sql",), frozenset({"fix", "format"}), _NO_WORDS),
+}
+
+READERS = names(
+    "cat tac head tail less more most bat batcat wc cut paste join comm nl od hexdump hd strings base64 base32 basenc"
+    " md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum b3sum xxhsum cksum sum cmp jq column fold fmt pr"
+    " expand unexpand rev diffstat zcat xzcat bzcat zstdcat lz4cat zless bzless tsort diff sdiff diff3 colordiff delta"
+    " icdiff difft grep egrep fgrep rgrep ggrep zgrep bzgrep xzgrep pcregrep pcre2grep rg ag ack ack-grep ugrep sift pt"
+    " ls dir vdir exa eza lsd stat file du df test [ [[ basename dirname realpath readlink pwd cd pushd popd dirs echo"
+    " printf true false : type which whereis man help info whatis apropos read mapfile readarray for select case"
+    " while until if then else elif do done fi esac in function return exit break continue shift set shopt unset export"
+    " declare typeset local readonly alias unalias let getopts wait jobs fg bg disown kill killall pkill pgrep pidof ps"
+    " top htop free uptime uname hostname id whoami who w groups users date cal sleep seq yes printenv locale tty stty"
+    " clear tput ulimit umask times trap history fc ssh ssh-add ssh-agent ssh-copy-id ssh-keyscan sftp mosh ping dig"
+    " host nslookup netstat ss ip ifconfig lsof nproc lscpu lsblk lsusb lspci dmesg journalctl getent getfacl getfattr"
+    " lsattr numfmt tr expr bc dc factor cksum sync shellcheck cloc tokei scc sloccount hadolint actionlint yamllint"
+    " jsonlint markdownlint codespell source . hash eval xargs parallel rush watch env sudo doas nice ionice nohup"
+    " setsid timeout stdbuf chroot exec command builtin busybox toybox setpriv unshare nsenter systemd-run npx bunx uvx"
+    " pkexec gosu su su-exec runuser chronic unbuffer fakeroot torsocks proxychains taskset chrt setarch prlimit entr"
+    " git-lfs gh glab hub op aws-vault xdg-open open tmux screen nm objdump readelf size ldd c++filt addr2line"
+    " find gfind fd fdfind md5 shasum identify exiftool ffprobe mediainfo pdfinfo pdftotext"
+    " hexyl fzf gron dasel tldr neofetch nvidia-smi"
+)
+"""Programs, and words of bash, that write to none of the paths among their words, or that only start others."""
+
+_TOOLS = names(
+    "npm yarn pnpm bun make gmake just task cargo go brew apt apt-get dpkg dnf yum pacman snap flatpak systemctl"
+    " service cmake ninja mvn gradle gradlew dotnet pip pip3 uv uvx pipx poetry conda mamba rake helm kustomize"
+    " terraform tofu ansible ansible-playbook ansible-lint vagrant packer aws gcloud az doctl fly heroku vercel netlify"
+    " pytest py.test tox nox flake8 pylint mypy pyright basedpyright bandit coverage pre-commit sphinx-build mkdocs tsc"
+    " jest vitest mocha ava webpack vite rollup esbuild parcel next nuxt astro golangci-lint staticcheck rustc ctest"
+    " meson bazel buck gcc g++ cc c++ clang clang++ ld lld as javac java jar kotlinc kotlin bundle rspec composer"
+    " phpunit phpstan psalm swift swiftc virtualenv pipenv hatch pdm rye django-admin flask uvicorn gunicorn hypercorn"
+    " celery alembic psql mysql mongosh redis-cli pg_dump mysqldump initdb createdb dropdb pg_ctl msgfmt protoc buf"
+    " valgrind gdb lldb perf ltrace hyperfine ab wrk k6 playwright cypress puppeteer storybook turbo nx lerna rails"
+    " mix elixir iex cabal stack ghc sbt lein clj nim zig crystal dart flutter xcodebuild pod fastlane doxygen"
+    " xmllint xsltproc pandoc pdflatex xelatex lualatex latexmk bibtex dot plantuml nbconvert jupyter ipython"
+    " gpg gpg2 age ccache sccache bear scan-build cppcheck cpplint vulture radon lizard semgrep trivy snyk"
+)
+"""Programs that work on a project or a service: what they make is named by an option."""
+
+_PLAIN: dict[str, tuple[str, str, str, str]] = {
+    # letters and names of options with a value; those that name an output; operands that are written
+    "sort": (
+        "koStT",
+        "key output buffer-size field-separator temporary-directory files0-from parallel",
+        "o output",
+        "",
+    ),
+    "shuf": ("inoR", "input-range head-count output random-source", "o output", ""),
+    "tree": ("LPIoH", "filelimit", "o output", ""),
+    "uniq": ("fsw", "skip-fields skip-chars check-chars", "", "second"),
+    "xxd": ("clsogR", "", "", "second"),
+    "iconv": ("fto", "from-code to-code output", "o output", ""),
+    **dict.fromkeys(("tee", "sponge", "rmdir", "unlink"), ("", "", "", "all")),
+    "truncate": ("rs", "reference size", "", "all"),
+    "touch": ("drt", "date reference time", "", "all"),
+    "mkdir": ("mZ", "mode context", "", "all"),
+    "mkfifo": ("mZ", "mode", "", "all"),
+    "mknod": ("mZ", "mode", "", "first"),
+    "mktemp": ("pt", "tmpdir suffix", "p tmpdir", "all"),
+    "fallocate": ("lop", "length offset", "", "all"),
+    "setfattr": ("nvx", "name value remove", "", "all"),
+    "link": ("", "", "", "all"),
+    **dict.fromkeys(("dos2unix", "unix2dos", "mac2unix"), ("c", "convmode", "", "all")),
+    "script": ("cEIBOTm", "command log-in log-out log-io log-timing", "IBOT log-in log-out log-io log-timing", "all"),
+    "strace": ("aebEIoOpPsSuX", "output", "o output", ""),
+    "time": ("fo", "format output", "", ""),
+    "http": ("o", "output", "o output", ""),
+    "aria2c": ("odlijsx", "out dir log", "odl out dir log", ""),
+    "sqlite3": ("", "", "", "first"),
+}
+
+_JUDGES: dict[str, Callable[[Argv], Changes]] = {
+    **dict.fromkeys(("rm", "grm", "shred", "srm", "wipe", "trash", "trash-put", "rmtrash", "rimraf", "del"), _rm),
+    **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl"), _chmod),
+    **dict.fromkeys(("cp", "gcp"), _cp),
+    **dict.fromkeys(("mv", "gmv"), _mv),
+    **dict.fromkeys(("ln", "gln"), _ln),
+    "install": _install,
+    "rsync": _rsync,
+    "scp": _scp,
+    **dict.fromkeys(("sed", "gsed"), _sed),
+    "perl": _perl,
+    **dict.fromkeys(("ed", "ex", "vi", "vim", "nvim", "view", "nano", "emacs"), _editor),
+    "yq": _yq,
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
+    **dict.fromkeys(_FORMATTERS, _formatter),
+    **ARCHIVERS,
+    **dict.fromkeys(("docker", "podman", "nerdctl", "buildah", "kubectl"), _container),
+    **dict.fromkeys(("time", "strace", "ltrace"), _wrapper),
+    "flock": _flock,
+}

@@ -1,0 +1,69 @@
+"""Links that the commands of a line make, and what they lead to."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import permutations
+from posixpath import basename, dirname, join
+
+from bradawl.safety.shell.deny.wrappers import Argv, name_of
+from bradawl.safety.shell.paths.arguments import arguments
+from bradawl.safety.shell.paths.candidates import Links, expanded, is_folder, is_link
+
+_STRING = re.compile(r"""(['"])([^'"\n]{1,400})\1""")
+_MOST_STRINGS = 8
+_LINKERS = frozenset({"ln", "gln", "link", "cp", "gcp", "mv", "gmv", "install", "rsync"})
+
+
+def links_made(argvs: Iterable[Argv], bases: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Absolute paths of links, and of what they lead to, for each folder in which the line may be.
+
+    Of copies and moves only those of links count, and hard links.
+    """
+    links = Links()
+    for argv in argvs:
+        for link, target in _by(argv, bases, links):
+            links.add(link, target)
+            yield link, target
+
+
+def _by(argv: Argv, bases: tuple[str, ...], links: Links) -> Iterator[tuple[str, str]]:
+    name = name_of(argv)
+    if name in _LINKERS:
+        for base in bases:
+            yield from _of_command(name.removeprefix("g"), argv, base, links)
+        return
+    for word in argv[1:]:
+        if ("link" in word and "(" in word) or (name in ("perl", "ruby") and "link" in word):
+            strings = [match[2] for match in _STRING.finditer(word)][:_MOST_STRINGS]
+            for target, link in permutations(strings, 2):
+                for base in bases:
+                    place = join(base, link)
+                    yield place, join(dirname(place), target)
+                    yield place, join(base, target)
+
+
+def _of_command(name: str, argv: Argv, base: str, links: Links) -> Iterator[tuple[str, str]]:
+    call = arguments(argv, "tS", "target-directory suffix")
+    into = call.values("t", "target-directory")
+    sources, last = (call.operands, into[-1]) if into else (call.operands[:-1], call.operands[-1:])
+    target = last if isinstance(last, str) else "".join(last)
+    if name == "ln" and not sources and target:
+        sources, target = (target,), "."
+    is_symbolic = (name == "ln" and call.has("s", "symbolic")) or (name == "cp" and call.has("s", "symbolic-link"))
+    is_hard = (name in ("ln", "link") and not is_symbolic) or (name == "cp" and call.has("l", "link"))
+    for source in sources:
+        for path in list(expanded(join(base, source), links)) if not is_symbolic else [join(base, source)]:
+            for link in _names(join(base, target), basename(path.rstrip("/"))):
+                if is_symbolic:
+                    yield link, join(dirname(link), source)
+                if is_symbolic or is_hard:
+                    yield link, path
+                elif name != "link":
+                    yield from ((link, each) for each in links.targets(path))
+
+
+def _names(target: str, name: str) -> Iterator[str]:
+    """The names that a link may get: in an existing folder, or as it is given."""
+    yield join(target, name)
+    if is_link(target) or not is_folder(target):
+        yield target

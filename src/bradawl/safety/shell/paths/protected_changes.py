@@ -1,0 +1,232 @@
+"""What the commands of one line must not change: what no mode lets them, and what the user's rules speak of."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from posixpath import dirname, join
+from typing import NamedTuple
+
+from bradawl.core.effects import is_within
+from bradawl.safety.permissions.home_paths import LOGIN_FILES
+from bradawl.safety.permissions.protected_paths import is_guarded
+from bradawl.safety.shell.deny.protected_targets import Ground
+from bradawl.safety.shell.paths.candidates import is_folder
+from bradawl.safety.shell.paths.rule_matches import RuledPaths
+
+_MOST_FILES = 2_000
+_MOST_MEMBERS = 5_000
+_LARGEST_ARCHIVE = 50_000_000
+_OF_A_REPOSITORY = "config config.worktree commondir info/attributes hooks modules worktrees objects/info/alternates"
+_NOT_PLAIN = re.compile(r"git|bradaw|history|[^ -~]", re.IGNORECASE)
+_KERNEL = re.compile(r"/(?:dev|proc|sys)(?:/.*)?", re.DOTALL)
+
+
+class Candidate(NamedTuple):
+    """A path that a program may meet, and the protected path that is changed with it."""
+
+    path: str
+    protected: str
+
+
+class Protected:
+    """Answers about absolute paths in which links have been followed."""
+
+    def __init__(self, ground: Ground, ruled: RuledPaths | None) -> None:
+        self._ground = ground
+        self._ruled = ruled if ruled is not None and ruled.applies("write") else None
+        self._plain = tuple(f"{root.rstrip('/')}/" for root in ground.roots if self._is_plain_root(root))
+        self._below: dict[str, tuple[str, ...]] = {}
+
+    def _is_plain_root(self, root: str) -> bool:
+        """Whether only git's names and bradawl's are refused in this workspace."""
+        home = self._ground.home
+        return not (home and is_within(home, root)) and not is_guarded(join(root, "x"), self._ground.roots, home)
+
+    # -------------------------------------------------------------- what no mode allows
+
+    def why(self, place: str, *, is_device: bool = True) -> str:
+        """Why nothing may be written there; empty if something may. Without `is_device` files of the kernel are not
+        spoken of."""
+        if any(place.startswith(root) and not _NOT_PLAIN.search(place, len(root)) for root in self._plain):
+            return self._of_installation(place)
+        if not is_device and _KERNEL.fullmatch(place):
+            return ""
+        return self._ground.guard(place, "/") or self._of_installation(place)
+
+    def _of_installation(self, place: str) -> str:
+        if any(is_within(place, each) for each in self._installation):
+            return f"it would write to {place}, from where bradawl itself runs"
+        return ""
+
+    @cached_property
+    def _installation(self) -> tuple[str, ...]:
+        from bradawl.safety.trusted_programs import own_places
+
+        return own_places(self._ground.roots)
+
+    def why_removed(self, place: str) -> str:
+        """Why a folder may not go away with all that lies below it; empty if it may."""
+        if what := self._ground.loss(place, "/"):
+            return f"it would delete or move {what}"
+        for path in self._kept(place):
+            if is_within(path, place) and os.path.lexists(path):
+                return f"it would delete or move {path}, which is to stay as it is; leave that to the user"
+        return ""
+
+    def why_emptied(self, folder: str, pattern: str) -> str:
+        """Why all that a pattern stands for in a folder may not go away; empty if it may."""
+        what = self._ground.loss(join(folder, pattern), "/")
+        return f"it would delete or move {what}" if what else ""
+
+    def _kept(self, place: str) -> Iterator[str]:
+        for root in self._ground.roots:
+            yield from (join(root, name) for name in self.guarded_names())
+        home = self._ground.home
+        if home and (is_within(place, home) or is_within(home, place)):
+            yield from (join(home, name) for name in LOGIN_FILES.split())
+
+    def guarded_names(self) -> tuple[str, ...]:
+        """Names below a folder of a project that nothing writes to."""
+        return (".git", ".bradawl")
+
+    # -------------------------------------------------------------- rules of the user
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there are any about writing."""
+        return self._ruled is not None
+
+    def is_ruled(self, place: str) -> bool:
+        """Whether a rule speaks of this path."""
+        return self._ruled is not None and self._ruled.speaks("write", place)
+
+    def ruled_below(self, place: str) -> tuple[str, ...]:
+        """Existing paths at or below a folder that a rule speaks of. Raises `NotUnderstood`."""
+        if self._ruled is None:
+            return ()
+        if place not in self._below:
+            self._below[place] = self._ruled.below("write", place)
+        return self._below[place]
+
+    def is_tracked(self, path: str) -> bool:
+        """Whether git has it, or something below it, in the index of the repository that it lies in."""
+        return is_tracked(path)
+
+    # -------------------------------------------------------------- what a program may meet
+
+    def below_any(self, starts: Iterable[str]) -> Iterator[Candidate]:
+        """All that is protected below some folders."""
+        for start in dict.fromkeys(starts):
+            yield from self.below(start)
+
+    def below(self, start: str, *, include_above: bool = False) -> Iterator[Candidate]:
+        """All that is protected at or below a folder; with `include_above` also for each folder on the way to it."""
+        for path in (*self.ruled_below(start), *self._guarded_below(start)):
+            yield Candidate(path, path)
+            above = dirname(path)
+            while include_above and is_within(above, start):
+                yield Candidate(above, path)
+                if above in ("/", start):
+                    break
+                above = dirname(above)
+            for inner in files_below(path, _MOST_FILES):
+                yield Candidate(inner, inner)
+
+    def _guarded_below(self, start: str) -> Iterator[str]:
+        if self.why(start, is_device=False):
+            yield start
+            return
+        for folder in dict.fromkeys((*self._ground.roots, start)):
+            for name in self.guarded_names():
+                top = join(folder, name)
+                if (is_within(top, start) or is_within(start, top)) and os.path.lexists(top):
+                    yield from self._parts(top, start)
+        home = self._ground.home
+        if home and is_within(home, start):
+            yield from filter(os.path.lexists, (join(home, name) for name in LOGIN_FILES.split()))
+
+    def _parts(self, top: str, start: str) -> Iterator[str]:
+        if not top.endswith(".git"):
+            yield top
+            return
+        if not is_folder(top):
+            yield top
+        for name in _OF_A_REPOSITORY.split():
+            part = join(top, name)
+            if is_within(part, start) and os.path.lexists(part):
+                yield part
+
+    # -------------------------------------------------------------- names in files
+
+    def named_in_patch(self, path: str) -> tuple[str, ...]:
+        """Files that a patch would change, as it names them, with and without the first folder."""
+        from bradawl.safety.git.directories import text_in
+
+        found = re.findall(r"(?m)^(?:\+\+\+|---|rename to|rename from) ([^\t\n]+)", text_in(path) or "")
+        return tuple(dict.fromkeys(each for name in found for each in (name, name.partition("/")[2]) if each))
+
+    def names_in_archive(self, path: str) -> tuple[str, ...]:
+        """Names that come out of an archive; none if it can't be read, or is too large to be looked through."""
+        try:
+            if not Path(path).is_file() or Path(path).stat().st_size > _LARGEST_ARCHIVE:
+                return ()
+        except OSError:
+            return ()
+        return _members(path)
+
+
+def _members(path: str) -> tuple[str, ...]:
+    import lzma
+    import tarfile
+    import zipfile
+    import zlib
+    from itertools import islice
+
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                return tuple(archive.namelist()[:_MOST_MEMBERS])
+        with tarfile.open(path) as archive:
+            return tuple(member.name for member in islice(archive, _MOST_MEMBERS))
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        RuntimeError,
+    ):
+        return ()
+
+
+def files_below(folder: str, most: int) -> Iterator[str]:
+    """Files and folders below a folder."""
+    for top, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            most -= 1
+            if most < 0:
+                return
+            yield join(top, name)
+
+
+def repository_of(path: str) -> str:
+    """The nearest folder at or above a path that holds a `.git`; empty if there is none."""
+    folder = path
+    while not os.path.lexists(join(folder, ".git")):
+        if folder in ("/", ""):
+            return ""
+        folder = dirname(folder)
+    return folder
+
+
+def is_tracked(path: str) -> bool:
+    """Whether git has a path, or something below it, in the index of the repository that it lies in."""
+    from bradawl.safety.git.directories import is_tracked as is_in_index
+    from bradawl.safety.git.directories import tracks_below
+
+    repository = repository_of(path)
+    return bool(repository) and (is_in_index(path, repository) or tracks_below(path, repository))

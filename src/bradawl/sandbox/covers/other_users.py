@@ -1,0 +1,101 @@
+"""What of the machine belongs to other users or holds the system's secrets, and is not shown to programs.
+
+As a plain user most of it can't be read anyway, and is left out here; root could read all of it.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bradawl.core.effects import is_within
+from bradawl.safety.permissions.protected_paths import credentials, system_folders, system_secrets
+
+FOLDERS_OF_HOMES: Final = ("/home", "/Users")
+"""Each of their folders is the home of a user."""
+_HOMES_OF_ROOT: Final = ("/root", "/var/root")
+_FIRST_USER: Final = 1_000
+_NOBODY: Final = 65_534
+_MOST: Final = 60
+
+
+class Others(msgspec.Struct, frozen=True):
+    """What is not shown: absolute real paths that exist."""
+
+    folders: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+def find_others(home: str, roots: tuple[str, ...]) -> Others:
+    """As this user and on this machine; `home` is this user's."""
+    return Others(folders_of_others(home, roots), secrets_of_system(roots))
+
+
+def folders_of_others(home: str, roots: Iterable[str]) -> tuple[str, ...]:
+    """Home folders of other users, or folders with several of them, that this user could look into.
+
+    `home` is this user's, which may lie in one of them, as may the `roots`; none lies in a root.
+    """
+    found: dict[str, None] = {}
+    for path in (*_folders_with_others(home), *_homes_of_root(), *_homes_in_list()):
+        is_own = bool(home) and is_within(home, path) and path not in FOLDERS_OF_HOMES
+        if not is_own and not any(is_within(path, each) for each in (*found, *roots, *((home,) if home else ()))):
+            found[path] = None
+    return tuple(found)[:_MOST]
+
+
+def secrets_of_system(roots: Iterable[str]) -> tuple[str, ...]:
+    """Files and folders with the system's secrets that this user could read, and that lie in no root."""
+    return tuple(path for path in _existing(system_secrets()) if not any(is_within(path, root) for root in roots))
+
+
+def secrets_within(shown: Iterable[str], others: tuple[str, ...]) -> tuple[str, ...]:
+    """Files with keys of other users in what of their home folders is shown because programs lie there."""
+    found: dict[str, None] = {}
+    for path in shown:
+        folder = next((each for each in others if is_within(path, each)), "")
+        if folder in FOLDERS_OF_HOMES:
+            folder = "/".join(path.split("/")[:3])
+        for name in credentials(folder):
+            if is_within(name, path) and os.path.lexists(name):
+                found[name] = None
+    return tuple(found)
+
+
+def _existing(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        paths = sorted(map(str, Path(folder).glob(last))) if "*" in last else [name]
+        yield from (path for path in paths if os.path.realpath(path) == path and os.access(path, os.R_OK))
+
+
+def _folders_with_others(home: str) -> Iterator[str]:
+    for folder in FOLDERS_OF_HOMES:
+        try:
+            inside = [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        if any(path != home and os.access(path, os.X_OK) for path in inside):
+            yield folder
+
+
+def _homes_of_root() -> Iterator[str]:
+    yield from (path for path in _HOMES_OF_ROOT if _is_open_folder(path))
+
+
+def _homes_in_list() -> Iterator[str]:
+    """Those of persons; accounts of services live in folders of the system."""
+    import pwd
+
+    for user in pwd.getpwall():
+        path = user.pw_dir
+        is_person = user.pw_uid == 0 or (user.pw_uid >= _FIRST_USER and user.pw_uid != _NOBODY)
+        in_system = any(is_within(path, folder) or is_within(folder, path) for folder in system_folders())
+        if is_person and path.count("/") > 1 and not in_system and _is_open_folder(path):
+            yield path
+
+
+def _is_open_folder(path: str) -> bool:
+    return os.path.realpath(path) == path and Path(path).is_dir() and os.access(path, os.X_OK)

@@ -1,0 +1,295 @@
+"""What a sandbox has to put on the disk for a while, removed again also after the agent was killed."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from bradawl.core.errors import ToolError
+from bradawl.sandbox.covers.spare_files import SpareFiles, SpareFolders
+from bradawl.sandbox.restore.closed_folders import enter
+
+_RECORD = "sandbox-"
+_SPARE = "spare"
+_SPARE_FILES = "spare-files"
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_FOR_US = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+class Ghost(msgspec.Struct, frozen=True):
+    """An empty file or folder that stands where nothing is, so that something can be laid over it."""
+
+    path: str
+    is_folder: bool
+
+
+class _Standing(msgspec.Struct):
+    """A ghost that stands now. Who needs it holds a lock on it: another agent must not remove it meanwhile."""
+
+    lock: int
+    which: str
+    needed_by: int = 1
+    is_ours: bool = True
+
+
+class Leftovers:
+    """What was made and has to go. Each agent keeps a record, locked as long as it lives; the next one reads it."""
+
+    def __init__(self, state: str) -> None:
+        """`state` is the folder for records; without one nothing is removed after a kill."""
+        self._state = state
+        self._record = -1
+        self._path = ""
+        self._ghosts: dict[str, _Standing] = {}
+        self._waiting: dict[str, str] = {}
+        """Ghosts of ours that another agent still needed when we did not: where, and which."""
+        self._folders: set[str] = set()
+        self._spare = SpareFolders(f"{state}/{_SPARE}" if state else "")
+        self._spare_files = SpareFiles(f"{state}/{_SPARE_FILES}" if state else "")
+
+    # ------------------------------------------------------------------ ghosts
+
+    def hold(self, ghosts: Iterable[Ghost]) -> tuple[str, ...]:
+        """Make those that are missing; gives back the paths that exist now, each to be given to `release` once.
+
+        What can't be made for want of rights no program can make either. Raises `ToolError` for other causes.
+        """
+        held: list[str] = []
+        for ghost in ghosts:
+            try:
+                if self._hold(ghost):
+                    held.append(ghost.path)
+            except OSError as error:
+                self.release(held)
+                raise ToolError(f"the sandbox can't protect {ghost.path}: {error.strerror or error}") from error
+        return tuple(held)
+
+    def _hold(self, ghost: Ghost) -> bool:
+        if known := self._ghosts.get(ghost.path):
+            known.needed_by += 1
+            return True
+        try:
+            is_ours = self._make(ghost)
+            lock = os.open(ghost.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in _NOT_FOR_US:
+                return False
+            raise
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        standing = _Standing(lock, _which(os.fstat(lock)), is_ours=is_ours)
+        self._ghosts[ghost.path] = standing
+        if is_ours:
+            self._note("ghost", standing.which, ghost.path)
+        return True
+
+    def _make(self, ghost: Ghost) -> bool:
+        """False if there is something already, which may be the ghost of another agent."""
+        try:
+            if ghost.is_folder:
+                self._spare.put(ghost.path)
+            else:
+                self._spare_files.put(ghost.path)
+        except FileExistsError:
+            return ghost.path in self._waiting
+        return True
+
+    def release(self, paths: Iterable[str]) -> None:
+        """Remove those that nobody needs any more, if they are still the same and empty."""
+        for path in paths:
+            if known := self._ghosts.get(path):
+                known.needed_by -= 1
+                if known.needed_by == 0:
+                    del self._ghosts[path]
+                    self._lay(path, known)
+        for path, which in tuple(self._waiting.items()):
+            if path not in self._ghosts and _remove_if_free(path, which, self._spare):
+                del self._waiting[path]
+        if not self._ghosts and not self._waiting:
+            self._forget_ghosts()
+
+    def _lay(self, path: str, known: _Standing) -> None:
+        try:
+            if known.is_ours and _is_free(known.lock):
+                _remove_ghost(path, known.which, self._spare)
+                self._waiting.pop(path, None)
+            elif known.is_ours:
+                self._waiting[path] = known.which
+        finally:
+            os.close(known.lock)
+
+    # ------------------------------------------------------------------ folders
+
+    def make_folder(self, path: str) -> None:
+        """A new folder that only this user may enter; removed by `close`, with all that is in it. Raises `OSError`."""
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        Path(path).mkdir(0o700)
+        self._folders.add(path)
+        self._note("folder", "-", path)
+
+    def close(self) -> None:
+        """Remove all of it, save for what another agent needs; safe to call twice."""
+        self.release([path for path, known in self._ghosts.items() for _ in range(known.needed_by)])
+        for path in self._folders:
+            remove_folder(path)
+        self._folders.clear()
+        self._spare_files.close()
+        if self._record >= 0:
+            with contextlib.suppress(OSError):
+                if not self._waiting:
+                    Path(self._path).unlink()
+            os.close(self._record)
+            self._record = -1
+
+    # ------------------------------------------------------------------ the record
+
+    def _note(self, what: str, which: str, path: str) -> None:
+        """Without a record everything works, as long as nobody kills the agent."""
+        with contextlib.suppress(OSError):
+            if self._record < 0 and self._state:
+                self._open_record()
+            if self._record >= 0:
+                os.write(self._record, os.fsencode(f"{what}\0{which}\0{path}\0"))
+
+    def _open_record(self) -> None:
+        Path(self._state).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._path = f"{self._state}/{_RECORD}{os.urandom(8).hex()}"
+        record = os.open(self._path, _NEW | os.O_APPEND, 0o600)
+        fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._record = record
+
+    def _forget_ghosts(self) -> None:
+        if self._record >= 0:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._record, 0)
+            for path in self._folders:
+                self._note("folder", "-", path)
+
+    def clean_up_after_others(self) -> None:
+        """Remove what agents left that were killed."""
+        with contextlib.suppress(OSError):
+            for path in Path(self._state).glob(f"{_RECORD}*") if self._state else ():
+                if str(path) != self._path:
+                    _clean_up(path)
+
+
+def _clean_up(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        record = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused as long as its agent lives
+            left = False
+            for what, which, place in _entries(record):
+                if what == "folder":
+                    remove_folder(place)
+                else:
+                    left = not _remove_if_free(place, which) or left
+            if not left:
+                path.unlink()
+        finally:
+            os.close(record)
+
+
+def _entries(record: int) -> Iterable[tuple[str, str, str]]:
+    data = b""
+    while piece := os.read(record, 65_536):
+        data += piece
+    fields = os.fsdecode(data).split("\0")
+    return zip(fields[0::3], fields[1::3], fields[2:-1:3], strict=False)
+
+
+def _which(status: os.stat_result) -> str:
+    """Tells one from another that was made in its place: numbers of what was removed are soon given again."""
+    if stat.S_ISDIR(status.st_mode):
+        return f"folder {status.st_dev} {status.st_ino}"
+    return f"file {status.st_dev} {status.st_ino} {status.st_mtime_ns}"
+
+
+def _is_free(lock: int) -> bool:
+    """Whether no other agent holds a lock on it; one of ours is made the only one by this."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+    return True
+
+
+def _remove_if_free(path: str, which: str, spare: SpareFolders | None = None) -> bool:
+    """False if another agent needs it."""
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        if not _is_free(lock):
+            return False
+        _remove_ghost(path, which, spare)
+    finally:
+        os.close(lock)
+    return True
+
+
+def _remove_ghost(path: str, which: str, spare: SpareFolders | None = None) -> None:
+    with contextlib.suppress(OSError):
+        now = os.lstat(path)
+        if _which(now) != which:
+            return
+        if not stat.S_ISDIR(now.st_mode):
+            if now.st_size == 0:
+                Path(path).unlink()
+        elif spare is None or not spare.take_back(path):
+            Path(path).rmdir()  # refused unless it is empty
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder with all that programs made in it, whatever rights they gave it. No link is followed.
+
+    However deep it is: what lies in its folders is moved up, until there is nothing to move.
+    """
+    with contextlib.suppress(OSError):
+        top = enter(path)
+        try:
+            while _thin_out(top):
+                pass
+        finally:
+            os.close(top)
+        Path(path).rmdir()
+
+
+def _thin_out(top: int) -> bool:
+    """Remove what is in a folder, and move up what is in its folders; true while that leads somewhere."""
+    has_moved = False
+    for name in _names_in(top):
+        with contextlib.suppress(OSError):
+            if _unlink(name, top):
+                continue
+            inner = enter(name, top)
+            try:
+                for each in _names_in(inner):
+                    if not _unlink(each, inner):
+                        # Moving a folder changes its entry "..": the right to write in it is needed, too.
+                        os.close(enter(each, inner))
+                        os.rename(each, f"moved-{os.urandom(8).hex()}", src_dir_fd=inner, dst_dir_fd=top)
+                        has_moved = True
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=top)
+    return has_moved
+
+
+def _names_in(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
+
+
+def _unlink(name: str, folder: int) -> bool:
+    """False for a folder."""
+    if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+        return False
+    os.unlink(name, dir_fd=folder)
+    return True

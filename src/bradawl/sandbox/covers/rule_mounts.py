@@ -1,0 +1,232 @@
+"""Covers for what permission rules refuse, so that programs nobody can see through meet the rules, too."""
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
+from bradawl.core.rules import Rule, Subject, speaks_of
+from bradawl.safety.git.directories import tracks_below
+from bradawl.safety.path_walk import real_path
+from bradawl.safety.permissions.rule_targets import MOST_FOLDERS, Match, RuledTree, TooMuch
+from bradawl.sandbox.covers.mounts import Cover
+from bradawl.sandbox.restore.snapshot import Place
+
+_MOST: Final = 200
+_ANYWHERE: Final = "any folder"
+_HIDING: Final = ("unreadable", "empty")
+_SYSTEM: Final = {
+    "/bin": ("bash", "sh"),
+    "/etc": (),
+    "/lib": ("ld-linux-aarch64.so.1", "aarch64-linux-gnu/libc.so.6", "x86_64-linux-gnu/libc.so.6"),
+    "/lib64": ("ld-linux-x86-64.so.2", "libc.so.6"),
+}
+"""Folders and files of the system that every program needs."""
+
+
+class Wanted(NamedTuple):
+    """What a program is to see."""
+
+    writable: tuple[str, ...]
+    cwd: str
+    seen: tuple[str, ...] = ()
+    """Places besides the workspace that it sees although they lie in ones it does not."""
+    unseen: tuple[str, ...] = ()
+
+    def is_writable(self, path: str) -> bool:
+        """Whether a path lies where the program may write."""
+        return any(is_within(path, each) for each in self.writable)
+
+    def writable_at(self, path: str) -> tuple[str, ...]:
+        """The path if the program may write there; else the places below it where it may."""
+        return (path,) if self.is_writable(path) else tuple(each for each in self.writable if is_within(each, path))
+
+
+class RuleCovers:
+    """Which paths of a machine the rules of a grant refuse; asked anew for each program. Not for several threads."""
+
+    def __init__(self, roots: tuple[str, ...]) -> None:
+        self._roots = roots
+        self._tree = RuledTree(())
+        self._before: frozenset[str] = frozenset()
+
+    def use(self, rules: tuple[Rule, ...]) -> None:
+        """The rules that hold from now on."""
+        if rules != self._tree.rules:
+            self._tree = RuledTree(rules, self._roots)
+
+    # ------------------------------------------------------------------ covers
+
+    def added(self, covers: dict[str, Cover], wanted: Wanted) -> dict[str, Cover]:
+        """Covers with those of the rules laid over them, nothing below which is opened again. Raises `ToolError`."""
+        return _laid_over(covers, [cover for cover in self.covers(wanted) if self._is_seen(cover.path, wanted)])
+
+    def covers(self, wanted: Wanted) -> tuple[Cover, ...]:
+        """What the rules speak of, and the folders on the way that must not be moved.
+
+        A file that may not be read is unreadable. So is a folder in which git tracks something, which would take it
+        for deleted otherwise; any other is seen empty. What may not be written is read-only. Raises `ToolError` where
+        the rules speak of too much, or of a place that the program or the sandbox needs.
+        """
+        if not self._tree.rules:
+            return ()
+        matches = tuple(self._matches())
+        refused = self._refused("write", matches)
+        covers = {path: Cover(path, "read") for refusal in refused for path in wanted.writable_at(refusal)}
+        covers |= {path: Cover(path, _hiding(path)) for path in self._refused("read", matches)}
+        self._check_needed(covers.values(), matches, wanted)
+        for match in matches:
+            if not self._may_be_moved(match):
+                for folder in self._way_to(match.path):
+                    if wanted.is_writable(folder):
+                        covers.setdefault(folder, Cover(folder, "write"))
+        return tuple(covers.values())
+
+    def _check_needed(self, covers: Iterable[Cover], matches: Iterable[Match], wanted: Wanted) -> None:
+        """Raises `ToolError` where nothing could start, which names the rule."""
+        own, system = (*self._roots, *wanted.seen), _needed()
+        for cover in (each for each in covers if each.kind in _HIDING):
+            hides_cwd = is_within(wanted.cwd, cover.path) and cover != Cover(wanted.cwd, "empty")
+            if hides_cwd or any(is_within(place, cover.path) for place in own):
+                what = "the workspace, the working directory or the sandbox's own files"
+            elif any(is_within(place, cover.path) for place in system):
+                what = "what every program needs"
+            else:
+                continue
+            speaking = (each.rule.text for each in matches if each.rule.on == "read" and _leads_to(each, cover.path))
+            raise ToolError(
+                f"nothing can run in the sandbox: the permission rule {next(speaking, '')} refuses to read "
+                f"{cover.path}, which holds {what}. Change the rule, or ask to run without the sandbox"
+            )
+
+    def _is_seen(self, path: str, wanted: Wanted) -> bool:
+        seen = any(is_within(path, each) for each in (*self._roots, *wanted.seen))
+        return seen or not any(is_within(path, each) for each in wanted.unseen)
+
+    def hidden(self) -> tuple[str, ...]:
+        """What may not be read and lies outside the workspace."""
+        return tuple(path for path in self._refused("read", self._matches()) if not self._root_of(path))
+
+    def _refused(self, on: Subject, matches: Iterable[Match]) -> tuple[str, ...]:
+        """Real paths that exist, outermost only; where a link is named, what it leads to."""
+        found = {real_path(match.path) for match in matches if match.rule.on == on}
+        outermost: list[str] = []
+        for path in sorted(found, key=lambda each: each.split("/")):
+            if not (outermost and is_within(path, outermost[-1])) and os.path.lexists(path):
+                outermost.append(path)
+        if len(outermost) > _MOST:
+            raise _too_much("; ".join(rule.text for rule in self._tree.rules if rule.on == on), f"{_MOST} paths")
+        return tuple(outermost)
+
+    def _matches(self) -> Iterator[Match]:
+        try:
+            yield from self._tree.matches()
+        except TooMuch as error:
+            raise _too_much(str(error), f"{MOST_FOLDERS:,} folders") from None
+
+    def _may_be_moved(self, match: Match) -> bool:
+        """Whether a rule against reading speaks of the same name wherever in the workspace it is moved to."""
+        root = self._root_of(match.path)
+        name = match.path.rpartition("/")[2]
+        if match.rule.on == "write":
+            return False
+        return not root or match.path == root or speaks_of(match.rule, f"{root}/{_ANYWHERE}/{name}")
+
+    def _way_to(self, path: str) -> Iterator[str]:
+        folder = path.rpartition("/")[0]
+        while folder != self._root_of(path) and folder.count("/") > 1:
+            yield folder
+            folder = folder.rpartition("/")[0]
+
+    def _root_of(self, path: str) -> str:
+        """The innermost root in which a path lies; empty for one outside."""
+        return max((root for root in self._roots if is_within(path, root)), key=len, default="")
+
+    # ------------------------------------------------------------------ what appears
+
+    def places(self) -> Iterator[Place]:
+        """What is looked at from when the first of some programs begins: links, which no cover keeps in their place."""
+        found = tuple(self._written())
+        self._before = frozenset(match.path for match in found)
+        return (place for match in found if match.kind == "link" for place in self._place(match.path))
+
+    def all_places(self) -> Iterator[Place]:
+        """As `places`, with everything that is there: for where nothing can be covered."""
+        found = tuple(self._written())
+        self._before = frozenset(match.path for match in found)
+        return (place for match in found for place in self._place(match.path))
+
+    def appeared(self) -> Iterator[Place]:
+        """What the rules refuse to write and that was not there before."""
+        for match in self._written():
+            if match.path not in self._before:
+                yield from self._place(match.path)
+
+    def _written(self) -> Iterator[Match]:
+        """As far as can be looked; the next start says where that is not all."""
+        try:
+            yield from (match for match in self._tree.matches() if match.rule.on == "write")
+        except TooMuch:
+            return
+
+    def _place(self, path: str) -> Iterator[Place]:
+        if (root := self._root_of(path)) and path != root:
+            yield root, path[len(root) :].strip("/")
+
+
+def _laid_over(covers: dict[str, Cover], added: Iterable[Cover]) -> dict[str, Cover]:
+    merged = dict(covers)
+    for cover in added:
+        known = merged.get(cover.path)
+        if known is None and cover.kind == "write" and _nearest(covers, cover.path) != "write":
+            continue
+        if known is None or known.kind == "write" or cover.kind in _HIDING:
+            merged[cover.path] = cover
+    hidden = [path for path, cover in merged.items() if cover.kind in _HIDING]
+    closed = hidden + [cover.path for cover in added if cover.kind == "read"]
+    return {
+        path: cover
+        for path, cover in merged.items()
+        if not any(path != each and is_within(path, each) for each in (closed if cover.kind == "write" else hidden))
+    }
+
+
+@cache
+def _needed() -> tuple[str, ...]:
+    """Real paths without which no program starts."""
+    system = (f"{folder}/{name}" for folder, names in _SYSTEM.items() for name in names)
+    return tuple(dict.fromkeys(map(os.path.realpath, (*_SYSTEM, *system))))
+
+
+def _leads_to(match: Match, path: str) -> bool:
+    return real_path(match.path) == path
+
+
+def _nearest(covers: dict[str, Cover], path: str) -> str:
+    """The kind of the innermost cover in which a path lies; empty for none."""
+    while path:
+        path = path.rpartition("/")[0]
+        if path in covers:
+            return covers[path].kind
+    return ""
+
+
+def _hiding(path: str) -> Literal["empty", "unreadable"]:
+    return "empty" if Path(path).is_dir() and not _tracks_below(path) else "unreadable"
+
+
+def _tracks_below(folder: str) -> bool:
+    for above in Path(folder).parents:
+        if os.path.lexists(above / ".git"):
+            return tracks_below(folder, str(above))
+    return False
+
+
+def _too_much(rules: str, limit: str) -> ToolError:
+    return ToolError(
+        f"nothing can run in the sandbox: a permission rule refuses more than it can cover ({limit}): {rules[:300]}. "
+        "Change the rule so that it begins with the name of a folder, or ask to run without the sandbox"
+    )

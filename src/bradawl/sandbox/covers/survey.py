@@ -1,0 +1,298 @@
+"""Finds what of a workspace needs cover wherever it lies: repositories inside it, and files with keys."""
+
+import contextlib
+import os
+import stat
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from bradawl.core.effects import is_within
+from bradawl.safety.git.directories import is_tracked
+from bradawl.safety.path_walk import real_path
+from bradawl.safety.permissions.protected_paths import is_secret_name
+from bradawl.sandbox.covers.open_files import Followed
+
+_DEPTH: Final = 3
+"""Levels below the root at which repositories are looked for; files with keys are looked for at any."""
+_FOLDERS: Final = 4_000
+_FOLDERS_OF_REPOSITORIES: Final = 400
+_SETTLED_NS: Final = 50_000_000
+_FIRST_S: Final = 1.0
+_MORE_S: Final = 0.005
+"""How long further folders are looked at, at first and with each command after."""
+_PASSED_OVER: Final = frozenset(
+    (".git", "node_modules", "__pycache__", "site-packages", ".tox", ".nox", ".mypy_cache", ".ruff_cache")
+)
+
+
+class Finds(msgspec.Struct, frozen=True):
+    """Absolute paths, nearest first."""
+
+    repositories: tuple[str, ...] = ()
+    """Folders below the root that have a `.git` of any kind."""
+    secrets: tuple[str, ...] = ()
+    """Files with keys, but for those that git tracked when they were first seen."""
+    closed: tuple[str, ...] = ()
+    """Folders of this user that can't be listed or entered: what is in there can't be told."""
+
+
+class _Secret(NamedTuple):
+    path: str
+    inode: tuple[int, int]
+
+
+class _Folder(msgspec.Struct, frozen=True):
+    changed_ns: int
+    inner: tuple[str, ...]
+    secrets: tuple[_Secret, ...]
+    has_git: bool
+    is_closed: bool = False
+
+
+_CLOSED: Final = _Folder(0, (), (), has_git=True, is_closed=True)
+"""There may be a repository in it as well."""
+
+
+class Survey:
+    """Looks through a root, at 4,000 folders each time; one that is unchanged is not read. Its maker closes it.
+
+    In further folders files with keys are looked for bit by bit, for a second at first; what was found once is followed
+    wherever it is moved, also to folders that are not looked at.
+
+    What git tracks is no secret of this machine, and git would take its cover for the new content. But programs can
+    add a file to the index: a file that was once untracked stays a secret, under its path and wherever it is moved.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        most_folders: int = _FOLDERS,
+        passed_over: frozenset[str] = _PASSED_OVER,
+        *,
+        follows: bool = False,
+        memory: str = "",
+    ) -> None:
+        """`follows` is for who looks more than once; `memory` a file of bradawl's own that outlives the session."""
+        self._memory = Path(memory) if memory else None
+        self._remembered: frozenset[str] | None = None
+        self.is_cut = False
+        """Whether there were more folders at the last look."""
+        self.is_whole = True
+        """Whether all of them have been looked through for files with keys, at that look or before."""
+        self._followed = Followed(root) if follows else None
+        self._further = _Further()
+        self._rest: list[str] = []
+        self._root = root
+        self._most_folders = most_folders
+        self._passed_over = passed_over
+        self._known: dict[str, _Folder] = {}
+        self._at_once: Finds | None = None
+        self._is_at_once = False
+        self._repositories: dict[str, None] = {}
+        self._secret_paths: set[str] = set()
+        self._secret_inodes: set[tuple[int, int]] = set()
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Meanwhile nothing is looked at a second time: for a moment in which no program runs."""
+        self._is_at_once = True
+        try:
+            yield
+        finally:
+            self._is_at_once, self._at_once = False, None
+
+    def finds(self) -> Finds:
+        """What is there now."""
+        if self._at_once is not None:
+            return self._at_once
+        found = self._look_through()
+        if self._is_at_once:
+            self._at_once = found
+        return found
+
+    def close(self) -> None:
+        """Let go of what is followed, and remember what programs made git track; safe to call twice."""
+        if self._memory is not None:
+            self._remember(self._memory)
+        if self._followed:
+            self._followed.close()
+
+    def _look_through(self) -> Finds:
+        repositories: list[str] = []
+        secrets: list[_Secret] = []
+        closed: list[str] = []
+        known: dict[str, _Folder] = {}
+        for depth, path, folder in self._walk(self._most_folders):
+            secrets += folder.secrets
+            if folder.changed_ns:
+                known[path] = folder
+            if folder.is_closed:
+                closed.append(path)
+            if folder.has_git and depth <= _DEPTH and path != self._root:
+                repositories.append(path)
+        repositories = self._with_known(repositories)
+        self._known = known
+        if self._followed is not None and self._rest:
+            secrets += self._further.look(self._rest, self._passed_over, closed)
+            self.is_whole = self._further.is_whole
+        kept = [each for each in secrets if self._is_kept(each, repositories)]
+        kept += self._follow(self._followed, kept) if self._followed is not None else []
+        paths = tuple(dict.fromkeys(each.path for each in kept))
+        return Finds(tuple(repositories), paths, tuple(closed))
+
+    def _follow(self, followed: Followed, kept: list[_Secret]) -> list[_Secret]:
+        """What is elsewhere now, though once it was found."""
+        for each in kept:
+            followed.keep(each.path, each.inode)
+        moved = [_Secret(path, inode) for path, inode in followed.elsewhere({each.inode for each in kept})]
+        for each in moved:
+            followed.keep(each.path, each.inode)
+        return moved
+
+    def repositories(self) -> tuple[str, ...]:
+        """The repositories alone, for which fewer folders are looked at."""
+        if self._is_at_once:
+            return self.finds().repositories
+        walk = self._walk(_FOLDERS_OF_REPOSITORIES, _DEPTH)
+        return tuple(self._with_known(path for _, path, folder in walk if folder.has_git and path != self._root))
+
+    def _with_known(self, found: Iterable[str]) -> list[str]:
+        """With those found before that are still there: programs could make more folders than are looked at."""
+        there = (path for path in self._repositories if os.path.lexists(f"{path}/.git"))
+        self._repositories = dict.fromkeys((*found, *there))
+        return list(self._repositories)
+
+    def _is_kept(self, secret: _Secret, repositories: list[str]) -> bool:
+        is_known = secret.path in self._secret_paths or secret.inode in self._secret_inodes
+        if not is_known and self._is_tracked(secret.path, repositories) and secret.path not in self._known_before():
+            return False
+        self._secret_paths.add(secret.path)
+        self._secret_inodes.add(secret.inode)
+        return True
+
+    def _is_tracked(self, path: str, repositories: Iterable[str]) -> bool:
+        inside = (folder for folder in (*repositories, self._root) if is_within(path, folder))
+        return is_tracked(path, max(inside, key=len, default=self._root))
+
+    def _known_before(self) -> frozenset[str]:
+        """Files with keys that git tracks since they were hidden: it was a program that added them."""
+        if self._remembered is None:
+            self._remembered = frozenset()
+            with contextlib.suppress(OSError):
+                if self._memory is not None:
+                    names = self._memory.read_bytes().split(b"\0")
+                    self._remembered = frozenset(map(os.fsdecode, filter(None, names)))
+        return self._remembered
+
+    def _remember(self, memory: Path) -> None:
+        added = {path for path in self._secret_paths if self._is_tracked(path, self._repositories)}
+        if added - self._known_before():
+            self._remembered = self._known_before() | added
+            with contextlib.suppress(OSError):
+                memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                memory.write_bytes(b"\0".join(map(os.fsencode, sorted(self._remembered))))
+
+    def _walk(self, left: int, deepest: int = sys.maxsize) -> Iterator[tuple[int, str, _Folder]]:
+        level, depth = [self._root], 0
+        while level and left and depth <= deepest:
+            inner: list[str] = []
+            for path in level[:left]:
+                if folder := self._look(path):
+                    yield depth, path, folder
+                    inner += folder.inner
+            self.is_cut = left < len(level)
+            self._rest = [*level[left:], *inner]
+            left -= min(left, len(level))
+            level, depth = inner, depth + 1
+        self.is_cut = self.is_cut or bool(level)
+
+    def _look(self, path: str) -> _Folder | None:
+        try:
+            status = os.lstat(path)
+            known = self._known.get(path)
+            if known and known.changed_ns == status.st_ctime_ns:  # programs can set the other time
+                return known
+            return (
+                _look_into(path, status, self._passed_over)
+                if path != self._root
+                else _read(path, status, self._passed_over)
+            )
+        except OSError:
+            return None
+
+
+class _Further:
+    """Folders that are not looked at each time. After a first look through all of them it begins again."""
+
+    def __init__(self) -> None:
+        self.is_whole = False
+        self._has_begun = False
+        self._waiting: deque[str] = deque()
+
+    def look(self, rest: Iterable[str], passed_over: frozenset[str], closed: list[str]) -> list[_Secret]:
+        """Go on looking; gives back the files with keys that were found. Closed folders are added to `closed`."""
+        import time
+
+        secrets: list[_Secret] = []
+        until = time.monotonic() + (_MORE_S if self._has_begun else _FIRST_S)
+        if not self._waiting:
+            self._waiting.extend(rest)
+        self._has_begun = True
+        while self._waiting and time.monotonic() < until:
+            path = self._waiting.popleft()
+            with contextlib.suppress(OSError):
+                folder = _look_into(path, os.lstat(path), passed_over)
+                secrets += folder.secrets
+                self._waiting.extend(folder.inner)
+                if folder.is_closed:
+                    closed.append(path)
+        self.is_whole = self.is_whole or not self._waiting
+        return secrets
+
+
+def _look_into(path: str, status: os.stat_result, passed_over: frozenset[str]) -> _Folder:
+    """Raises `OSError`."""
+    if os.access(path, os.R_OK | os.X_OK):
+        return _read(path, status, passed_over)
+    if status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode):
+        return _CLOSED  # a program may open it again, and another user's not
+    raise PermissionError
+
+
+def _read(path: str, status: os.stat_result, passed_over: frozenset[str]) -> _Folder:
+    """One that changed just now may change again without getting another time; it is not kept in mind."""
+    import time
+
+    inner: list[str] = []
+    secrets: list[_Secret] = []
+    has_git = False
+    with os.scandir(path) as entries:
+        for entry in entries:
+            has_git = has_git or entry.name == ".git"
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in passed_over:
+                    inner.append(entry.path)
+            elif is_secret_name(entry.name) and (secret := _secret(entry)):
+                secrets.append(secret)
+    changed_ns = status.st_ctime_ns
+    is_settled = time.time_ns() - changed_ns > _SETTLED_NS
+    return _Folder(changed_ns if is_settled else 0, tuple(inner), tuple(secrets), has_git)
+
+
+def _secret(entry: "os.DirEntry[str]") -> _Secret | None:
+    """The regular file it is, or the one it links to if that has such a name, too: a link may name any file."""
+    path = entry.path
+    try:
+        if entry.is_symlink():
+            path = real_path(path)
+            if not is_secret_name(path.rpartition("/")[2]):
+                return None
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return _Secret(path, (status.st_dev, status.st_ino)) if stat.S_ISREG(status.st_mode) else None

@@ -1,0 +1,213 @@
+"""Tries a sandbox out before it is trusted: what it can't hold here, found by a program that tries to break out."""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bradawl.core.permissions import Grant
+from bradawl.sandbox.backend import Confinement, Launch, Layout, Program
+from bradawl.sandbox.covers.placeholders import remove_folder
+from bradawl.sandbox.guarantees import LINES
+
+_PROGRAM: Final = "probe_inside.py"
+_GRACE_S: Final = 0.3
+_MUCH: Final = 65_536
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """What a sandbox was found to be."""
+
+    lacks: tuple[str, ...] = ()
+    """Lines that do not hold."""
+    problem: str = ""
+    """Why it can't be used at all; empty if it can."""
+
+
+def probe(make: Callable[[Layout], Confinement], folder: str, within_s: float) -> Findings:
+    """Try out a sandbox of this kind; for at most so long, after which it can't be used. Blocks.
+
+    `folder` is where a small workspace is made for it, and removed again. Raises `OSError`, `ToolError`.
+    """
+    deadline = time.monotonic() + within_s
+    place = f"{folder}/probe-{os.urandom(6).hex()}"
+    with _workspace(place) as (layout, secret), _Listeners() as listeners:
+        confinement = make(layout)
+        try:
+            arguments = (place, *_of_us(), secret, str(listeners.port), listeners.name)
+            said, has_escaped = _run(confinement, _program(layout, arguments), layout.roots, deadline)
+            is_kept = Path(layout.scratch, "probe").exists()
+        finally:
+            confinement.close()
+        return _judge(said, has_escaped, listeners.have_received(), is_kept)
+
+
+def _judge(said: bytes, has_escaped: bool, has_received: bool, is_kept: bool) -> Findings:
+    words = said.decode("utf-8", "replace").split()
+    if "tried" not in words:
+        return Findings(problem=" ".join(words)[:300] or "it started nothing in time")
+    if "works" in words:
+        return Findings(problem="programs in it can't write to their workspace")
+    found = {*words[words.index("tried") + 1 :]}
+    found |= {line for line, open_ in (("escapees", has_escaped), ("udp", has_received)) if open_}
+    if not is_kept:
+        found.add("private_tmp")
+    return Findings(tuple(line for line in LINES if line in found))
+
+
+def _of_us() -> tuple[str, str]:
+    import binascii
+
+    return str(os.getpid()), str(binascii.crc32(Path("/proc/self/environ").read_bytes()))
+
+
+# ------------------------------------------------------------------ the run
+
+
+def printed_by(confinement: Confinement, program: Program, deadline: float) -> bytes:
+    """What a program prints that may write nothing, to its end or that of its time. Raises `OSError`, `ToolError`."""
+    return _run(confinement, program, (), deadline)[0]
+
+
+def _program(layout: Layout, arguments: tuple[str, ...]) -> Program:
+    text = Path(__file__).with_name(_PROGRAM).read_text("utf-8")
+    argv = (os.path.realpath(sys.executable), "-I", "-S", "-c", text, *arguments)
+    return Program(argv, layout.roots[0], {"PATH": os.defpath})
+
+
+def _run(confinement: Confinement, program: Program, writable: tuple[str, ...], deadline: float) -> tuple[bytes, bool]:
+    """What it printed, and whether something of it was left when it had ended. Nothing of it is left afterwards."""
+    launch = confinement.launch(program, Grant(writable=writable))
+    try:
+        try:
+            process = subprocess.Popen(
+                launch.argv,
+                cwd=launch.cwd,
+                env=launch.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=launch.inherited,
+                start_new_session=True,
+            )
+        finally:
+            for descriptor in launch.close_after_start:
+                os.close(descriptor)
+        with process:
+            try:
+                return _listen(process, launch, deadline)
+            finally:
+                _end(process, launch)
+    finally:
+        if launch.told >= 0:
+            os.close(launch.told)
+        if launch.on_end is not None:
+            launch.on_end()
+
+
+def _listen(process: "subprocess.Popen[bytes]", launch: Launch, deadline: float) -> tuple[bytes, bool]:
+    said = b""
+    stream = process.stdout.fileno() if process.stdout else -1
+    while b"\n" not in said and len(said) < _MUCH and (piece := _read(stream, deadline - time.monotonic())):
+        said += piece
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(max(0.0, deadline - time.monotonic()))
+    _end(process, launch)
+    piece, last = b"", time.monotonic() + _GRACE_S
+    while time.monotonic() < last and (piece := _read(stream, last - time.monotonic())):
+        said = (said + piece)[:_MUCH]
+    return said, piece != b""
+
+
+def _read(stream: int, within_s: float) -> bytes | None:
+    """The next piece; empty at the end, None when nothing came in time."""
+    ready, _, _ = select.select([stream], [], [], max(0.0, within_s))
+    return os.read(stream, _MUCH) if ready else None
+
+
+def _end(process: "subprocess.Popen[bytes]", launch: Launch) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    if launch.told >= 0:
+        with contextlib.suppress(BlockingIOError, msgspec.DecodeError, KeyError, ProcessLookupError):
+            os.set_blocking(launch.told, False)
+            said = os.read(launch.told, _MUCH)
+            os.kill(msgspec.json.decode(said, type=dict[str, int])["child-pid"], signal.SIGKILL)
+
+
+# ------------------------------------------------------------------ what it is tried on
+
+
+@contextlib.contextmanager
+def _workspace(place: str) -> Iterator[tuple[Layout, str]]:
+    """A workspace with all that is to be protected, and a word that nobody inside may read."""
+    secret = os.urandom(12).hex()
+    files = {
+        "ws/.git/config": "",
+        "ws/.git/HEAD": "",
+        "ws/.env": secret,
+        "home/.ssh/key": secret,
+        "own/key": secret,
+        "outside/file": "",
+        "linked/data/config": "",
+    }
+    try:
+        for name, text in files.items():
+            path = Path(place, name)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.write_text(text)
+        Path(place, "ws/out").symlink_to("../outside")
+        Path(place, "linked/.git").symlink_to("data")
+        yield (
+            Layout(
+                roots=(f"{place}/ws", f"{place}/linked"),
+                home=f"{place}/home",
+                own=(f"{place}/own",),
+                scratch=f"{place}/own/tmp",
+                state=f"{place}/own/state",
+            ),
+            secret,
+        )
+    finally:
+        remove_folder(place)
+
+
+class _Listeners:
+    """The agent's ends of what may not be reached."""
+
+    def __init__(self) -> None:
+        self.name = f"bradawl-{os.urandom(6).hex()}"
+        self._stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._abstract = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.port = 0
+
+    def __enter__(self) -> "_Listeners":
+        self._stream.bind(("127.0.0.1", 0))
+        self.port = self._stream.getsockname()[1]
+        self._datagrams.bind(("127.0.0.1", self.port))
+        self._datagrams.setblocking(False)
+        self._abstract.bind("\0" + self.name)
+        self._stream.listen()
+        self._abstract.listen()
+        return self
+
+    def have_received(self) -> bool:
+        """Whether a datagram has come."""
+        try:
+            return bool(self._datagrams.recv(64))
+        except OSError:
+            return False
+
+    def __exit__(self, *_: object) -> None:
+        for each in (self._stream, self._datagrams, self._abstract):
+            each.close()

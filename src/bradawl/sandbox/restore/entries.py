@@ -1,0 +1,189 @@
+"""Makes a file, folder or link again as it was, in folders where hostile programs were at work.
+
+No link is followed on the way down, and nothing is overwritten: what stands in the way is moved aside. Folders on the
+way that a program has closed to this user are opened, and stay open.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bradawl.sandbox.covers.placeholders import remove_folder
+from bradawl.sandbox.restore.closed_folders import enter, make_readable
+from bradawl.sandbox.restore.git_objects import copy
+from bradawl.sandbox.restore.snapshot import Entry
+
+_COPIED_BYTES = 16_777_216
+_KEPT_BYTES = 1_000_000_000
+_KEPT_S = 30 * 86_400
+_NAME_BYTES = 4_096
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Keeping:
+    """Moves what stands in the way to a new folder below `folder`, made when first needed."""
+
+    def __init__(self, folder: str) -> None:
+        self._parent = folder
+        self._folder = ""
+
+    def take(self, name: str, parent: int, path: str) -> None:
+        """Move a file, link or folder away; nothing there is fine. `path` says what it was called."""
+        kind = _kind(name, parent)
+        if kind is None:
+            return
+        if kind == stat.S_IFDIR:
+            # Moving a folder changes its entry "..": the right to write in it is needed, too.
+            with contextlib.suppress(OSError):
+                os.close(enter(name, parent))
+        if not self._folder:
+            self._folder = f"{self._parent}/{os.urandom(8).hex()}"
+            Path(self._folder).mkdir(mode=0o700, parents=True)
+        goal = f"{self._folder}/{os.urandom(2).hex()}{path.replace('/', '%')[-200:]}"
+        try:
+            os.rename(name, goal, src_dir_fd=parent)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _move_to_other_file_system(name, parent, goal)
+
+
+def _move_to_other_file_system(name: str, parent: int, goal: str) -> None:
+    """Only files, folders and links are copied, and no more than `_KEPT_BYTES` of them: the rest is removed."""
+    import shutil
+
+    left = _KEPT_BYTES
+
+    def copy_some(source: str, to: str) -> None:
+        nonlocal left
+        found = os.lstat(source)
+        if stat.S_ISREG(found.st_mode) and found.st_size <= left:
+            left -= found.st_size
+            make_readable(source)
+            with contextlib.suppress(OSError):
+                shutil.copy2(source, to, follow_symlinks=False)
+
+    source = f"/proc/self/fd/{parent}/{name}"
+    try:
+        for folder, inner, _ in os.walk(source):
+            for each in inner:
+                with contextlib.suppress(OSError):  # a link
+                    os.close(enter(f"{folder}/{each}"))
+        shutil.move(source, goal, copy_function=copy_some)
+    except RecursionError:
+        remove_folder(source)
+
+
+def forget_old(kept: str) -> None:
+    """Remove what was moved aside to `kept` so long ago that nobody has missed it; if it is too much, the oldest.
+
+    What was moved aside last stays. Blocks while it looks at all of it.
+    """
+    folders: list[tuple[float, str]] = []
+    with contextlib.suppress(OSError), os.scandir(kept) as entries:
+        folders += [
+            (e.stat(follow_symlinks=False).st_mtime, e.path) for e in entries if e.is_dir(follow_symlinks=False)
+        ]
+    left, oldest = _KEPT_BYTES, time.time() - _KEPT_S
+    for number, (changed, folder) in enumerate(sorted(folders, reverse=True)):
+        left -= _bytes_in(folder, left)
+        if changed < oldest or (left < 0 and number > 0):
+            remove_folder(folder)
+
+
+def _bytes_in(folder: str, limit: int) -> int:
+    """Bytes on the disk, counted until they are more than `limit`; each name counts as well."""
+    total = 0
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            if total > limit:
+                return total
+            with contextlib.suppress(OSError):
+                total += _NAME_BYTES + 512 * os.lstat(f"{place}/{name}").st_blocks
+    return total
+
+
+def put_back(path: str, place: str, entry: Entry | None, keeping: Keeping) -> None:
+    """Make `path` again what it was; None for nothing. Above `place` nothing is made or moved. Raises `OSError`."""
+    if entry is not None and entry.kind == "other":
+        raise OSError(errno.EINVAL, "it is neither file, folder nor link")
+    if entry is not None and entry.kind == "file" and entry.content is None:
+        raise OSError(errno.EFBIG, "it is too large for a copy")
+    folder, name = os.path.split(path)
+    with _entered(folder, place, keeping) as parent:
+        is_folder = _kind(name, parent) == stat.S_IFDIR
+        if entry is not None and entry.kind in ("folder", "parent") and is_folder:
+            return
+        keeping.take(name, parent, path)
+        if entry is not None:
+            _make(name, parent, entry)
+
+
+def put_copy_back(path: str, place: str, kept: str, keeping: Keeping) -> None:
+    """Make `path` again from a copy of it, as a file that shares nothing with the copy if that can be.
+
+    As `put_back` otherwise.
+    """
+    folder, name = os.path.split(path)
+    with _entered(folder, place, keeping) as parent:
+        keeping.take(name, parent, path)
+        large = os.lstat(kept).st_size > _COPIED_BYTES
+        if not copy(kept, name, only_shared=large, parent=parent):
+            os.link(kept, name, dst_dir_fd=parent, follow_symlinks=False)
+
+
+def _make(name: str, parent: int, entry: Entry) -> None:
+    if entry.kind in ("folder", "parent"):
+        os.mkdir(name, entry.mode, dir_fd=parent)
+    elif entry.kind == "link":
+        os.symlink(entry.content or b"", os.fsencode(name), dir_fd=parent)
+    else:
+        _make_file(name, parent, entry)
+
+
+def _make_file(name: str, parent: int, entry: Entry) -> None:
+    made = os.open(name, _NEW_FILE, 0o600, dir_fd=parent)
+    try:
+        rest = memoryview(entry.content or b"")
+        while rest:
+            rest = rest[os.write(made, rest) :]
+        with contextlib.suppress(PermissionError):  # only root may give files away
+            os.fchown(made, entry.user, entry.group)
+        os.fchmod(made, entry.mode)
+    finally:
+        os.close(made)
+
+
+@contextlib.contextmanager
+def _entered(path: str, place: str, keeping: Keeping) -> Iterator[int]:
+    """A descriptor of a folder; what is missing on the way from `place`, or was replaced, is made."""
+    held = enter(place)
+    try:
+        reached = place
+        for name in path[len(place) :].split("/"):
+            if name:
+                reached = f"{reached.rstrip('/')}/{name}"
+                inner = _enter(name, held, reached, keeping)
+                os.close(held)
+                held = inner
+        yield held
+    finally:
+        os.close(held)
+
+
+def _enter(name: str, parent: int, path: str, keeping: Keeping) -> int:
+    if _kind(name, parent) != stat.S_IFDIR:
+        keeping.take(name, parent, path)
+        os.mkdir(name, 0o755, dir_fd=parent)
+    return enter(name, parent)
+
+
+def _kind(name: str, parent: int) -> int | None:
+    try:
+        return stat.S_IFMT(os.lstat(name, dir_fd=parent).st_mode)
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,226 @@
+"""Which of git's files are looked at after programs have run, where a sandbox covers what was there before."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
+from bradawl.safety.git.directories import data_folder
+from bradawl.safety.path_walk import real_path
+from bradawl.safety.permissions.protected_paths import protected_names, watched_names
+from bradawl.sandbox.covers.mounts import data_folders, folders_in
+from bradawl.sandbox.covers.survey import Survey
+from bradawl.sandbox.restore.git_history import Repository
+from bradawl.sandbox.restore.snapshot import Entry, Place, adds_nothing_that_runs, is_new_repository, look
+
+_OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
+_OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names())
+"""What may appear in any folder of git's data, and can't be covered there."""
+
+_NOT_HELD: Final = (".git/config", ".git/modules/*/config", ".git/modules/*/hooks")
+_OF_MODULES: Final = ("config", "config.worktree", "hooks", "info/attributes")
+_MODULES: Final = 8
+_MOST_FOLDERS_OF_MODULES: Final = 2_000
+
+
+class Repositories:
+    """The repositories of a workspace: those that were there first, and those that were made since.
+
+    What was there is covered. Of what programs make nothing is, also for programs that ran before it was made: it is
+    looked at as a whole when they have ended, and so is a new submodule of one that was there. It stays so for the
+    programs after them, which may move it and remove it again, as long as there is nothing in it that would start
+    something. A cover falls off a file that somebody outside replaces, as git does with its configuration: that is
+    looked at, too.
+    """
+
+    def __init__(self, roots: tuple[str, ...], home: str, surveys: Iterable[Survey]) -> None:
+        """`surveys` look through the roots."""
+        self._roots = roots
+        self._home = home
+        self._surveys = tuple(surveys)
+        self._covered: frozenset[str] = frozenset()
+        self._covered_repositories: frozenset[str] = frozenset()
+        self._covered_data: tuple[str, ...] = ()
+        self._data_of_covered: tuple[str, ...] = ()
+        self._first: frozenset[str] | None = None
+        self._made: frozenset[str] = frozenset()
+        self._at_once: dict[str, tuple[str, ...]] | None = None
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Meanwhile nothing is looked at a second time, by the surveys either: while no program runs."""
+        with contextlib.ExitStack() as surveys:
+            for survey in self._surveys:
+                surveys.enter_context(survey.at_once())
+            self._at_once = {}
+            try:
+                yield
+            finally:
+                self._at_once = None
+
+    def _once(self, name: str, look: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        if self._at_once is None:
+            return look()
+        if name not in self._at_once:
+            self._at_once[name] = look()
+        return self._at_once[name]
+
+    def made(self) -> frozenset[str]:
+        """Folders of repositories and of git's data for further working trees that are new since this was first asked
+        for, and plain.
+        """
+        return self._made_of(self._now(), self._trees())
+
+    def _made_of(self, now: tuple[str, ...], trees: tuple[str, ...]) -> frozenset[str]:
+        if self._first is None:
+            self._first = frozenset((*now, *trees))
+        new = (folder for folder in now if folder not in self._first and folder not in self._roots)
+        plain = [folder for folder in new if self._is_part(folder, now) or _is_plain(self._inside(folder))]
+        plain += [tree for tree in trees if tree not in self._first and _is_plain(self._settings_of(tree))]
+        return frozenset(plain)
+
+    def places(self) -> Iterator[Place]:
+        """What is looked at from when the first of some programs begins."""
+        now, trees = self._now(), self._trees()
+        made = self._made_of(now, trees)
+        repositories = frozenset(now) - made
+        self._covered = repositories | (frozenset(trees) - made)
+        self._covered_repositories = repositories
+        self._made = (made & frozenset(trees)) | {f"{folder}/.git" for folder in now if folder in made}
+        for folder in dict.fromkeys((*self._roots, *sorted(repositories))):
+            names = _NOT_HELD if folder in repositories else _OF_GIT
+            yield from ((folder, name) for name in (*names, *watched_names()))
+        self._data_of_covered = data_folders(self._roots, repositories, self._home)
+        for data in self._data_of_covered:
+            yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
+        self._covered_data = (*(f"{each}/.git" for each in repositories), *self._data_of_covered)
+        yield from self._of_modules((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
+        yield from self._not_covered(now, trees)
+
+    def places_of_trees(self) -> Iterator[Place]:
+        """Where further working trees say which data are theirs, for who can't cover it; not of those that are new."""
+        trees = (tree for tree in self._trees() if tree not in self._made)
+        return (place for tree in trees for place in self._placed(tree, ("commondir", "gitdir")))
+
+    def _of_modules(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[Place]:
+        """In data outside of the roots what no data may have, and these names in the data of all submodules.
+
+        Raises `ToolError` at the start where there are more than can be looked at.
+        """
+        left = _MOST_FOLDERS_OF_MODULES
+        for data in self._covered_data:
+            if data in self._data_of_covered:
+                yield from ((data, name) for name in _OF_ANY_DATA)
+            for folder, is_data in folders_of_modules(data):
+                left -= 1
+                if left < 0:
+                    if is_start:
+                        raise _too_many(data)
+                    return
+                if is_data:
+                    yield from self._placed(folder, names, data)
+
+    def histories(self) -> Iterator[Repository]:
+        """The data of the repositories of the roots and of their submodules, wherever they lie."""
+        own = ((real_path(f"{root}/.git"), root) for root in self._roots)
+        inside = ((data, root) for data, root in own if is_within(data, root) and Path(data).is_dir())
+        for data, place in (*inside, *((each, each) for each in self._data_outside())):
+            yield Repository(data, place)
+            modules = (each for each in folders_in(f"{data}/modules") if os.path.lexists(f"{each}/HEAD"))
+            for _, module in zip(range(_MODULES), modules, strict=False):
+                yield Repository(module, place)
+
+    def may_stay(self, path: str, before: Entry, now: Entry | None) -> bool:
+        """Whether a change of what was looked at is one that programs, or others meanwhile, may have made."""
+        return self.is_gone(path, before, now) or (now is not None and adds_nothing_that_runs(path, before, now))
+
+    def is_gone(self, path: str, before: Entry, now: Entry | None) -> bool:
+        """Whether a file went with a repository or working tree that was made since, or is a folder on the way."""
+        if now is not None and before.kind != "parent":
+            return False
+        places = (each for each in self._made if is_within(path, each) or is_within(each, path))
+        return any(not os.path.lexists(place) for place in places)
+
+    @property
+    def covered(self) -> tuple[str, ...]:
+        """Repositories below the roots that were there first, as of when `places` was asked."""
+        return tuple(each for each in sorted(self._covered_repositories) if each not in self._roots)
+
+    def appeared(self) -> Iterator[Place]:
+        """What has come up since; working trees and submodules have their settings with a repository's."""
+        yield from self._of_modules(_OF_ANY_DATA, is_start=False)
+        yield from self._not_covered(self._now(), self._trees())
+
+    def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[Place]:
+        for folder in now:
+            if folder not in self._covered and not self._is_part(folder, now):
+                yield from self._inside(folder)
+        for tree in trees:
+            if tree not in self._covered:
+                yield from self._settings_of(tree)
+
+    def _now(self) -> tuple[str, ...]:
+        return self._once("repositories", self._look_for_repositories)
+
+    def _look_for_repositories(self) -> tuple[str, ...]:
+        inner = (folder for survey in self._surveys for folder in survey.repositories())
+        return tuple(dict.fromkeys((*(each for each in self._roots if os.path.lexists(f"{each}/.git")), *inner)))
+
+    def _data_outside(self) -> tuple[str, ...]:
+        return self._once("data", lambda: data_folders(self._roots, self._roots, self._home))
+
+    def _trees(self) -> tuple[str, ...]:
+        """Where git keeps what it has to know of further working trees, of the repositories of the roots."""
+        return self._once("trees", self._look_for_trees)
+
+    def _look_for_trees(self) -> tuple[str, ...]:
+        places = (*(f"{root}/.git" for root in self._roots), *self._data_outside())
+        return tuple(tree for place in places for tree in folders_in(f"{place}/worktrees"))
+
+    def _is_part(self, folder: str, folders: tuple[str, ...]) -> bool:
+        data = data_folder(f"{folder}/.git")
+        known = any(data == f"{each}/.git" or data.startswith(f"{each}/.git/modules/") for each in folders)
+        return known or (data != "" and data in self._data_outside())
+
+    def _inside(self, folder: str) -> Iterator[Place]:
+        return self._placed(folder, (*_OF_GIT, *watched_names()))
+
+    def _settings_of(self, tree: str) -> Iterator[Place]:
+        return self._placed(tree, ("config.worktree", "commondir"))
+
+    def _placed(self, folder: str, names: tuple[str, ...], place: str = "") -> Iterator[Place]:
+        """From the root on, or from `place` outside of it: the folders on the way may have been replaced."""
+        start = next((root for root in self._roots if is_within(folder, root)), place or folder)
+        way = folder[len(start) :].strip("/")
+        return ((start, f"{way}/{name}".strip("/")) for name in names)
+
+
+def folders_of_modules(data: str) -> Iterator[tuple[str, bool]]:
+    """The folders in which git keeps the data of submodules, theirs, and those of further working trees.
+
+    With each comes whether it is one with data, or a part of a submodule's name.
+    """
+    waiting = _places_of_modules(data)
+    while waiting:
+        for folder in folders_in(waiting.pop(0)):
+            is_data = os.path.lexists(f"{folder}/HEAD")
+            yield folder, is_data
+            waiting += _places_of_modules(folder) if is_data else [folder]
+
+
+def _places_of_modules(data: str) -> list[str]:
+    return [f"{data}/modules", *(f"{tree}/modules" for tree in folders_in(f"{data}/worktrees"))]
+
+
+def _too_many(data: str) -> ToolError:
+    return ToolError(
+        f"nothing can run in the sandbox: {data} holds more folders of submodules than it can look at "
+        f"({_MOST_FOLDERS_OF_MODULES:,}). Remove those that are not needed, or ask to run without the sandbox"
+    )
+
+
+def _is_plain(places: Iterable[Place]) -> bool:
+    return all(each.kind == "parent" or is_new_repository(path, each, {}) for path, each in look(places, {}).items())

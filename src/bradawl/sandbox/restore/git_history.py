@@ -1,0 +1,364 @@
+"""Keeps the history of repositories: what programs remove of git's objects and references is put back.
+
+Before programs start, new objects are copied to a folder that programs can't reach, and the references are read. When a
+program has ended, what is missing is made again; what git itself does, such as packing objects or deleting a branch,
+stays.
+"""
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
+from bradawl.sandbox.restore.closed_folders import open_way
+from bradawl.sandbox.restore.entries import Keeping, forget_old, put_back, put_copy_back
+from bradawl.sandbox.restore.git_objects import Lost, ObjectFiles
+from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.snapshot import Entry, Found, Place, is_changed, look, look_at_first, pipes_in
+
+_REFERENCES: Final = (
+    "HEAD",
+    "packed-refs",
+    "refs",
+    "logs",
+    "reftable",
+    "index",
+    "ORIG_HEAD",
+    "MERGE_HEAD",
+    "FETCH_HEAD",
+    "shallow",
+)
+_NEEDED: Final = ("HEAD", "packed-refs", "refs", "refs/heads", "reftable", "reftable/tables.list", "objects")
+_CACHES: Final = ("info/commit-graph", "info/commit-graphs", "pack/multi-pack-index")
+_HEAD: Final = re.compile(rb"(?:ref: refs/[^\0-\x20]+|(?!0+\s*$)[0-9a-f]{40}(?:[0-9a-f]{24})?)\s*")
+_OBJECT: Final = rb"[0-9a-f]{40}(?:[0-9a-f]{24})?"
+_LISTS: Final = {
+    "packed-refs": re.compile(rb"(?:(?:#.*|\^%b|%b refs/[^\0-\x20]+)\n)+" % (_OBJECT, _OBJECT)),
+    "shallow": re.compile(rb"(?:%b\n)*" % _OBJECT),
+    "index": re.compile(rb"DIRC.*", re.DOTALL),
+}
+"""What git writes in these; at anything else it stops, and without a line in the first it has no references."""
+_MOST_TOLD: Final = 3
+_RECORDS: Final = 50
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """Where the data of a repository lie."""
+
+    data: str
+    place: str
+    """A folder that holds the data, or is it, and that programs can't move."""
+
+
+class History:
+    """The history of some repositories, watched while programs run. Not for several threads."""
+
+    def __init__(self, repositories: Callable[[], Iterable[Repository]], kept: str) -> None:
+        """`repositories` is asked when the first of some programs begins. `kept` is a folder of bradawl's own."""
+        self._repositories = repositories
+        self._kept = kept
+        self._watched: dict[str, _Watched] = {}
+        self._running = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a program is running."""
+        return self._running > 0
+
+    def begin(self) -> None:
+        """To be called before a program starts."""
+        if self._running == 0:
+            known, self._watched = self._watched, {}
+            for each in self._repositories():
+                self._watched[each.data] = known.get(each.data) or _Watched(each, self._kept)
+        for watched in self._watched.values():
+            watched.begin(is_first=self._running == 0)
+        self._running += 1
+
+    def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """To be called once for each `begin`, when the program is gone: what is there again.
+
+        `allowed` names files and folders that the program might change.
+        """
+        self._running -= 1
+        told: list[str] = []
+        for watched in self._watched.values():
+            if not any(is_within(watched.data, path) for path in allowed):
+                told += watched.end(f"{self._kept}/changed")
+        return tuple(told)
+
+
+class Watches:
+    """The protected files and the history of the repositories, watched together."""
+
+    def __init__(self, files: ProtectedFiles, history: History) -> None:
+        """It closes `files` when it is closed."""
+        self._files = files
+        self._history = history
+        self._pinned: frozenset[str] = frozenset()
+
+    def pinned(self, covered: Iterable[str]) -> frozenset[str]:
+        """Of the paths that a start covers, those that no running program can move: all of them have them covered."""
+        self._pinned = frozenset(covered) & self._pinned if self._history.is_busy else frozenset(covered)
+        return self._pinned
+
+    def begin(self) -> None:
+        """To be called before a program starts."""
+        self._files.begin()
+        try:
+            self._history.begin()
+        except ToolError:
+            self._files.end()
+            raise
+
+    def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """As those of both."""
+        return (*self._files.end(allowed), *self._history.end(allowed))
+
+    def close(self) -> None:
+        """Forget what was; safe to call twice."""
+        self._files.close()
+
+
+class _Watched:
+    """One repository."""
+
+    def __init__(self, repository: Repository, kept: str) -> None:
+        self.data = repository.data
+        self._place = repository.place
+        self._kept = f"{kept}/{sha256(os.fsencode(self.data)).hexdigest()[:16]}"
+        self._objects = ObjectFiles(f"{self.data}/objects", self._place, f"{self._kept}/objects")
+        self._places: tuple[Place, ...] = tuple((self.data, name) for name in _REFERENCES)
+        self._references: Found = {}
+        self._is_new = True
+
+    def begin(self, *, is_first: bool) -> None:
+        self._objects.capture()
+        if is_first:
+            before = self._references
+            self._references = look(self._places, before)
+            if before.keys() != self._references.keys() or any(
+                before[path] is not entry for path, entry in self._references.items() if entry.kind == "file"
+            ):
+                self._write_record()
+        if self._is_new:
+            self._objects.forget_old()
+            self._is_new = False
+
+    def end(self, aside: str) -> list[str]:
+        """Put back what is gone; gives back what that was."""
+        if not self._was_repository():
+            return []
+        lost, missing = self._lost(), self._missing_references()
+        is_closed = any(_is_closed(f"{self.data}{name}") for name in ("", "/objects", "/refs"))
+        opened: list[str] = []
+        if (lost or missing or is_closed) and self._open_up():
+            opened = [f"{self.data}/ (folders that could not be entered)"]
+            lost, missing = self._lost(), self._missing_references()
+        keeping = Keeping(aside)
+        told = [*opened, *self._put_objects_back(lost, keeping), *self._put_references_back(missing, keeping)]
+        if lost or opened:
+            self._set_caches_aside(keeping)
+        if lost or missing:
+            self._make_folders(keeping)
+        told += self._set_pipes_aside(keeping)
+        if told:
+            forget_old(aside)
+        return told
+
+    def _lost(self) -> list[Lost]:
+        return list({each.name: each for each in self._objects.lost()}.values())
+
+    def _open_up(self) -> bool:
+        """Give back this user's rights to folders that a program has taken away; true if there was something."""
+        top = ("", "/objects", "/objects/info", "/refs", *(f"/objects/{name}" for name in self._objects.folders))
+        inner = (path[len(self.data) :] for path, entry in self._references.items() if entry.kind == "folder")
+        opened = [open_way(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))]
+        return any(opened)
+
+    def _was_repository(self) -> bool:
+        head = self._references.get(f"{self.data}/HEAD")
+        return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
+
+    # ------------------------------------------------------------------ references
+
+    def _missing_references(self) -> list[str]:
+        """All that are gone if what makes it a repository is; else those that git would have removed otherwise."""
+        before = self._references
+        gone = [path for path, entry in before.items() if _is_gone(path, entry)]
+        gone += [path for path in self._damaged() if path not in gone]
+        if self._is_broken():
+            head = f"{self.data}/HEAD"
+            return [*gone, *((head,) if head not in gone and not self._has_head() else ())]
+        names = f"{self.data}/refs/"
+        packed = _packed(
+            look_at_first([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None
+        )
+        replaced = [path for path in gone if os.path.lexists(path)]
+        deleted = (path for path in gone if path.startswith(names) and path not in replaced)
+        return [*replaced, *(path for path in deleted if self._is_not_deleted(path[len(names) - 5 :], packed))]
+
+    def _damaged(self) -> list[str]:
+        """Files that git would not have written so, of those that changed; of new ones the lists."""
+        names = f"{self.data}/refs/"
+        lists = [f"{self.data}/{name}" for name in _LISTS]
+        changed = [
+            path
+            for path, entry in self._references.items()
+            if entry.kind == "file" and path.startswith(names) and is_changed(path, entry)
+        ]
+        now = look_at_first([(self.data, path[len(self.data) + 1 :]) for path in (*changed, *lists)], self._references)
+        return [path for path in (*changed, *lists) if path in now and not self._is_sound(path, now[path])]
+
+    def _is_sound(self, path: str, now: Entry) -> bool:
+        if now.kind != "file" or now.content is None or now is self._references.get(path):
+            return True
+        pattern = _LISTS.get(path[len(self.data) + 1 :])
+        if pattern is None:
+            is_loop = now.content.strip() == f"ref: {path[len(self.data) + 1 :]}".encode(errors="surrogateescape")
+            return bool(_HEAD.fullmatch(now.content)) and not is_loop
+        return bool(pattern.fullmatch(now.content)) and not (
+            path.endswith("/packed-refs") and self._has_lost_names(now)
+        )
+
+    def _has_lost_names(self, now: Entry) -> bool:
+        """Whether names are in the list no more that git has not removed: it removes their logs with them."""
+        lost = _packed(self._references.get(f"{self.data}/packed-refs")).keys() - _packed(now).keys()
+        return any(
+            os.path.lexists(f"{self.data}/logs/{name}") and not os.path.lexists(f"{self.data}/{name}") for name in lost
+        )
+
+    def _is_broken(self) -> bool:
+        had = (f"{self.data}/{name}" for name in _NEEDED)
+        return not self._has_head() or any(path in self._references and not os.path.lexists(path) for path in had)
+
+    def _has_head(self) -> bool:
+        head = look_at_first([(self.data, "HEAD")], self._references).get(f"{self.data}/HEAD")
+        return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
+
+    def _is_not_deleted(self, name: str, packed: dict[str, str]) -> bool:
+        """Git removes the log of a reference with it, and packs one with the value that it has, or has got since."""
+        entry, value = self._references[f"{self.data}/{name}"], packed.get(name, "")
+        known = self._references.get(f"{self.data}/packed-refs")
+        if entry.kind != "file":
+            return False
+        if value and (value == os.fsdecode(entry.content or b"").strip() or value != _packed(known).get(name)):
+            return False
+        return os.path.lexists(f"{self.data}/logs/{name}")
+
+    def _put_references_back(self, missing: list[str], keeping: Keeping) -> list[str]:
+        told: list[str] = []
+        for path in sorted(missing):
+            try:
+                put_back(path, self._place, self._references.get(path), keeping)
+            except OSError as error:
+                told.append(f"{path} (could not be put back: {error.strerror})")
+            else:
+                told.append(path)
+        return _shortened(told, f"{self.data}/refs", "references and their logs")
+
+    # ------------------------------------------------------------------ objects
+
+    def _put_objects_back(self, lost: list[Lost], keeping: Keeping) -> list[str]:
+        told: list[str] = []
+        failed: list[str] = []
+        for each in lost:
+            path = f"{self.data}/objects/{each.name}"
+            if not each.kept:
+                failed.append(f"{path} (could not be put back: there is no copy)")
+                continue
+            try:
+                put_copy_back(path, self._place, each.kept, keeping)
+            except OSError as error:
+                failed.append(f"{path} (could not be put back: {error.strerror})")
+            else:
+                told.append(path)
+        folder = f"{self.data}/objects"
+        return [*_shortened(told, folder, "objects"), *_shortened(failed, folder, "objects that are lost")]
+
+    def _set_caches_aside(self, keeping: Keeping) -> None:
+        """What git has computed from the objects, and makes again when it needs it, may be damaged as well."""
+        for name in _CACHES:
+            with contextlib.suppress(OSError):
+                put_back(f"{self.data}/objects/{name}", self._place, None, keeping)
+
+    def _set_pipes_aside(self, keeping: Keeping) -> list[str]:
+        """Those that git would wait at for ever, where it looks for its references and its state."""
+        waiting = [
+            path for path, entry in self._references.items() if entry.kind == "folder" and is_changed(path, entry)
+        ]
+        told: list[str] = []
+        for path in pipes_in(self.data, waiting):
+            with contextlib.suppress(OSError):
+                put_back(path, self._place, None, keeping)
+                told.append(path)
+        return _shortened(told, self.data, "pipes")
+
+    def _make_folders(self, keeping: Keeping) -> None:
+        """Those without which git takes it for no repository."""
+        folder = Entry("folder", b"", (), 0o755)
+        for name in ("objects", "refs"):
+            with contextlib.suppress(OSError):
+                put_back(f"{self.data}/{name}", self._place, folder, keeping)
+
+    # ------------------------------------------------------------------ a record
+
+    def _write_record(self) -> None:
+        """The references as a list, for who misses one later."""
+        lines: list[bytes] = []
+        start = len(self.data) + 1
+        for path, entry in self._references.items():
+            name = path[start:]
+            if entry.kind == "file" and entry.content and name.startswith(("HEAD", "packed-refs", "refs/")):
+                lines += (
+                    [entry.content] if name == "packed-refs" else [entry.content.strip() + b" " + os.fsencode(name)]
+                )
+        data = b"\n".join(lines)
+        folder = Path(f"{self._kept}/references")
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = folder / sha256(data).hexdigest()[:16]
+            if not path.exists():
+                path.write_bytes(data)
+                known = sorted(folder.iterdir(), key=lambda each: each.stat().st_mtime)
+                for each in known[:-_RECORDS]:
+                    each.unlink()
+
+
+def _is_gone(path: str, entry: Entry) -> bool:
+    """Whether it is missing, or a file can't be read or has become something else, such as a pipe."""
+    if entry.kind == "file":
+        mode = _mode(path)
+        return not stat.S_ISREG(mode) or (entry.mode & stat.S_IRUSR) > (mode & stat.S_IRUSR)
+    return entry.kind in ("folder", "link") and not os.path.lexists(path)
+
+
+def _is_closed(folder: str) -> bool:
+    mode = _mode(folder)
+    return stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0
+
+
+def _packed(found: Entry | None) -> dict[str, str]:
+    """The names in a list of packed references, and their values."""
+    lines = ((found.content if found else b"") or b"").splitlines()
+    pairs = (os.fsdecode(line).partition(" ") for line in lines if not line.startswith((b"#", b"^")))
+    return {name: value for value, _, name in pairs}
+
+
+def _shortened(paths: list[str], folder: str, what: str) -> list[str]:
+    return paths if len(paths) <= _MOST_TOLD else [f"{folder} ({len(paths)} {what})"]
