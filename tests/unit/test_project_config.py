@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from bradawl.app.cli import _parser
 from bradawl.app.settings import Settings, load_settings
-from bradawl.safety.trust.settings_review import ORDER, canonical, judge, judge_file
+from bradawl.safety.trust.findings import ORDER, canonical
+from bradawl.safety.trust.settings_review import judge, judge_file
 
 SETTINGS = ".bradawl/settings.json"
 TOML = ".bradawl/config.toml"

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bradawl.app.permission_settings import RuleText, RuleVerdict, SandboxWish, mode_in, sandbox_in
+from bradawl.app.permission_values import RuleText, RuleVerdict, SandboxWish, mode_in, sandbox_in
 from bradawl.app.sources import Found, read_user_file
 from bradawl.app.values import flag_in, refuse_unknown, rules_in, table_in, texts_in
 from bradawl.core.errors import SettingsError

@@ -3,24 +3,18 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
-
+from bradawl.app.permission_values import RuleText, RuleVerdict, SandboxWish, mode_in, sandbox_in
 from bradawl.app.sources import Found, Homes, Sources
-from bradawl.app.values import choice_in, flag_in, names_in, rules_in, texts_in, utf8_path_in
+from bradawl.app.values import flag_in, names_in, rules_in, texts_in, utf8_path_in
 from bradawl.core.effects import is_within
 from bradawl.core.errors import SettingsError
-from bradawl.core.permissions import MODES, Mode
+from bradawl.core.permissions import Mode
 
 if TYPE_CHECKING:
     from bradawl.app.managed import Managed
 
-RuleVerdict = Literal["deny", "ask", "allow", "network"]
-SandboxWish = Literal["required", "auto", "off"]
-SANDBOX_WISHES: Final[tuple[SandboxWish, ...]] = ("required", "auto", "off")
-# What others call the same.
-_OTHER_NAMES: Final = {"acceptedits": "accept-edits", "accept_edits": "accept-edits", "bypasspermissions": "bypass"}
 _LISTS: Final[tuple[tuple[str, RuleVerdict], ...]] = (
     ("disallowed_tools", "deny"),
     ("permissions.deny", "deny"),
@@ -30,20 +24,6 @@ _LISTS: Final[tuple[tuple[str, RuleVerdict], ...]] = (
     ("network_commands", "network"),
 )
 _FOLDER_SETTINGS: Final = ("add_dirs", "permissions.add_dirs")
-
-
-class RuleText(msgspec.Struct, frozen=True):
-    """One permission rule as somebody wrote it."""
-
-    verdict: RuleVerdict
-    """`network`: these commands may reach the network unasked."""
-    text: str
-    source: str
-    """What to call the place in a message."""
-    folder: str
-    """What its relative paths start from."""
-    is_projects: bool = False
-    """It came with the project: one that can't be understood must not stop the user."""
 
 
 class PermissionSettings(NamedTuple):
@@ -75,19 +55,6 @@ def permission_settings(sources: Sources, cwd: str, home: Homes, managed: "Manag
     mode, wish = held, managed.sandbox_for(wish, sandbox, sources.warnings)
     is_fixed = managed.permission_mode is not None
     return PermissionSettings(mode, wish, folders, (*managed.rules, *rules), kept, managed.may_bypass, is_fixed)
-
-
-def mode_in(value: object, place: str) -> Mode:
-    """A mode by any of its names. Raises `SettingsError`."""
-    named = _OTHER_NAMES.get(value.strip().lower(), value) if isinstance(value, str) else value
-    text = choice_in(named, place, MODES)
-    return next(mode for mode in MODES if mode == text)
-
-
-def sandbox_in(value: object, place: str) -> SandboxWish:
-    """What is wanted of the sandbox. Raises `SettingsError`."""
-    text = choice_in(value, place, SANDBOX_WISHES)
-    return next(wish for wish in SANDBOX_WISHES if wish == text)
 
 
 def _mode(sources: Sources) -> tuple[Mode | None, Found | None]:

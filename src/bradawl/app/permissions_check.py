@@ -15,7 +15,7 @@ from bradawl.agent.seen import SeenFiles
 from bradawl.app.console import Console
 from bradawl.app.git_files import read_whole
 from bradawl.app.model_settings import ModelSettings
-from bradawl.app.permission_settings import mode_in
+from bradawl.app.permission_values import mode_in
 from bradawl.app.settings import Settings, read_settings
 from bradawl.app.virtual_tree import Overlay, VirtualTree, links_in
 from bradawl.core.arguments import decode

@@ -9,7 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bradawl.app.settings import RuleText, Settings
+from bradawl.app.permission_values import RuleText
+from bradawl.app.settings import Settings
 from bradawl.core.permissions import Mode, Policy, Sandbox
 from bradawl.core.rules import Rule
 

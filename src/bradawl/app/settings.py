@@ -8,7 +8,8 @@ import msgspec
 
 from bradawl.app.model_choice import Given, choose_model, choose_second
 from bradawl.app.model_settings import ModelSettings
-from bradawl.app.permission_settings import PermissionSettings, RuleText, permission_settings
+from bradawl.app.permission_settings import PermissionSettings, permission_settings
+from bradawl.app.permission_values import RuleText
 from bradawl.app.providers import PROVIDERS, Provider
 from bradawl.app.sources import (
     Counts,

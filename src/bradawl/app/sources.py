@@ -9,7 +9,7 @@ from bradawl.core.errors import SettingsError
 if TYPE_CHECKING:
     import os
 
-    from bradawl.safety.trust.settings_review import Finding
+    from bradawl.safety.trust.findings import Finding
 
 FILE_LIMIT_BYTES: Final = 1_000_000
 _MOST_WARNINGS: Final = 10

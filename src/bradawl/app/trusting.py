@@ -12,7 +12,8 @@ from bradawl.app.console import Console
 from bradawl.app.sources import ProjectFile, homes, project_root, read_project_files, read_small_file
 from bradawl.app.values import rules_in, utf8_path_in
 from bradawl.core.errors import SettingsError
-from bradawl.safety.trust.settings_review import Finding, judge_file
+from bradawl.safety.trust.findings import Finding
+from bradawl.safety.trust.settings_review import judge_file
 from bradawl.safety.trust.store import TrustStore, digest
 
 if TYPE_CHECKING:

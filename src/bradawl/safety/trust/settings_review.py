@@ -5,15 +5,9 @@ own word. Loading follows these verdicts, and `bradawl permissions check` shows 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Literal, cast
+from typing import Final, cast
 
-import msgspec
-
-Verdict = Literal["allow", "sanitize", "ask", "deny", "error"]
-"""allow: it counts. sanitize: it is shown with what is hidden in it spelled out. ask: nothing happens before the user
-has confirmed it. deny: it is ignored, and that is said. error: it can't be read, so nothing of it counts."""
-ORDER: Final[tuple[Verdict, ...]] = ("allow", "sanitize", "ask", "deny", "error")
-"""From the mildest on; of several the last holds."""
+from bradawl.safety.trust.findings import ORDER, Finding, Verdict, canonical
 
 FILE_LIMIT_BYTES: Final = 1_000_000
 _DEEPEST: Final = 64
@@ -47,22 +41,6 @@ _WHY_PROGRAM: Final = "it names programs, and bradawl starts none on the word of
 _WHY_WIDER: Final = "it would allow more; it counts once you trust the folder (`bradawl trust`)"
 WHY_UNKNOWN: Final = "it is not a setting that a project's file may have"
 """The reason for what means nothing here; a list of what does helps then."""
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """The verdict on one thing that a file says."""
-
-    key: str
-    """As it stands in the file, with dots between levels; empty for the whole file."""
-    verdict: Verdict
-    reason: str
-    name: str = ""
-    """The setting that is meant, for example `permissions.deny`."""
-    value: object = None
-    is_for_trust: bool = False
-    """Once the user trusts the folder and this very value, it counts."""
-    is_program: bool = False
-    """It says what to run."""
 
 
 def judge(file: str, content: object) -> tuple[Verdict, str]:
@@ -149,18 +127,6 @@ def findings(table: Mapping[str, object]) -> tuple[Finding, ...]:
         elif key != "$schema":
             found.append(_setting(key, value))
     return tuple(found)
-
-
-def canonical(key: str) -> str:
-    """A name in the one spelling settings are compared in: `maxSteps`, `max-steps` and `MAX_STEPS` are one."""
-    spelled: list[str] = []
-    before = ""
-    for character in key.strip():
-        if character.isupper() and before.islower():
-            spelled.append("_")
-        spelled.append("_" if character in "- " else character.casefold())
-        before = character
-    return "".join(spelled)
 
 
 def _setting(key: str, value: object) -> Finding:
