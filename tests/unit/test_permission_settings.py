@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.app.launch import _told
-from bradawl.app.settings import NoSandbox, Settings, load_settings
-from bradawl.app.values import rules_in
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.settings import NoSandbox, Settings
+from bradawl.app.settings.values import rules_in
 from bradawl.core.errors import SettingsError
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="managed settings count only if root owns them: needs root")

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.app.cli import _parser
-from bradawl.app.settings import Settings, load_settings
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.settings import Settings
 from bradawl.safety.trust.findings import ORDER, canonical
 from bradawl.safety.trust.settings_review import judge, judge_file
 

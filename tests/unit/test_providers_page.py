@@ -7,10 +7,10 @@ import pytest
 
 from bradawl.app.build import build_line
 from bradawl.app.cli import _parser
-from bradawl.app.keys import read_credentials
-from bradawl.app.providers import PROVIDERS, SCRIPTED
-from bradawl.app.settings import load_settings
-from bradawl.app.tables import _MODEL_KEYS, _PROVIDER_KEYS
+from bradawl.app.settings.credentials import read_credentials
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.provider_tables import _MODEL_KEYS, _PROVIDER_KEYS
+from bradawl.app.settings.providers import PROVIDERS, SCRIPTED
 from bradawl.providers.compat import WAITS, CompatProfile
 from bradawl.providers.messages.profile import MessagesProfile
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bradawl.app.remembered import Remembered
+from bradawl.app.remembered_rules import RememberedRules
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Request
@@ -26,7 +26,7 @@ def place(tmp_path):
 
 
 def memory(place, project="project", data="data"):
-    return Remembered(str(place / data), str(place / project), str(place / "home"))
+    return RememberedRules(str(place / data), str(place / project), str(place / "home"))
 
 
 def edit(remembered, text):
@@ -206,9 +206,9 @@ def test_what_a_killed_process_left_behind_is_taken_over(place):
 
 ADDING = """
 import sys
-from bradawl.app.remembered import Remembered
+from bradawl.app.remembered_rules import RememberedRules
 data, project, number = sys.argv[1:]
-memory = Remembered(data, project, "/home/u")
+memory = RememberedRules(data, project, "/home/u")
 for i in range(15):
     memory.add([f"Bash(tool{number} part{i})"])
 """
@@ -244,9 +244,9 @@ def test_whatever_is_a_rule_comes_back_as_it_was_saved(place, text):
 def test_a_folder_whose_name_is_no_text_has_its_rules_too(place):
     odd = os.fsdecode(os.fsencode(str(place)) + b"/\xff\"'")
     Path(odd).mkdir()
-    remembered = Remembered(str(place / "data"), odd, str(place / "home"))
+    remembered = RememberedRules(str(place / "data"), odd, str(place / "home"))
     remembered.add([RULE])
-    assert Remembered(str(place / "data"), odd, str(place / "home")).texts == (RULE,)
+    assert RememberedRules(str(place / "data"), odd, str(place / "home")).texts == (RULE,)
 
 
 # ------------------------------------------------------------------ what covers a call
@@ -264,9 +264,9 @@ def test_rules_cover_a_call_alone_or_with_those_that_are_there(place):
 
 
 def test_the_other_folders_of_the_workspace_count_as_inside(place):
-    other = Remembered(str(place / "data"), "/ws", "/home/u", ("/more",))
+    other = RememberedRules(str(place / "data"), "/ws", "/home/u", ("/more",))
     reading = Request("probe", "", Effects(reads=("/ws/a", "/more/b"), writes=("/more/c/d",)))
     assert other.proposals(reading) == ("Edit(//more/c/**)",)
-    inside = Remembered(str(place / "data"), "/ws", "/home/u", (str(place),))
+    inside = RememberedRules(str(place / "data"), "/ws", "/home/u", (str(place),))
     with pytest.raises(SettingsError, match="BRADAWL_HOME"):
         inside.add([RULE])

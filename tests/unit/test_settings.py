@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bradawl.app.settings import HEADLESS_STEPS, Settings, load_settings
-from bradawl.app.sources import homes
+from bradawl.app.settings.homes import homes
+from bradawl.app.settings.load import HEADLESS_STEPS, load_settings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError
 
 KEY = {"OPENAI_API_KEY": "sk-openai"}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bradawl.app.build import build_agent, build_line, build_model, without_keys
-from bradawl.app.providers import PROVIDERS, Provider, check_base_url, origin_of, url_of_variable
-from bradawl.app.settings import load_settings
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.providers import PROVIDERS, Provider, check_base_url, origin_of, url_of_variable
 from bradawl.app.system import SystemClock, SystemIds
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Prefix

@@ -9,8 +9,9 @@ import pytest
 
 from bradawl.app.cli import parse, run
 from bradawl.app.console import Console
-from bradawl.app.settings import Settings, load_settings
-from bradawl.app.trusting import answer_trust, trust_question
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.settings import Settings
+from bradawl.app.trust_command import answer_trust, trust_question
 
 RULES = "[permissions]\nallow = ['Bash(make *)']\ndeny = ['WebFetch']\n"
 

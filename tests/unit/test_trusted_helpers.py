@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bradawl.app.build import build_agent, build_line, place_of
-from bradawl.app.model_settings import ModelSettings
 from bradawl.app.own_programs import find_ripgrep, programs_for
-from bradawl.app.settings import Settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError, ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command

@@ -17,14 +17,14 @@ from bradawl.app.git_status import GitStatus
 from bradawl.app.headless import NobodyApprover
 from bradawl.app.json_schema import check_for
 from bradawl.app.model_line import build_line
-from bradawl.app.model_settings import ModelSettings
 from bradawl.app.own_programs import find_ripgrep, programs_for, search_path
 from bradawl.app.policies import Policies
-from bradawl.app.providers import PROVIDERS, SCRIPTED
-from bradawl.app.settings import NoSandbox, Settings, debug_folder
-from bradawl.app.sources import homes
+from bradawl.app.settings.homes import homes
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.providers import PROVIDERS, SCRIPTED
+from bradawl.app.settings.settings import NoSandbox, Settings, debug_folder
+from bradawl.app.settings.values import utf8_path_in
 from bradawl.app.system import SystemClock, SystemIds, home_in
-from bradawl.app.values import utf8_path_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin
@@ -302,7 +302,7 @@ def _distinct(tools: Sequence[Tool[Any]]) -> tuple[Tool[Any], ...]:
 
 def _way_to(settings: Settings, url: str, addresses: "PublicAddresses | None") -> Http:
     """To one address, without following it elsewhere. Raises `HttpError`."""
-    from bradawl.app.proxy import proxy_for
+    from bradawl.app.settings.proxy import proxy_for
     from bradawl.core.http import HttpError
     from bradawl.providers.http_rules import system_trust, trust_in
 

@@ -141,7 +141,7 @@ async def run_headless(
 
 def _advice(session: "Session") -> str:
     """How what was refused would be allowed."""
-    from bradawl.app.advice import how_to_allow
+    from bradawl.app.refusal_advice import how_to_allow
 
     asked = session.agent.approver
     nobody = asked if isinstance(asked, NobodyApprover) else NobodyApprover()

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, cast
 
 from bradawl.app.console import Console, OutputError
 from bradawl.app.interrupts import Interrupts
-from bradawl.app.providers import PROVIDERS, NoProvider
 from bradawl.app.result import CANCELLED, ERROR, NO_SANDBOX, NOT_SAVED, TRY_AGAIN, USAGE, exit_code, result_of_failure
-from bradawl.app.settings import NoSandbox, Settings, debug_folder, load_settings
-from bradawl.app.sources import homes
+from bradawl.app.settings.homes import homes
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.providers import PROVIDERS, NoProvider
+from bradawl.app.settings.settings import NoSandbox, Settings, debug_folder
 from bradawl.app.tui.render import one_line
 from bradawl.app.window import LONG_TOKENS, WindowWatch
 from bradawl.core.errors import BradawlError, ModelFailed, SessionBusy, SessionNotFound, SettingsError
@@ -58,7 +59,7 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
 
             return run_check(options, environ, console, _current_folder(), build_agent)
         if options["command"] == "trust":
-            from bradawl.app.trusting import run_trust
+            from bradawl.app.trust_command import run_trust
 
             return run_trust(options, environ, console, _current_folder())
         from bradawl.app.models import run_models
@@ -162,7 +163,7 @@ async def _interactive(
 
 async def _with_trust(settings: Settings, options: Mapping[str, object], console: Console) -> Settings:
     """The settings as they are once the user has said whether the project's files count, if that has to be asked."""
-    from bradawl.app.trusting import answer_trust, trust_question
+    from bradawl.app.trust_command import answer_trust, trust_question
 
     if not console.has_user or (question := trust_question(settings)) is None:
         return settings

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bradawl.app.model_settings import ModelSettings
+from bradawl.app.settings.model_settings import ModelSettings
 
 if TYPE_CHECKING:
     from bradawl.providers.client import Line
@@ -23,8 +23,8 @@ def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
 
     keys: KeySource = FixedKey(chosen.api_key)
     if chosen.key_command:
-        from bradawl.app.keys import CommandKey
         from bradawl.app.own_programs import for_key_command
+        from bradawl.app.settings.credentials import CommandKey
 
         keys = CommandKey(chosen.key_command, chosen.provider, for_key_command(environment))
     endpoint = Endpoint(

@@ -14,9 +14,10 @@ from bradawl.agent.agent import Agent
 from bradawl.agent.seen import SeenFiles
 from bradawl.app.console import Console
 from bradawl.app.git_files import read_whole
-from bradawl.app.model_settings import ModelSettings
-from bradawl.app.permission_values import mode_in
-from bradawl.app.settings import Settings, read_settings
+from bradawl.app.settings.load import read_settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.permission_values import mode_in
+from bradawl.app.settings.settings import Settings
 from bradawl.app.virtual_tree import Overlay, VirtualTree, links_in
 from bradawl.core.arguments import decode
 from bradawl.core.effects import Effects, is_within

@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bradawl.app.permission_values import RuleText
-from bradawl.app.settings import Settings
+from bradawl.app.settings.permission_values import RuleText
+from bradawl.app.settings.settings import Settings
 from bradawl.core.permissions import Mode, Policy, Sandbox
 from bradawl.core.rules import Rule
 
 if TYPE_CHECKING:
-    from bradawl.app.remembered import Remembered
+    from bradawl.app.remembered_rules import RememberedRules
 
 _READABLE = ("/usr",)
 """What everybody may read and holds nobody's secrets: programs, libraries and their headers."""
@@ -59,11 +59,11 @@ class Policies:
         )
 
     @cached_property
-    def _remembered(self) -> "Remembered":
+    def _remembered(self) -> "RememberedRules":
         """What the user has allowed for good in this project."""
-        from bradawl.app.remembered import Remembered
+        from bradawl.app.remembered_rules import RememberedRules
 
-        return Remembered(self._settings.home, self._roots[0], self._settings.user_home, self._roots[1:])
+        return RememberedRules(self._settings.home, self._roots[0], self._settings.user_home, self._roots[1:])
 
     @property
     def has_rules(self) -> bool:

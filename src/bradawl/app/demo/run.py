@@ -16,10 +16,10 @@ import msgspec
 
 from bradawl.app.build import build_agent
 from bradawl.app.demo.approver import ScriptApprover
-from bradawl.app.model_settings import ModelSettings
 from bradawl.app.modes import sandbox_text
 from bradawl.app.progress import Progress
-from bradawl.app.settings import Settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.app.tui.render import one_line, usage_text
 from bradawl.core.deltas import TextDelta
 from bradawl.core.errors import SettingsError

@@ -13,7 +13,7 @@ from bradawl.core.permissions import Answer, Choice, Grant, Question
 from bradawl.safety.terminal import escape
 
 if TYPE_CHECKING:
-    from bradawl.app.remembered import Remembered
+    from bradawl.app.remembered_rules import RememberedRules
 
 ASKED: Final = "Allow? "
 WANTED: Final = "Your answer: "
@@ -194,7 +194,7 @@ class TerminalApprover:
         read: Callable[[str], Awaitable[str]],
         cancel: Callable[[], None],
         hold: Callable[[], AbstractContextManager[None]] = nullcontext,
-        memory: "Remembered | None" = None,
+        memory: "RememberedRules | None" = None,
     ) -> None:
         """`read` gives one line and raises EOFError or KeyboardInterrupt; `cancel` ends the running turn.
 

@@ -11,7 +11,7 @@ from bradawl import __version__
 from bradawl.app.console import Console
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_warning, why_not
-from bradawl.app.remembered import Remembered
+from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.tui.approve import TerminalApprover
 from bradawl.app.tui.commands import HELP, Command, ModeWish, Unknown, parse_command
 from bradawl.app.tui.lines import Asides, LineReader, reader_for
@@ -26,7 +26,7 @@ from bradawl.safety.terminal import clean
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
     from bradawl.agent.session import Session, TurnResult
-    from bradawl.app.settings import Settings
+    from bradawl.app.settings.settings import Settings
     from bradawl.core.ports import Approver
 
 _IMPATIENT = 3
@@ -49,7 +49,7 @@ async def run_repl(
     `mode_is_asked_for`: the permission mode was chosen for this run, by a flag or a variable.
     """
     talk = Repl(settings, console, reader_for(console, settings.home), mode_is_asked_for=mode_is_asked_for)
-    memory = Remembered(settings.home, settings.cwd, settings.user_home, settings.add_dirs)
+    memory = RememberedRules(settings.home, settings.cwd, settings.user_home, settings.add_dirs)
     agent = make_agent(TerminalApprover(talk.painter.line, talk.reader.ask, talk.cancel_turn, talk.questioning, memory))
     with Interrupts(on_interrupt=talk.interrupted) as interrupts:
         try:

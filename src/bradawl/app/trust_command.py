@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bradawl.app.console import Console
-from bradawl.app.sources import ProjectFile, homes, project_root, read_project_files, read_small_file
-from bradawl.app.values import rules_in, utf8_path_in
+from bradawl.app.settings.files import read_small_file
+from bradawl.app.settings.homes import homes
+from bradawl.app.settings.project_files import ProjectFile, project_root, read_project_files
+from bradawl.app.settings.values import rules_in, utf8_path_in
 from bradawl.core.errors import SettingsError
 from bradawl.safety.trust.findings import Finding
 from bradawl.safety.trust.settings_review import judge_file
 from bradawl.safety.trust.store import TrustStore, digest
 
 if TYPE_CHECKING:
-    from bradawl.app.settings import Settings
+    from bradawl.app.settings.settings import Settings
 
 _PROMPT_FOLDERS: Final = ("commands", "agents", "skills")
 _MOST_FILES: Final = 200

@@ -2,122 +2,39 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from bradawl.app.model_choice import Given, choose_model, choose_second
-from bradawl.app.model_settings import ModelSettings
-from bradawl.app.permission_settings import PermissionSettings, permission_settings
-from bradawl.app.permission_values import RuleText
-from bradawl.app.providers import PROVIDERS, Provider
-from bradawl.app.sources import (
-    Counts,
-    Found,
-    Homes,
-    Layer,
-    Sources,
-    homes,
-    is_there,
-    place_in,
-    project_layers,
-    project_root,
-    read_project_files,
-    read_user_file,
+from bradawl.app.settings.files import is_there, read_user_file
+from bradawl.app.settings.homes import Homes, homes
+from bradawl.app.settings.layers import Found, Layer, Sources, place_in
+from bradawl.app.settings.model_choice import Given, choose_model, choose_second
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.permissions import PermissionSettings, permission_settings
+from bradawl.app.settings.project_files import Counts, project_layers, project_root, read_project_files
+from bradawl.app.settings.providers import PROVIDERS, Provider
+from bradawl.app.settings.settings import OUTPUT_FORMATS, Settings
+from bradawl.app.settings.values import (
+    EFFORTS,
+    choice_in,
+    count_in,
+    flag_in,
+    refuse_unknown,
+    table_in,
+    text_in,
+    utf8_path_in,
 )
-from bradawl.app.values import EFFORTS, choice_in, count_in, flag_in, refuse_unknown, table_in, text_in, utf8_path_in
 from bradawl.core.errors import SettingsError
-from bradawl.core.permissions import MODES, Mode
 
 if TYPE_CHECKING:
     import os
 
-    from bradawl.app.managed import Managed
-    from bradawl.app.tables import ModelFacts
+    from bradawl.app.settings.managed import Managed
+    from bradawl.app.settings.provider_tables import ModelFacts
 
 HEADLESS_STEPS: Final = 500
-OUTPUT_FORMATS: Final = ("text", "json")
 _SCHEMA_LIMIT_BYTES: Final = 1_000_000
-
-
-class NoSandbox(SettingsError):
-    """A sandbox is required, and there is none."""
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of bradawl is told. `repr` shows neither keys nor the environment."""
-
-    model: ModelSettings
-    fallback: ModelSettings | None = None
-    """What answers when the model stays overloaded."""
-    small: ModelSettings | None = None
-    """What sub-agents use that only look around; the model itself where there is none."""
-    cwd: str
-    """Absolute, symlinks resolved; it exists."""
-    project: str = ""
-    """The top of the checkout `cwd` lies in, `cwd` itself outside of one: what trust is about."""
-    home: str
-    """Folder for sessions, history and error reports; it need not exist or be writable."""
-    user_home: str = ""
-    """What `~` stands for."""
-    max_steps: int | None = None
-    max_output_tokens: int | None = None
-    effort: str | None = None
-    permission_mode: Mode | None = None
-    """What is asked about; None for `auto` where a sandbox holds what runs, else `default`."""
-    may_bypass: bool = True
-    """Whether the mode may become `bypass`; whoever runs the machine may forbid it."""
-    is_mode_fixed: bool = False
-    """Whoever runs the machine has chosen the mode: it may only become `plan`, and what it was."""
-    sandbox: Literal["required", "auto", "off"] = "auto"
-    """Whether commands must be held by a sandbox, are where there is one, or are not."""
-    add_dirs: tuple[str, ...] = ()
-    """Folders that belong to the workspace besides `cwd`; absolute, resolved, they exist."""
-    rules: tuple[RuleText, ...] = ()
-    """What is allowed, asked about and refused by name, from all sources."""
-    kept_variables: tuple[str, ...] = ()
-    """Names of variables that commands see in the sandbox besides those everybody needs."""
-    is_trusted: bool = False
-    """The user trusts the folder: what its files say counts."""
-    output_format: Literal["text", "json"] = "text"
-    answer_schema: str = ""
-    """JSON Schema, an object, that the answer must fit; empty for an answer in prose."""
-    debug_log: bool = False
-    """What goes to and comes from the model is logged, in shapes, without contents."""
-    headless: bool = False
-    """Nobody is there to answer the model."""
-    user_tools: bool = True
-    """Tools the user wrote or installed are offered."""
-    allow_private_fetch: bool = False
-    """`web_fetch` may read what is not on the public internet."""
-    proxy: str = ""
-    """The user's own choice for everything that leaves the machine; empty leaves it to the variables."""
-    environment: dict[str, str] = msgspec.field(default_factory=dict)
-    """The variables bradawl was started with, all of them."""
-    key_names: tuple[str, ...] = ()
-    """The variables among them that hold keys, or would."""
-    warnings: tuple[str, ...] = ()
-    """What the user should know about these settings."""
-
-    def __post_init__(self) -> None:
-        if self.permission_mode not in (None, *MODES):
-            raise SettingsError(f"permission_mode is one of {', '.join(MODES)}, or None; not {self.permission_mode!r}.")
-        if self.permission_mode == "bypass" and not self.may_bypass:
-            raise SettingsError("permission_mode is bypass, which may_bypass=False forbids; leave one of them out.")
-
-    @property
-    def yolo(self) -> bool:
-        """True if no call is asked about, because `permission_mode` is `bypass`. Read-only, so the two always agree."""
-        return self.permission_mode == "bypass"
-
-    def __repr__(self) -> str:
-        shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "environment")
-        return f"Settings({', '.join(shown)})"
-
-
-def debug_folder(settings: Settings) -> Path:
-    """Where the debug logs are, one file for each session."""
-    return Path(settings.home, "debug")
 
 
 _FLAGS: Final = {
@@ -220,7 +137,7 @@ def read_settings(
 def _managed(path: Path, warnings: list[str]) -> "Managed | None":
     if not is_there(path):
         return None
-    from bradawl.app.managed import read_managed
+    from bradawl.app.settings.managed import read_managed
 
     return read_managed(path, warnings)
 
@@ -275,7 +192,7 @@ def _tables(table: dict[str, object], path: Path) -> tuple[Mapping[str, Provider
     providers, models = table.pop("providers", None), table.pop("models", None)
     if providers is None and models is None:
         return PROVIDERS, {}
-    from bradawl.app.tables import read_models, read_providers
+    from bradawl.app.settings.provider_tables import read_models, read_providers
 
     known = PROVIDERS if providers is None else read_providers(providers, path)
     return known, {} if models is None else read_models(models, path, known)

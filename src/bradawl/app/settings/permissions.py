@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from bradawl.app.permission_values import RuleText, RuleVerdict, SandboxWish, mode_in, sandbox_in
-from bradawl.app.sources import Found, Homes, Sources
-from bradawl.app.values import flag_in, names_in, rules_in, texts_in, utf8_path_in
+from bradawl.app.settings.homes import Homes
+from bradawl.app.settings.layers import Found, Sources
+from bradawl.app.settings.permission_values import RuleText, RuleVerdict, SandboxWish, mode_in, sandbox_in
+from bradawl.app.settings.values import flag_in, names_in, rules_in, texts_in, utf8_path_in
 from bradawl.core.effects import is_within
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Mode
 
 if TYPE_CHECKING:
-    from bradawl.app.managed import Managed
+    from bradawl.app.settings.managed import Managed
 
 _LISTS: Final[tuple[tuple[str, RuleVerdict], ...]] = (
     ("disallowed_tools", "deny"),

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from bradawl.app.model_settings import ModelSettings
-from bradawl.app.providers import (
+from bradawl.app.settings.layers import Found, Sources
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.providers import (
     SCRIPTED,
     NoProvider,
     Provider,
@@ -19,12 +20,11 @@ from bradawl.app.providers import (
     unknown_provider,
     url_of_variable,
 )
-from bradawl.app.sources import Found, Sources
-from bradawl.app.values import count_in, text_in
+from bradawl.app.settings.values import count_in, text_in
 from bradawl.core.errors import SettingsError
 
 if TYPE_CHECKING:
-    from bradawl.app.tables import ModelFacts
+    from bradawl.app.settings.provider_tables import ModelFacts
 
 
 class Given(NamedTuple):
@@ -255,7 +255,7 @@ def _moved_to(given: Given, chosen: Provider, *, is_selected: bool) -> tuple[str
 def _credentials(given: Given) -> Mapping[str, str]:
     if given.stored is not None:
         return given.stored
-    from bradawl.app.keys import read_credentials
+    from bradawl.app.settings.credentials import read_credentials
 
     return read_credentials(given.credentials)
 
@@ -296,7 +296,7 @@ def _key_for(given: Given, chosen: Provider, place: _Place) -> Key:
 
 def _check_characters(key: Key) -> None:
     if not key.value.isascii() or not key.value.isprintable():
-        from bradawl.app.keys import checked_key
+        from bradawl.app.settings.credentials import checked_key
 
         checked_key(key.value, key.name)
 
@@ -373,7 +373,7 @@ def _proxy(given: Given, base_url: str) -> str | None:
     names = ("https_proxy", "http_proxy", "all_proxy")
     if not found and not any(given.environ.get(n) or given.environ.get(n.upper()) for n in names):
         return None
-    from bradawl.app.proxy import proxy_for
+    from bradawl.app.settings.proxy import proxy_for
 
     chosen = text_in(found.value, found.place) if found else ""
     return proxy_for(base_url, given.environ, chosen, found.place if found else "")

@@ -36,7 +36,7 @@ class _Content(NamedTuple):
 _NOTHING: Final = _Content((), (), ())
 
 
-class Remembered:
+class RememberedRules:
     """The lasting permissions of one project. Reading costs one `stat` as long as nothing changes."""
 
     def __init__(self, data: str, project: str, home: str, roots: tuple[str, ...] = ()) -> None:

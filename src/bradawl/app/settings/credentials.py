@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from bradawl.app.values import table_in
+from bradawl.app.settings.values import table_in
 from bradawl.core.errors import SettingsError
 
 TIMEOUT_S: Final = 30.0
@@ -25,7 +25,7 @@ def read_credentials(path: Path) -> dict[str, str]:
 
 
 def _table_of(path: Path) -> dict[str, object]:
-    from bradawl.app.sources import read_user_file
+    from bradawl.app.settings.files import read_user_file
 
     def check(found: os.stat_result) -> None:
         if found.st_uid != os.geteuid():

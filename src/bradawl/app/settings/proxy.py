@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
-from bradawl.app.providers import is_loopback
+from bradawl.app.settings.providers import is_loopback
 from bradawl.core.errors import SettingsError
 
 _DEFAULT_PORT = {"http": 80, "https": 443}

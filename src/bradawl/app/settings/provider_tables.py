@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from bradawl.app.providers import (
+from bradawl.app.settings.providers import (
     APIS,
     PROVIDERS,
     SCRIPTED,
@@ -17,7 +17,7 @@ from bradawl.app.providers import (
     provider,
     split_model,
 )
-from bradawl.app.values import EFFORTS, amount_in, choice_in, count_in, refuse_unknown, table_in, text_in
+from bradawl.app.settings.values import EFFORTS, amount_in, choice_in, count_in, refuse_unknown, table_in, text_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.usage import Price
 

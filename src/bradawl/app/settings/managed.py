@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bradawl.app.permission_values import RuleText, RuleVerdict, SandboxWish, mode_in, sandbox_in
-from bradawl.app.sources import Found, read_user_file
-from bradawl.app.values import flag_in, refuse_unknown, rules_in, table_in, texts_in
+from bradawl.app.settings.files import read_user_file
+from bradawl.app.settings.layers import Found
+from bradawl.app.settings.permission_values import RuleText, RuleVerdict, SandboxWish, mode_in, sandbox_in
+from bradawl.app.settings.values import flag_in, refuse_unknown, rules_in, table_in, texts_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Mode
 

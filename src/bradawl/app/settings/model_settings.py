@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from bradawl.app.providers import Api, is_loopback
+from bradawl.app.settings.providers import Api, is_loopback
 from bradawl.core.usage import Price
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})

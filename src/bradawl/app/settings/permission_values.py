@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from bradawl.app.values import choice_in
+from bradawl.app.settings.values import choice_in
 from bradawl.core.permissions import MODES, Mode
 
 RuleVerdict = Literal["deny", "ask", "allow", "network"]
