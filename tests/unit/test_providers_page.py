@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bradawl.app.build import build_line
-from bradawl.app.cli import _parser
+from bradawl.app.cli import main_parser
 from bradawl.app.settings.credentials import read_credentials
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.provider_tables import _MODEL_KEYS, _PROVIDER_KEYS
@@ -79,7 +79,7 @@ def test_every_setting_is_named():
 
 
 def test_every_flag_it_names_exists():
-    known = {name for action in _parser()._actions for name in action.option_strings}
+    known = {name for action in main_parser()._actions for name in action.option_strings}
     of_servers = {"--jinja", "--enable-auto-tool-choice", "--tool-call-parser"}
     assert set(re.findall(r"`(?:bradawl )?(--?[a-z][\w-]*)", PAGE)) - of_servers <= known
 

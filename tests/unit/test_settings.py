@@ -113,7 +113,7 @@ def test_an_error_names_the_flag(home, project):
         ("max_steps = 'x'", r"config\.toml: max_steps must be a whole number"),
         ("max_steps = true", r"config\.toml: max_steps must be a whole number"),
         ("yolo = 3.5", r"config\.toml: yolo must be true or false"),
-        ("modle = 'x'", "`modle` is not a setting; did you mean `model`"),
+        ("modle = 'x'", "modle is not a setting; did you mean `model`"),
         ("api_key = 'sk-1'", "keys don't belong in a file"),
         ("model = \n", r"config\.toml is not valid TOML: .*line 1"),
         ("a = 1\nb = [", r"line 2"),

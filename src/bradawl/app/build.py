@@ -23,7 +23,7 @@ from bradawl.app.settings.homes import homes
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED
 from bradawl.app.settings.settings import NoSandbox, Settings, debug_folder
-from bradawl.app.settings.values import utf8_path_in
+from bradawl.app.settings.values import check_utf8_path
 from bradawl.app.system import SystemClock, SystemIds, home_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
@@ -140,7 +140,7 @@ class Place(NamedTuple):
 
 def place_of(settings: Settings) -> Place:
     """The folders of a workspace. Raises `SettingsError` for one whose name is not UTF-8."""
-    project = utf8_path_in(os.path.realpath(settings.cwd), "The working directory")
+    project = check_utf8_path(os.path.realpath(settings.cwd), "The working directory")
     home = homes(settings.environment, settings.cwd)
     data = os.path.realpath(settings.home)
     folder = str(project_folder(Path(data), project))

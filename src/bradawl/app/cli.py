@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from bradawl import __version__
 from bradawl.app.console import Console, OutputError
+from bradawl.app.settings.table import LISTS, SETTINGS, Setting, SettingsTable
+from bradawl.app.settings.values import SWITCH
 from bradawl.safety.import_path import leave_out_working_directory
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ def _formatter(prog: str) -> RawDescriptionHelpFormatter:
     return RawDescriptionHelpFormatter(prog, width=80)
 
 
-def _parser() -> ArgumentParser:
+def main_parser(table: SettingsTable = SETTINGS) -> ArgumentParser:
+    """The parser of a command line without a sub-command. Its settings are those of the table."""
     parser = _Parser(
         prog="bradawl",
         description="A coding agent for the terminal. Without -p it talks with you.",
@@ -75,38 +78,28 @@ def _parser() -> ArgumentParser:
     add = parser.add_argument
     add("words", nargs="*", metavar="PROMPT", help="the first prompt")
     add("-p", "--print", "--prompt", dest="print", nargs="?", const="", metavar="PROMPT", help=_PRINT_HELP)
-    add("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model that does the work")
-    add("--fallback-model", metavar="[PROVIDER/]MODEL", help="what takes over when the model stays overloaded")
-    add("--small-model", metavar="[PROVIDER/]MODEL", help="what sub-agents use that only look around")
     add("-c", "--continue", dest="continues", action="store_true", help="continue the latest session of this folder")
     add("-r", "--resume", metavar="ID", help="continue a session")
-    add("-C", "--cd", dest="cwd", metavar="DIR", help="work in DIR")
-    add("-y", "--yolo", "--dangerously-skip-permissions", action="store_true", default=None, help=_YOLO_HELP)
-    add("--permission-mode", metavar="MODE", help=_MODE_HELP)
-    add("--sandbox", metavar="required|auto|off", help="what holds commands: a sandbox, one if there is one, nothing")
-    add("--add-dir", dest="add_dirs", action="append", metavar="DIR", help="DIR belongs to the workspace, too")
-    add("--allowed-tools", "--allowedTools", action="append", metavar="RULES", help=_ALLOWED_HELP)
-    add("--disallowed-tools", "--disallowedTools", action="append", metavar="RULES", help="what is never done")
-    add("--trust", action="store_true", default=None, help="trust this project for this run; see `bradawl trust`")
-    add("--base-url", metavar="URL", help="where the provider is, for example http://127.0.0.1:8000/v1")
-    add("--max-steps", "--max-turns", metavar="N", help="stop after N model requests (with -p: 500)")
-    add("--max-output-tokens", metavar="N", help="the longest reply")
-    add("--context-window", metavar="N", help="tokens that fit into the model")
-    add("--effort", metavar="LEVEL", help="how hard the model thinks: none, minimal, low, medium, high, xhigh, max")
-    add("--output-format", metavar="text|json", help="with -p: the answer, or one JSON object")
-    add("--json-schema", metavar="FILE", help="with -p: the answer is JSON that fits this JSON Schema")
-    add("--no-user-tools", dest="user_tools", action="store_false", default=None, help="only bradawl's own tools")
-    add("--debug", dest="debug_log", action="store_true", default=None, help=_DEBUG_HELP)
+    for row in table.rows.values():
+        add_setting(parser, row)
     add("-v", "--version", action="store_true", help="print the version")
     add("-h", "--help", action="store_true", help="print this help")
     return parser
 
 
+def add_setting(parser: ArgumentParser, row: Setting) -> None:
+    """Add the flags of a setting, if it has any. None is the value of a flag that was not given."""
+    if not row.flags:
+        return
+    if row.kind is SWITCH:
+        action = "store_false" if row.default is True else "store_true"
+        parser.add_argument(*row.flags, dest=row.name, action=action, default=None, help=row.help)
+    else:
+        action = "append" if row.kind in LISTS else "store"
+        parser.add_argument(*row.flags, dest=row.name, action=action, metavar=row.metavar, help=row.help)
+
+
 _PRINT_HELP: Final = "run one prompt and print the answer; what is piped in is appended, and alone it is the prompt"
-_DEBUG_HELP: Final = "log requests and replies, in shapes, without contents or keys"
-_YOLO_HELP: Final = "run every tool without asking, and without bradawl's sandbox unless --sandbox is given"
-_MODE_HELP: Final = "what is asked about: default, accept-edits, plan, auto, bypass (not given: auto in a sandbox)"
-_ALLOWED_HELP: Final = 'what is not asked about, such as "Edit, Bash(npm run test:*)"'
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -136,7 +129,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], console: Console, build
     except UsageError as error:
         return _wrong_usage(str(error), console, as_json=_asks_for_json(argv, environ))
     if options.get("help"):
-        console.answer(str(options.get("help_text") or _parser().format_help()))
+        console.answer(str(options.get("help_text") or main_parser().format_help()))
         return 0
     if options.get("version"):
         console.answer(f"bradawl {__version__}\n")
@@ -154,15 +147,15 @@ def run(argv: Sequence[str], environ: Mapping[str, str], console: Console, build
     return launch(options, environ, console, as_json=_asks_for_json(argv, environ), build=build)
 
 
-def parse(argv: Sequence[str]) -> dict[str, object]:
-    """Options by name; those that are settings are named like them. Raises `UsageError`."""
+def parse(argv: Sequence[str], table: SettingsTable = SETTINGS) -> dict[str, object]:
+    """Options by name. Settings have their names in the table. Raises `UsageError`."""
     if argv and argv[0] == "demo" and not argv[1:]:
         return {"demo": True}
     if argv and argv[0] in COMMANDS and _is_command(argv[0], argv[1:]):
         return _parse_command(argv[0], argv[1:])
     if argv[:1] == ["permissions"] and (not argv[1:] or argv[1] in ("check", "-h", "--help")):
         return _parse_check(argv[1:])
-    options = vars(_parser().parse_args(argv))
+    options = vars(main_parser(table).parse_args(argv))
     _make_texts(options)
     if options["continues"] and options["resume"] is not None:
         raise UsageError("-c and -r each name a session; use one of them")
@@ -194,7 +187,7 @@ def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:
         _trust_options(parser)
     else:
         _model_options(parser, command)
-    parser.add_argument("-C", "--cd", dest="cwd", metavar="DIR", help="as if started in DIR")
+    add_setting(parser, SETTINGS.rows["cwd"])
     parser.add_argument("-h", "--help", action="store_true", help="print this help")
     options = vars(parser.parse_args(rest))
     _make_texts(options)
@@ -207,8 +200,8 @@ def _model_options(parser: ArgumentParser, command: str) -> None:
     if command == "models":
         parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="only this one, with all its models")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model that would do the work")
-    parser.add_argument("--base-url", metavar="URL", help="where the selected provider is")
+    add_setting(parser, SETTINGS.rows["model"])
+    add_setting(parser, SETTINGS.rows["base_url"])
 
 
 def _trust_options(parser: ArgumentParser) -> None:

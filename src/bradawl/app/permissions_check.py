@@ -14,10 +14,11 @@ from bradawl.agent.agent import Agent
 from bradawl.agent.seen import SeenFiles
 from bradawl.app.console import Console
 from bradawl.app.git_files import read_whole
-from bradawl.app.settings.load import read_settings
+from bradawl.app.settings.load import read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
-from bradawl.app.settings.permission_values import mode_in
+from bradawl.app.settings.permission_values import parse_mode
 from bradawl.app.settings.settings import Settings
+from bradawl.app.settings.table import SETTINGS
 from bradawl.app.virtual_tree import Overlay, VirtualTree, links_in
 from bradawl.core.arguments import decode
 from bradawl.core.effects import Effects, is_within
@@ -108,7 +109,7 @@ class Judge:
             case "config", {"file": str(file), "content": content}:
                 from bradawl.safety.trust.settings_review import judge
 
-                verdict, reason = judge(file, content)
+                verdict, reason = judge(file, content, SETTINGS.project_settings)
                 # What is only to be cleaned counts all the same.
                 return Verdict("allow" if verdict == "sanitize" else verdict, reason)
             case (("shell" | "path" | "config"), _):
@@ -352,25 +353,9 @@ def _settings_here(options: Mapping[str, object], environ: Mapping[str, str], cw
     """Those of a run in this folder, but for its model. Raises `SettingsError`."""
     given = {"cwd": options.get("workspace"), "permission_mode": _mode(options)}
     read = read_settings(given, environ, cwd)
-    permissions = read.permissions
-    return Settings(
-        model=ModelSettings("none", "none"),  # none is asked
-        cwd=read.given.cwd,
-        project=read.project,
-        home=read.home.data,
-        user_home=_folder(options.get("home") or read.home.user, cwd),
-        permission_mode=permissions.mode,
-        may_bypass=permissions.may_bypass,
-        is_mode_fixed=permissions.is_mode_fixed,
-        sandbox=permissions.sandbox,
-        add_dirs=permissions.add_dirs,
-        rules=permissions.rules,
-        kept_variables=permissions.kept_variables,
-        is_trusted=read.is_trusted,
-        user_tools=False,
-        environment=dict(environ),
-        key_names=tuple(dict.fromkeys(name for one in read.given.providers.values() for name in one.key_names)),
-    )
+    settings = settings_with(read, ModelSettings("none", "none"))  # no model is asked
+    home = settings.user_home if options.get("home") is None else _folder(options["home"], cwd)
+    return msgspec.structs.replace(settings, user_home=home, user_tools=False)
 
 
 def _judged_here(settings: Settings, command: str, build: Callable[[Settings], Agent]) -> Verdict:
@@ -399,7 +384,7 @@ def _judged_here(settings: Settings, command: str, build: Callable[[Settings], A
 
 def _mode(options: Mapping[str, object]) -> Mode | None:
     mode = options.get("mode")
-    return None if mode is None else mode_in(mode, "--mode")
+    return None if mode is None else parse_mode(mode, "--mode")
 
 
 def _folder(named: object, cwd: str) -> str:

@@ -12,7 +12,8 @@ from bradawl.app.console import Console
 from bradawl.app.settings.files import read_small_file
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.project_files import ProjectFile, project_root, read_project_files
-from bradawl.app.settings.values import rules_in, utf8_path_in
+from bradawl.app.settings.table import SETTINGS
+from bradawl.app.settings.values import check_utf8_path, split_rules
 from bradawl.core.errors import SettingsError
 from bradawl.safety.trust.findings import Finding
 from bradawl.safety.trust.settings_review import judge_file
@@ -83,7 +84,7 @@ def _findings_in(path: Path, name: str, root: str) -> tuple[Finding, ...]:
             return ()
     except OSError:
         return ()
-    return judge_file(name, data)
+    return judge_file(name, data, SETTINGS.project_settings)
 
 
 def _item(file: str, one: Finding, root: str) -> Item:
@@ -146,7 +147,7 @@ def _rules_of(item: Item) -> tuple[str, ...]:
     """As settings are read: one text may hold several."""
     try:
         texts: list[str] = [msgspec.json.decode(each, type=str) for each in item.entries] or [item.value]
-        return tuple(rule for text in texts for rule in rules_in(text, item.name, is_forgiving=True))
+        return tuple(rule for text in texts for rule in split_rules(text, item.name, is_forgiving=True))
     except (SettingsError, ValueError):
         return item.entries or (item.value,)
 
@@ -171,7 +172,7 @@ def answer_trust(settings: "Settings", *, is_trusted: bool) -> None:
 
 def _open(settings: "Settings") -> tuple[tuple[Item, ...], TrustStore]:
     user_file = Path(homes(settings.environment, settings.cwd).config, "config.toml")
-    files, _ = read_project_files(settings.cwd, settings.project, user_file)
+    files, _ = read_project_files(settings.cwd, settings.project, user_file, SETTINGS)
     return items_in(settings.project, files), TrustStore(settings.home, settings.user_home)
 
 
@@ -224,7 +225,7 @@ def _project(named: object, cwd: str) -> tuple[str, str]:
         raise SettingsError(f"The folder {str(path)!r} can't be used: {error}.") from error
     if not is_folder:
         raise SettingsError(f"{path} is not a folder.")
-    utf8_path_in(str(folder), "The project")
+    check_utf8_path(str(folder), "The project")
     return str(folder), project_root(str(folder))
 
 
@@ -234,7 +235,7 @@ def _about_folder(
     folder, root = place
     if options.get("remove"):
         return [f"{root} is trusted no longer." if store.distrust(root) else f"{root} was not trusted."]
-    files, warnings = read_project_files(folder, root, user_file)
+    files, warnings = read_project_files(folder, root, user_file, SETTINGS)
     items = items_in(root, files)
     lines = [f"note: {warning}" for warning in warnings]
     if name := _too_long(items):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from bradawl.app.settings.values import table_in
+from bradawl.app.settings.values import parse_table
 from bradawl.core.errors import SettingsError
 
 TIMEOUT_S: Final = 30.0
@@ -49,7 +49,7 @@ class _Unsafe(SettingsError):
 
 
 def _key_in(value: object, place: str) -> str:
-    entry = table_in(value, place)
+    entry = parse_table(value, place)
     key = entry.get("api_key")
     if set(entry) != {"api_key"} or not isinstance(key, str):
         raise SettingsError(f'{place} must have one line, api_key = "...".')

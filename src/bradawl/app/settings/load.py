@@ -1,4 +1,4 @@
-"""Everything the user chose, validated once: flags over environment over files."""
+"""Loading of settings: flags, environment variables and files become one validated `Settings`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,18 +12,16 @@ from bradawl.app.settings.layers import Found, Layer, Sources, place_in
 from bradawl.app.settings.model_choice import Given, choose_model, choose_second
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.permissions import PermissionSettings, permission_settings
-from bradawl.app.settings.project_files import Counts, project_layers, project_root, read_project_files
+from bradawl.app.settings.project_files import IsApproved, project_layers, project_root, read_project_files
 from bradawl.app.settings.providers import PROVIDERS, Provider
-from bradawl.app.settings.settings import OUTPUT_FORMATS, Settings
+from bradawl.app.settings.settings import Settings
+from bradawl.app.settings.table import SETTINGS, Setting, SettingsTable
 from bradawl.app.settings.values import (
     EFFORTS,
-    choice_in,
-    count_in,
-    flag_in,
-    refuse_unknown,
-    table_in,
-    text_in,
-    utf8_path_in,
+    check_utf8_path,
+    flatten,
+    parse_choice,
+    parse_text,
 )
 from bradawl.core.errors import SettingsError
 
@@ -37,116 +35,137 @@ HEADLESS_STEPS: Final = 500
 _SCHEMA_LIMIT_BYTES: Final = 1_000_000
 
 
-_FLAGS: Final = {
-    "cwd": "-C/--cd",
-    "model": "-m/--model",
-    "debug_log": "--debug",
-    "user_tools": "--no-user-tools",
-    "add_dirs": "--add-dir",
-}
-_SETTINGS: Final = (
-    "model",
-    "fallback_model",
-    "small_model",
-    "base_url",
-    "context_window",
-    "max_steps",
-    "max_output_tokens",
-    "effort",
-    "yolo",
-    "output_format",
-    "json_schema",
-    "debug_log",
-    "cwd",
-    "proxy",
-    "ca_file",
-    "user_tools",
-    "allow_private_fetch",
-    "permission_mode",
-    "sandbox",
-    "add_dirs",
-    "allowed_tools",
-    "disallowed_tools",
-    "network_commands",
-    "kept_variables",
-)
 # What marks the commands a tool runs, of which bradawl may be one.
 _MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
-_OF_ONE_RUN: Final = frozenset({"cwd", "json_schema", "allowed_tools", "disallowed_tools"})
 _OF_THE_COMMAND: Final = frozenset(
-    {"headless", "trust", "prompt", "continues", "resume", "command", "help", "version", "demo"}
+    {"prompt", "continues", "resume", "command", "help", "version", "demo"}
     | {"folder", "below", "list", "remove", "show", "json", "provider"}
 )
 """What the command line may hold besides settings."""
-_USER_KEYS: Final = frozenset({*_SETTINGS, "providers", "models", "permissions"} - _OF_ONE_RUN)
-_RULE_LISTS: Final = frozenset({"allow", "ask", "deny"})
 MANAGED_FILE: Final = Path("/etc/bradawl/managed.toml")
-"""What whoever runs the machine decides for all of its users."""
+"""The administrator's settings for all users of the machine."""
 
 
 class Read(NamedTuple):
-    """All that was found before anything was chosen."""
+    """What all sources say, before models are chosen."""
 
     given: Given
     home: Homes
     permissions: PermissionSettings
     project: str
     is_trusted: bool
+    managed: "Managed | None"
+    table: SettingsTable
 
 
 def load_settings(
-    argv_options: Mapping[str, object], environ: Mapping[str, str], cwd: str, managed: Path = MANAGED_FILE
+    argv_options: Mapping[str, object],
+    environ: Mapping[str, str],
+    cwd: str,
+    managed: Path = MANAGED_FILE,
+    table: SettingsTable = SETTINGS,
 ) -> Settings:
-    """Settings from flags, environment, the local, the project and the user's file, in that order of weight.
+    """Settings from flags, environment, the project's local file, its shared file and the user's, the strongest first.
 
-    `argv_options` holds settings by name, None where a flag was not given, `headless`, and `trust` for a run that
-    trusts the folder. What a project's files may not say is left out with a warning.
-    Raises `SettingsError`, which names the flag, variable or file.
+    `argv_options` holds settings by name, None where a flag was not given. A setting that a project's file may not
+    have is left out with a warning. Raises `SettingsError`, which names the flag, variable or file.
     """
     for name in argv_options:
-        if name not in _SETTINGS and name not in _OF_THE_COMMAND:
-            raise SettingsError(f"`{name}` is not a setting; {_nearest(name, _SETTINGS)}")
-    return _settle(read_settings(argv_options, environ, cwd, managed))
+        if name not in table.rows and name not in _OF_THE_COMMAND:
+            raise SettingsError(f"`{name}` is not a setting; {_nearest(name, tuple(table.rows))}")
+    return _with_models(read_settings(argv_options, environ, cwd, managed, table))
 
 
 def read_settings(
-    argv_options: Mapping[str, object], environ: Mapping[str, str], cwd: str, managed: Path = MANAGED_FILE
+    argv_options: Mapping[str, object],
+    environ: Mapping[str, str],
+    cwd: str,
+    managed: Path = MANAGED_FILE,
+    table: SettingsTable = SETTINGS,
 ) -> Read:
-    """Every source of settings, read but not yet made into a choice of models. Raises `SettingsError`."""
-    flags = Layer(argv_options, lambda name: _FLAGS.get(name, "--" + name.replace("_", "-")), "flag")
-    variables = Layer(_variables(environ), lambda name: f"BRADAWL_{name.upper()}", "variable")
+    """Read every source of settings; no model is chosen yet. Raises `SettingsError`."""
+    flags = Layer(argv_options, lambda name: table.rows[name].flag, "flag")
+    variables = Layer(_variables(environ, table), lambda name: table.rows[name].variable, "variable")
     folder = _working_directory(Sources((flags, variables), []).find("cwd"), cwd)
     home = homes(environ, cwd)
     user_file = Path(home.config, "config.toml")
     warnings: list[str] = []
-    table = _users_table(user_file, warnings)
-    providers, facts = _tables(table, user_file)
+    user = _users_table(user_file, table, warnings)
+    providers, facts = _tables(user, user_file)
     root = project_root(folder)
-    files, unreadable = read_project_files(folder, root, user_file)
-    is_trusted, counts = _trust_in(root, home, is_for_this_run=bool(argv_options.get("trust")))
-    project, ignored = project_layers(files, root, counts)
-    warnings += [*unreadable, *ignored, *_misspelt_variables(environ, providers)]
-    user = Layer(table, place_in(user_file), "user", home.config)
-    sources = Sources((flags, variables, *project, user), warnings)
-    rulings = _managed(managed, warnings)
+    files, unreadable = read_project_files(folder, root, user_file, table)
+    is_trusted, is_approved = _trust_in(root, home, is_for_this_run=bool(argv_options.get("trust")))
+    project, ignored = project_layers(files, root, is_approved, table)
+    warnings += [*unreadable, *ignored, *_misspelt_variables(environ, providers, table)]
+    layers = (flags, variables, *project, Layer(user, place_in(user_file), "user", home.config))
+    sources = Sources(layers, warnings)
+    rulings = _managed(managed, table, warnings)
     permissions = permission_settings(sources, folder, home, rulings)
     given = Given(sources, providers, facts, environ, folder, Path(home.config, "credentials.toml"))
-    return Read(given, home, permissions, root, is_trusted)
+    return Read(given, home, permissions, root, is_trusted, rulings, table)
 
 
-def _managed(path: Path, warnings: list[str]) -> "Managed | None":
+def settings_with(read: Read, model: ModelSettings) -> Settings:
+    """The settings that do not depend on a choice of models, and a model."""
+    providers = read.given.providers.values()
+    return msgspec.structs.replace(
+        Settings(
+            model=model,
+            cwd=read.given.cwd,
+            project=read.project,
+            home=read.home.data,
+            user_home=read.home.user,
+            is_trusted=read.is_trusted,
+            environment=dict(read.given.environ),
+            key_names=tuple(dict.fromkeys(name for one in providers for name in one.key_names)),
+        ),
+        **read.permissions._asdict(),
+    )
+
+
+def _with_models(read: Read) -> Settings:
+    given, sources = read.given, read.given.sources
+    model = choose_model(given)
+    fallback, small = (choose_second(given, model, name) for name in ("fallback_model", "small_model"))
+    settings = msgspec.structs.replace(
+        settings_with(read, model),
+        fallback=fallback,
+        small=small,
+        effort=_effort(given, model),
+        answer_schema=_answer_schema(sources.find("json_schema"), given.cwd),
+        **_plain_values(read),
+    )
+    steps = HEADLESS_STEPS if settings.max_steps is None and settings.headless else settings.max_steps
+    return msgspec.structs.replace(settings, max_steps=steps, warnings=tuple(dict.fromkeys(sources.warnings)))
+
+
+def _plain_values(read: Read) -> dict[str, object]:
+    """Plain settings by their fields in `Settings`; those without a field are together in `values`."""
+    found = {row.name: _plain_value(row, read) for row in read.table.rows.values() if row.is_plain}
+    fields = {name: found.pop(name) for name in Settings.__struct_fields__ if name in found}
+    return {**fields, "values": found}
+
+
+def _plain_value(row: Setting, read: Read) -> object:
+    sources = read.given.sources
+    found = sources.find(row.name)
+    value = row.kind.parse(found.value, found.place) if found else row.default
+    return value if read.managed is None else read.managed.value_for(row.name, value, found, sources.warnings)
+
+
+def _managed(path: Path, table: SettingsTable, warnings: list[str]) -> "Managed | None":
     if not is_there(path):
         return None
     from bradawl.app.settings.managed import read_managed
 
-    return read_managed(path, warnings)
+    return read_managed(path, table, warnings)
 
 
-def _trust_in(root: str, home: Homes, *, is_for_this_run: bool) -> tuple[bool, Counts]:
+def _trust_in(root: str, home: Homes, *, is_for_this_run: bool) -> tuple[bool, IsApproved]:
     """Whether the user trusts the project, and which of the things in it they have agreed to."""
     if is_for_this_run:
         return True, lambda _, __: True
-    if not is_there(Path(home.data, "trust.json")):  # most users never said anything
+    if not is_there(Path(home.data, "trust.json")):  # most users have never trusted a project
         return False, lambda _, __: False
     from bradawl.safety.trust.store import TrustStore, digest
 
@@ -154,26 +173,28 @@ def _trust_in(root: str, home: Homes, *, is_for_this_run: bool) -> tuple[bool, C
     return store.is_trusted(root), lambda name, value: not store.changed(root, name, digest(value, root))
 
 
-def _users_table(path: Path, warnings: list[str]) -> dict[str, object]:
-    """The user's file, with lists of rules under their whole names; of one that others can write, what narrows."""
+def _users_table(path: Path, table: SettingsTable, warnings: list[str]) -> dict[str, object]:
+    """The user's file, with lists of rules under their whole names.
+
+    Of a file that other users can write only what may stand in an untrusted project's file is kept.
+    """
     foreign: list[str] = []
 
-    def look(found: "os.stat_result") -> None:
+    def check_owner(found: "os.stat_result") -> None:
         foreign.append(_why_foreign(found))
 
-    table = read_user_file(path, look)
+    values = read_user_file(path, check_owner)
     if foreign and foreign[0]:
         from bradawl.safety.trust.settings_review import findings
 
-        kept = {one.name: one.value for one in findings(table) if one.verdict == "allow"}
-        left_out = sorted(one.key for one in findings(table) if one.verdict != "allow")
-        told = f", so this does not count: {', '.join(left_out)}" if left_out else ""
-        warnings.append(f"{path} {foreign[0]}{told}; run `chmod go-w {path}`, or make it your own.")
-        return kept
-    _refuse_unknown(table, path)
-    rules = table_in(table.pop("permissions", {}), f"{path}: permissions")
-    refuse_unknown(rules, _RULE_LISTS, f"{path}: permissions")
-    return {**table, **{f"permissions.{verdict}": texts for verdict, texts in rules.items()}}
+        found = findings(values, table.project_settings)
+        left_out = sorted(one.key for one in found if one.verdict != "allow")
+        ignored = f", so this does not count: {', '.join(left_out)}" if left_out else ""
+        warnings.append(f"{path} {foreign[0]}{ignored}; run `chmod go-w {path}`, or make it your own.")
+        return {one.name: one.value for one in found if one.verdict == "allow"}
+    if "api_key" in values:
+        raise SettingsError(f"{path}: api_key: keys don't belong in a file; set the provider's variable instead.")
+    return flatten(values, table.file_keys() | {"providers", "models"}, str(path))
 
 
 def _why_foreign(found: "os.stat_result") -> str:
@@ -198,14 +219,17 @@ def _tables(table: dict[str, object], path: Path) -> tuple[Mapping[str, Provider
     return known, {} if models is None else read_models(models, path, known)
 
 
-def _variables(environ: Mapping[str, str]) -> dict[str, object]:
-    """An empty variable counts as not set."""
-    return {name: value for name in _SETTINGS if (value := environ.get(f"BRADAWL_{name.upper()}", "").strip())}
+def _variables(environ: Mapping[str, str], table: SettingsTable) -> dict[str, object]:
+    """Settings by name; an empty variable counts as not set."""
+    found = ((name, environ.get(variable, "").strip()) for variable, name in table.variables.items())
+    return {name: value for name, value in found if value}
 
 
-def _misspelt_variables(environ: Mapping[str, str], providers: Mapping[str, Provider]) -> list[str]:
-    """Warnings about variables that look like settings of ours and are none."""
-    known = ("BRADAWL_HOME", *(f"BRADAWL_{name.upper()}" for name in _SETTINGS))
+def _misspelt_variables(
+    environ: Mapping[str, str], providers: Mapping[str, Provider], table: SettingsTable
+) -> list[str]:
+    """Warnings about variables that begin like bradawl's and are not settings."""
+    known = ("BRADAWL_HOME", *table.variables)
     ours = {name for one in providers.values() for name in (*one.key_names, one.base_url_name)}
     ours.update(known, _MARKS)
     unknown = sorted(name for name in environ if name.startswith("BRADAWL_") and name not in ours)
@@ -219,58 +243,20 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
 
 
-def _settle(read: Read) -> Settings:
-    given, home, permissions = read.given, read.home, read.permissions
-    sources = given.sources
-    model = choose_model(given)
-    headless = _flag(sources, "headless")
-    steps = _number(sources, "max_steps")
-    return Settings(
-        model=model,
-        fallback=choose_second(given, model, "fallback_model"),
-        small=choose_second(given, model, "small_model"),
-        cwd=given.cwd,
-        project=read.project,
-        home=home.data,
-        user_home=home.user,
-        max_steps=HEADLESS_STEPS if steps is None and headless else steps,
-        max_output_tokens=_number(sources, "max_output_tokens"),
-        effort=_effort(given, model),
-        permission_mode=permissions.mode,
-        may_bypass=permissions.may_bypass,
-        is_mode_fixed=permissions.is_mode_fixed,
-        sandbox=permissions.sandbox,
-        add_dirs=permissions.add_dirs,
-        rules=permissions.rules,
-        kept_variables=permissions.kept_variables,
-        is_trusted=read.is_trusted,
-        output_format="json" if _choice(sources, "output_format", OUTPUT_FORMATS) == "json" else "text",
-        answer_schema=_answer_schema(sources.find("json_schema"), given.cwd),
-        debug_log=_flag(sources, "debug_log"),
-        user_tools=_flag(sources, "user_tools", default=True),
-        allow_private_fetch=_flag(sources, "allow_private_fetch"),
-        proxy=_text(sources, "proxy"),
-        headless=headless,
-        environment=dict(given.environ),
-        key_names=tuple(dict.fromkeys(name for one in given.providers.values() for name in one.key_names)),
-        warnings=tuple(dict.fromkeys(sources.warnings)),
-    )
-
-
 def _effort(given: Given, model: ModelSettings) -> str | None:
     """A flag or variable, then what the user says of this model, then what stands for all of them in a file."""
     found = given.sources.find("effort")
     facts = given.facts.get(f"{model.provider}/{model.name}")
     if facts and facts.effort and not (found and found.kind in ("flag", "variable")):
         return facts.effort
-    return choice_in(found.value, found.place, EFFORTS) if found else None
+    return parse_choice(found.value, found.place, EFFORTS) if found else None
 
 
 def _answer_schema(found: Found | None, cwd: str) -> str:
     """The text of the named file. Raises `SettingsError` when it is no JSON Schema of an object kind."""
     if found is None:
         return ""
-    name = text_in(found.value, found.place)
+    name = parse_text(found.value, found.place)
     path = Path(cwd, name)
     try:
         if path.is_file() and path.stat().st_size <= _SCHEMA_LIMIT_BYTES:
@@ -288,50 +274,15 @@ def _answer_schema(found: Found | None, cwd: str) -> str:
     raise SettingsError(f"{found.place} names a file that is not there: {name}.")
 
 
-# ------------------------------------------------------------------ values
-
-
-def _number(sources: Sources, name: str) -> int | None:
-    found = sources.find(name)
-    return count_in(found.value, found.place) if found else None
-
-
-def _flag(sources: Sources, name: str, *, default: bool = False) -> bool:
-    found = sources.find(name)
-    return flag_in(found.value, found.place) if found else default
-
-
-def _text(sources: Sources, name: str) -> str:
-    found = sources.find(name)
-    return text_in(found.value, found.place) if found else ""
-
-
-def _choice(sources: Sources, name: str, choices: tuple[str, ...]) -> str | None:
-    found = sources.find(name)
-    return choice_in(found.value, found.place, choices) if found else None
-
-
 def _working_directory(found: Found | None, cwd: str) -> str:
     place = found.place if found else "The working directory"
     if found and isinstance(found.value, str):
-        utf8_path_in(found.value, place)
-    path = Path(cwd, text_in(found.value, place)) if found else Path(cwd)
+        check_utf8_path(found.value, place)
+    path = Path(cwd, parse_text(found.value, place)) if found else Path(cwd)
     try:
         resolved = path.resolve()
         if resolved.is_dir():
-            return utf8_path_in(str(resolved), place)
+            return check_utf8_path(str(resolved), place)
     except (OSError, ValueError, RuntimeError) as error:
         raise SettingsError(f"The folder {str(path)!r} can't be used: {error}.") from error
     raise SettingsError(f"{place}: {path} is not a folder.")
-
-
-def _refuse_unknown(table: Mapping[str, object], path: Path) -> None:
-    for key in table:
-        if key == "api_key":
-            raise SettingsError(f"{path}: api_key: keys don't belong in a file; set the provider's variable instead.")
-        if key not in _USER_KEYS:
-            from difflib import get_close_matches
-
-            near = get_close_matches(key, _USER_KEYS, 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(sorted(_USER_KEYS))}."
-            raise SettingsError(f"{path}: `{key}` is not a setting; {hint}")

@@ -1,89 +1,96 @@
-"""What whoever runs the machine decides for all of its users, in a file that only root can write."""
+"""Managed settings: what the administrator decides for all users of a machine, in a file that only root can write."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from bradawl.app.settings.files import read_user_file
 from bradawl.app.settings.layers import Found
-from bradawl.app.settings.permission_values import RuleText, RuleVerdict, SandboxWish, mode_in, sandbox_in
-from bradawl.app.settings.values import flag_in, refuse_unknown, rules_in, table_in, texts_in
+from bradawl.app.settings.permission_values import RuleText, RuleVerdict, SandboxWish
+from bradawl.app.settings.table import SettingsTable
+from bradawl.app.settings.values import flatten, parse_texts, split_rules
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Mode
 
-_KEYS: Final = frozenset({"permission_mode", "sandbox", "forbid_bypass", "permissions", "network_commands"})
-_LISTS: Final[tuple[RuleVerdict, ...]] = ("deny", "ask", "allow")
+_RULES: Final[Mapping[str, RuleVerdict]] = {
+    "permissions.deny": "deny",
+    "permissions.ask": "ask",
+    "permissions.allow": "allow",
+    "network_commands": "network",
+}
 
 
 class Managed(NamedTuple):
-    """What is settled for everybody; None leaves it to them."""
+    """The managed settings; what the file leaves out is up to the user."""
 
     path: Path
-    permission_mode: Mode | None
-    sandbox: SandboxWish | None
-    may_bypass: bool
+    values: Mapping[str, object]
+    """Parsed values by the names of settings, without rules."""
     rules: tuple[RuleText, ...]
 
+    @property
+    def may_bypass(self) -> bool:
+        """False: the mode `bypass` is forbidden."""
+        return not self.values.get("forbid_bypass", False)
+
     def mode_for(self, mode: Mode | None, by: Found | None, warnings: list[str]) -> Mode | None:
-        """The mode as it may be. Raises `SettingsError` where a flag or variable wants another."""
-        if self.permission_mode is not None:
-            if mode not in (None, self.permission_mode):
-                self._overrule(by, f"the mode {self.permission_mode}", warnings)
-            return self.permission_mode
+        """The mode in force. Raises `SettingsError` if a flag or variable sets another one."""
+        if "permission_mode" in self.values:
+            fixed = cast("Mode", self.values["permission_mode"])
+            if mode not in (None, fixed):
+                self._overrule(by, f"permission_mode = {fixed}", warnings)
+            return fixed
         if mode == "bypass" and not self.may_bypass:
-            self._overrule(by, "questions to be asked", warnings)
+            self._overrule(by, "forbid_bypass = true", warnings)
             return None
         return mode
 
     def sandbox_for(self, wish: SandboxWish, by: Found | None, warnings: list[str]) -> SandboxWish:
-        """The sandbox as it must be. Raises `SettingsError` where a flag or variable wants it otherwise."""
-        if self.sandbox is not None and wish != self.sandbox:
-            self._overrule(by, f"sandbox = {self.sandbox}", warnings)
-        return self.sandbox or wish
+        """The sandbox setting in force. Raises `SettingsError` if a flag or variable sets another one."""
+        return cast("SandboxWish", self.value_for("sandbox", wish, by, warnings))
+
+    def value_for(self, name: str, value: object, by: Found | None, warnings: list[str]) -> object:
+        """The value of a setting in force. Raises `SettingsError` if a flag or variable sets another one.
+
+        A value from another source is left out with a warning.
+        """
+        if name not in self.values:
+            return value
+        if value != self.values[name]:
+            self._overrule(by, f"{name} = {self.values[name]}", warnings)
+        return self.values[name]
 
     def _overrule(self, found: Found | None, wanted: str, warnings: list[str]) -> None:
-        """Nothing is overruled where nobody said anything."""
-        if found is None:
+        if found is None:  # a default
             return
         if found.kind in ("flag", "variable"):
-            raise SettingsError(f"{found.place} can't be used here: {self.path} wants {wanted}.")
-        warnings.append(f"{found.place} does not count: {self.path} wants {wanted}.")
+            raise SettingsError(f"{found.place} can't be used here: {self.path} sets {wanted}. Leave it out.")
+        warnings.append(f"{found.place} is ignored: {self.path} sets {wanted}.")
 
 
-def read_managed(path: Path, warnings: list[str]) -> Managed | None:
-    """The file's word; None where it says nothing, or where others than root could have written it.
+def read_managed(path: Path, table: SettingsTable, warnings: list[str]) -> Managed | None:
+    """The file's settings; None with a warning where other users than root can write the file or its folder.
 
-    Raises `SettingsError` for a file that can't be understood: nobody runs past rules that can't be read.
+    Raises `SettingsError` for a file with a mistake: a run must not go on without rules that could not be read.
     """
     if why := _not_roots(path):
         warnings.append(f"{path} is ignored: {why}.")
         return None
-    table = read_user_file(path, _refuse_foreign)
-    refuse_unknown(table, _KEYS, str(path))
-    mode, sandbox = table.get("permission_mode"), table.get("sandbox")
-    return Managed(
-        path,
-        None if mode is None else mode_in(mode, f"{path}: permission_mode"),
-        None if sandbox is None else sandbox_in(sandbox, f"{path}: sandbox"),
-        not flag_in(table.get("forbid_bypass", False), f"{path}: forbid_bypass"),
-        _rules(table, path),
-    )
-
-
-def _rules(table: dict[str, object], path: Path) -> tuple[RuleText, ...]:
-    lists = table_in(table.get("permissions", {}), f"{path}: permissions")
-    refuse_unknown(lists, frozenset(_LISTS), f"{path}: permissions")
-    found: list[RuleText] = []
-    for verdict in _LISTS:
-        place = f"{path}: permissions.{verdict}"
-        found += [RuleText(verdict, text, place, str(path.parent)) for text in rules_in(lists.get(verdict, []), place)]
-    place = f"{path}: network_commands"
-    texts = texts_in(table.get("network_commands", []), place)
-    return (*found, *(RuleText("network", text, place, str(path.parent)) for text in texts))
+    found = flatten(read_user_file(path, _refuse_foreign), table.managed_keys(), str(path))
+    places = {name: f"{path}: {name}" for name in found}
+    values = {name: table.rows[name].kind.parse(found[name], places[name]) for name in found if name not in _RULES}
+    rules: list[RuleText] = []
+    for name, verdict in _RULES.items():
+        if name in found:
+            split = parse_texts if verdict == "network" else split_rules
+            texts = split(found[name], places[name])
+            rules += (RuleText(verdict, text, places[name], str(path.parent)) for text in texts)
+    return Managed(path, values, tuple(rules))
 
 
 def _not_roots(path: Path) -> str:
-    """Why a file is not surely the administrator's; empty if it is, or if it is not there."""
+    """Why users other than root could have written a file; empty if they could not, or if there is none."""
     try:
         for place in (path.parent, path):
             if why := _why_foreign(place.stat(), str(place)):
@@ -96,7 +103,7 @@ def _not_roots(path: Path) -> str:
 
 
 def _refuse_foreign(found: os.stat_result) -> None:
-    """The same for the file that was opened, which is the one that counts."""
+    """Check the open file, which may have replaced the one that was checked by name."""
     if why := _why_foreign(found, "it"):
         raise SettingsError(f"The managed settings changed while they were read: {why}.")
 

@@ -20,7 +20,7 @@ from bradawl.app.settings.providers import (
     unknown_provider,
     url_of_variable,
 )
-from bradawl.app.settings.values import count_in, text_in
+from bradawl.app.settings.values import parse_count, parse_text
 from bradawl.core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def choose_second(given: Given, first: ModelSettings, setting: str) -> ModelSett
     found = given.sources.find(setting)
     if found is None:
         return None
-    text = text_in(found.value, found.place)
+    text = parse_text(found.value, found.place)
     name, model = split_model(text, given.providers)
     if not model:
         raise SettingsError(f"{found.place} names no model: {text!r}; it should be [PROVIDER/]MODEL.")
@@ -138,7 +138,7 @@ def _model(given: Given, found: Found | None) -> tuple[Provider, str]:
         if not chosen.default_model:
             raise SettingsError(_no_model(chosen))
         return chosen, chosen.default_model
-    text = text_in(found.value, found.place)
+    text = parse_text(found.value, found.place)
     name, model = split_model(text, providers)
     if not model:
         raise SettingsError(f"{found.place} names no model: {text!r}; it should be [PROVIDER/]MODEL.")
@@ -189,7 +189,7 @@ def _unnamed_provider(model: str, given: Given) -> str:
 
 def _check_projects_choice(found: Found, given: Given) -> None:
     """Raises `SettingsError` for a model that a project may not choose, or of a provider that is not set up."""
-    name, _ = split_model(text_in(found.value, found.place), given.providers)
+    name, _ = split_model(parse_text(found.value, found.place), given.providers)
     if name == SCRIPTED:
         raise SettingsError("a project may not put a script in the model's place")
     if name and not _is_set_up(given.providers[name], given):
@@ -242,11 +242,11 @@ def _moved_to(given: Given, chosen: Provider, *, is_selected: bool) -> tuple[str
     """The URL that flags, variables or the general `base_url` move a provider to, and who says so."""
     found = given.sources.find("base_url") if is_selected else None
     if found and found.kind != "user":
-        return text_in(found.value, found.place), found.place
+        return parse_text(found.value, found.place), found.place
     for name in (chosen.base_url_name, *chosen.url_names):
         if moved := given.environ.get(name, "").strip():
             return url_of_variable(name, moved), name
-    return (text_in(found.value, found.place), found.place) if found else ("", "")
+    return (parse_text(found.value, found.place), found.place) if found else ("", "")
 
 
 # ------------------------------------------------------------------ its key
@@ -340,7 +340,7 @@ def _window(given: Given, name: str, *, is_first: bool) -> int | None:
     facts = given.facts.get(name)
     said = facts.context_window if facts else None
     if found and (said is None or found.kind in ("flag", "variable")):
-        return count_in(found.value, found.place)
+        return parse_count(found.value, found.place)
     return said
 
 
@@ -375,7 +375,7 @@ def _proxy(given: Given, base_url: str) -> str | None:
         return None
     from bradawl.app.settings.proxy import proxy_for
 
-    chosen = text_in(found.value, found.place) if found else ""
+    chosen = parse_text(found.value, found.place) if found else ""
     return proxy_for(base_url, given.environ, chosen, found.place if found else "")
 
 
@@ -384,7 +384,7 @@ def _ca_file(given: Given, base_url: str) -> str | None:
         return None
     found = given.sources.find("ca_file")
     place = found.place if found else "SSL_CERT_FILE"
-    name = text_in(found.value, found.place) if found else given.environ.get("SSL_CERT_FILE", "").strip()
+    name = parse_text(found.value, found.place) if found else given.environ.get("SSL_CERT_FILE", "").strip()
     if not name:
         return None
     path = Path(given.cwd, name)

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from bradawl.app.settings.values import choice_in
+from bradawl.app.settings.values import parse_choice
 from bradawl.core.permissions import MODES, Mode
 
 RuleVerdict = Literal["deny", "ask", "allow", "network"]
@@ -28,14 +28,14 @@ class RuleText(msgspec.Struct, frozen=True):
     """It came with the project: one that can't be understood must not stop the user."""
 
 
-def mode_in(value: object, place: str) -> Mode:
+def parse_mode(value: object, place: str) -> Mode:
     """A mode by any of its names. Raises `SettingsError`."""
     named = _OTHER_NAMES.get(value.strip().lower(), value) if isinstance(value, str) else value
-    text = choice_in(named, place, MODES)
+    text = parse_choice(named, place, MODES)
     return next(mode for mode in MODES if mode == text)
 
 
-def sandbox_in(value: object, place: str) -> SandboxWish:
+def parse_sandbox(value: object, place: str) -> SandboxWish:
     """What is wanted of the sandbox. Raises `SettingsError`."""
-    text = choice_in(value, place, SANDBOX_WISHES)
+    text = parse_choice(value, place, SANDBOX_WISHES)
     return next(wish for wish in SANDBOX_WISHES if wish == text)

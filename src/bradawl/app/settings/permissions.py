@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bradawl.app.settings.homes import Homes
 from bradawl.app.settings.layers import Found, Sources
-from bradawl.app.settings.permission_values import RuleText, RuleVerdict, SandboxWish, mode_in, sandbox_in
-from bradawl.app.settings.values import flag_in, names_in, rules_in, texts_in, utf8_path_in
+from bradawl.app.settings.permission_values import RuleText, RuleVerdict, SandboxWish, parse_mode, parse_sandbox
+from bradawl.app.settings.values import check_utf8_path, parse_bool, parse_texts, parse_variable_names, split_rules
 from bradawl.core.effects import is_within
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Mode
@@ -30,7 +30,7 @@ _FOLDER_SETTINGS: Final = ("add_dirs", "permissions.add_dirs")
 class PermissionSettings(NamedTuple):
     """The part of the settings that decides what may happen; fields as in `Settings`."""
 
-    mode: Mode | None
+    permission_mode: Mode | None
     sandbox: SandboxWish
     add_dirs: tuple[str, ...]
     rules: tuple[RuleText, ...]
@@ -46,7 +46,7 @@ def permission_settings(sources: Sources, cwd: str, home: Homes, managed: "Manag
     is_yolo = mode_by is not None and mode_by == sources.find("yolo")
     wish: SandboxWish = "off" if is_yolo else "auto"
     if sandbox:
-        wish = sandbox_in(sandbox.value, sandbox.place)
+        wish = parse_sandbox(sandbox.value, sandbox.place)
     rules, folders, kept = tuple(_rules(sources, cwd, home.user)), _folders(sources, cwd, home), _kept(sources)
     if managed is None:
         return PermissionSettings(mode, wish, folders, rules, kept)
@@ -54,15 +54,15 @@ def permission_settings(sources: Sources, cwd: str, home: Homes, managed: "Manag
     if is_yolo and held != "bypass" and not sandbox:
         wish = "auto"  # only running without questions would have switched it off
     mode, wish = held, managed.sandbox_for(wish, sandbox, sources.warnings)
-    is_fixed = managed.permission_mode is not None
+    is_fixed = "permission_mode" in managed.values
     return PermissionSettings(mode, wish, folders, (*managed.rules, *rules), kept, managed.may_bypass, is_fixed)
 
 
 def _mode(sources: Sources) -> tuple[Mode | None, Found | None]:
     """The mode, and which of two settings says so: the one from the stronger source."""
     said, yolo = sources.find("permission_mode"), sources.find("yolo")
-    mode = mode_in(said.value, said.place) if said else None
-    if yolo is None or not flag_in(yolo.value, yolo.place):
+    mode = parse_mode(said.value, said.place) if said else None
+    if yolo is None or not parse_bool(yolo.value, yolo.place):
         return mode, said
     if said is None or mode == "bypass" or yolo.rank < said.rank:
         return "bypass", yolo
@@ -77,9 +77,9 @@ def _rules(sources: Sources, cwd: str, home: str) -> Iterator[RuleText]:
         for found in sources.all(name):
             is_projects = found.kind == "project"
             if name == "network_commands":
-                texts = texts_in(found.value, found.place)
+                texts = parse_texts(found.value, found.place)
             else:
-                texts = rules_in(found.value, found.place, is_forgiving=is_projects)
+                texts = split_rules(found.value, found.place, is_forgiving=is_projects)
             rules = [RuleText(verdict, text, found.place, found.folder or cwd, is_projects) for text in texts]
             if is_projects:
                 sources.warnings.extend(filter(None, (_trouble_with(rule, home) for rule in rules)))
@@ -94,7 +94,7 @@ def _trouble_with(rule: RuleText, home: str) -> str:
 
 
 def _kept(sources: Sources) -> tuple[str, ...]:
-    names = (name for found in sources.all("kept_variables") for name in names_in(found.value, found.place))
+    names = (name for found in sources.all("kept_variables") for name in parse_variable_names(found.value, found.place))
     return tuple(dict.fromkeys(names))
 
 
@@ -106,7 +106,7 @@ def _folders(sources: Sources, cwd: str, home: Homes) -> tuple[str, ...]:
     folders: list[str] = []
     for found in (each for name in _FOLDER_SETTINGS for each in sources.all(name)):
         separator = os.pathsep if found.kind == "variable" else ""
-        for text in texts_in(found.value, found.place, separator):
+        for text in parse_texts(found.value, found.place, separator):
             try:
                 folders.append(_folder(text, found, cwd, home))
             except SettingsError as error:
@@ -128,7 +128,7 @@ def _folder(text: str, found: Found, cwd: str, home: Homes) -> str:
         raise SettingsError(f"{place}: {path} can't belong to the workspace: {why}. Name a folder below it.")
     if not is_folder:
         raise SettingsError(f"{place}: {path} is not a folder.")
-    return utf8_path_in(path, place)
+    return check_utf8_path(path, place)
 
 
 def _unfit(path: str, home: Homes) -> str:

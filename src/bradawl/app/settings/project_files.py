@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from bradawl.app.settings.files import FILE_LIMIT_BYTES, read_small_file
 from bradawl.app.settings.layers import Layer, place_in
+from bradawl.app.settings.table import SettingsTable
 
 if TYPE_CHECKING:
     from bradawl.safety.trust.findings import Finding
@@ -23,7 +24,7 @@ class ProjectFile(NamedTuple):
     findings: "tuple[Finding, ...]"
 
 
-Counts = Callable[[str, object], bool]
+IsApproved = Callable[[str, object], bool]
 """Whether the user has agreed to what stands under this name, as it is now."""
 
 
@@ -39,7 +40,9 @@ def project_root(cwd: str) -> str:
         return cwd
 
 
-def read_project_files(cwd: str, root: str, user_file: Path) -> tuple[list[ProjectFile], list[str]]:
+def read_project_files(
+    cwd: str, root: str, user_file: Path, table: SettingsTable
+) -> tuple[list[ProjectFile], list[str]]:
     """The settings files of a project, the strongest first, and warnings about those that can't be read."""
     files: list[ProjectFile] = []
     warnings: list[str] = []
@@ -51,7 +54,7 @@ def read_project_files(cwd: str, root: str, user_file: Path) -> tuple[list[Proje
             data = read_small_file(path)
             if data is None or (path.name == "pyproject.toml" and b"bradawl" not in data):
                 continue
-            found = _findings(path, data, root)
+            found = _findings(path, data, root, table)
         except (OSError, ValueError, RecursionError) as error:
             why = (error.strerror if isinstance(error, OSError) else "") or error
             warnings.append(f"{path} is ignored, it can't be read: {why}.")
@@ -72,7 +75,7 @@ def _project_files(cwd: Path, root: Path) -> Iterator[Path]:
     yield root / "pyproject.toml"
 
 
-def _findings(path: Path, data: bytes, root: str) -> "tuple[Finding, ...]":
+def _findings(path: Path, data: bytes, root: str, table: SettingsTable) -> "tuple[Finding, ...]":
     """Raises `OSError`, `ValueError` or `RecursionError` for what is no table of the project's own."""
     from bradawl.safety.trust.settings_review import decode_table, findings
 
@@ -80,18 +83,20 @@ def _findings(path: Path, data: bytes, root: str) -> "tuple[Finding, ...]":
         raise OSError(0, "it is a link that leads out of the project")
     if len(data) > FILE_LIMIT_BYTES:
         raise OSError(0, f"it is larger than {FILE_LIMIT_BYTES} bytes")
-    table = decode_table(data.decode("utf-8-sig"), is_toml=path.suffix == ".toml")
+    values = decode_table(data.decode("utf-8-sig"), is_toml=path.suffix == ".toml")
     if path.name == "pyproject.toml":
-        tools = table.get("tool")
+        tools = values.get("tool")
         own = tools.get("bradawl") if isinstance(tools, dict) else None
-        table = own if isinstance(own, dict) else {}
-    return findings(table)
+        values = own if isinstance(own, dict) else {}
+    return findings(values, table.project_settings)
 
 
 _NARROWING_RULES = ("permissions.deny", "permissions.ask")
 
 
-def project_layers(files: list[ProjectFile], root: str, counts: Counts) -> tuple[list[Layer], list[str]]:
+def project_layers(
+    files: list[ProjectFile], root: str, is_approved: IsApproved, table: SettingsTable
+) -> tuple[list[Layer], list[str]]:
     """What of a project's files counts, and warnings about what does not."""
     layers: list[Layer] = []
     warnings: list[str] = []
@@ -99,13 +104,13 @@ def project_layers(files: list[ProjectFile], root: str, counts: Counts) -> tuple
         values: dict[str, object] = {}
         ignored: list[str] = []
         for one in file.findings:
-            agreed = one.is_for_trust and not one.is_program and counts(f"{file.name}: {one.key}", one.value)
+            agreed = one.is_for_trust and not one.is_program and is_approved(f"{file.name}: {one.key}", one.value)
             if one.verdict == "allow" or agreed:
                 values[one.name] = one.value
             elif one.name in _NARROWING_RULES and _has_rules(one.value):
                 values[one.name] = one.value  # what of it can't be read refuses tools, and that is told
             else:
-                ignored.append(_ignored(file.path, one))
+                ignored.append(_ignored(file.path, one, table))
         folder = file.path.parent.parent if file.path.parent.name == ".bradawl" else root
         layers.append(Layer(values, place_in(file.path), "project", str(folder)))
         warnings += ignored[:_MOST_WARNINGS]
@@ -119,13 +124,15 @@ def _has_rules(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(text, str) for text in cast("list[object]", value))
 
 
-def _ignored(path: Path, one: "Finding") -> str:
+def _ignored(path: Path, one: "Finding", table: SettingsTable) -> str:
     if not one.key:
         return f"{path} is ignored: {one.reason}."
     key = one.key if len(one.key) <= _LONGEST_KEY else f"{one.key[:_LONGEST_KEY]}..."
-    from bradawl.safety.trust.settings_review import NARROWING, WHY_UNKNOWN
+    from bradawl.safety.trust.settings_review import WHY_UNKNOWN
 
-    known = f"; untrusted it may set {', '.join(NARROWING)}" if one.reason == WHY_UNKNOWN else ""
+    known = ""
+    if one.reason == WHY_UNKNOWN:
+        known = f"; untrusted it may set {', '.join(sorted(table.project_settings.untrusted))}"
     return f"{path}: `{key}` is ignored: {one.reason}{known}."
 
 

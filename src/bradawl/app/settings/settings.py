@@ -1,7 +1,7 @@
 """The settings of one run, as a value."""
 
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -9,8 +9,6 @@ from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.permission_values import RuleText
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import MODES, Mode
-
-OUTPUT_FORMATS: Final = ("text", "json")
 
 
 class NoSandbox(SettingsError):
@@ -65,6 +63,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """`web_fetch` may read what is not on the public internet."""
     proxy: str = ""
     """The user's own choice for everything that leaves the machine; empty leaves it to the variables."""
+    values: dict[str, object] = msgspec.field(default_factory=dict)
+    """Plain settings of the table that have no field here, by name."""
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     """The variables bradawl was started with, all of them."""
     key_names: tuple[str, ...] = ()

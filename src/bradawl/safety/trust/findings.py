@@ -1,6 +1,7 @@
 """Verdicts on what a project's files hold: one `Finding` for each setting, import or program that a file names."""
 
-from typing import Final, Literal
+from collections.abc import Callable, Mapping
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -25,6 +26,19 @@ class Finding(msgspec.Struct, frozen=True):
     """Once the user trusts the folder and this very value, it counts."""
     is_program: bool = False
     """It says what to run."""
+
+
+Check = Callable[[object], str]
+"""Says why a value is wrong; empty if it is not."""
+
+
+class ProjectSettings(NamedTuple):
+    """The settings that a project's file may have, by name, with the check of their values."""
+
+    untrusted: Mapping[str, Check]
+    """Take effect in every project."""
+    trusted: Mapping[str, Check]
+    """Take effect once the user trusts the project and this very value."""
 
 
 def canonical(key: str) -> str:

@@ -7,7 +7,7 @@ own word. Loading follows these verdicts, and `bradawl permissions check` shows 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, cast
 
-from bradawl.safety.trust.findings import ORDER, Finding, Verdict, canonical
+from bradawl.safety.trust.findings import ORDER, Finding, ProjectSettings, Verdict, canonical
 
 FILE_LIMIT_BYTES: Final = 1_000_000
 _DEEPEST: Final = 64
@@ -15,11 +15,7 @@ _MOST_VALUES: Final = 20_000
 TABLE_NAMES: Final = ("bradawl", "agent")
 """The table below `[tool]`; lists of attacks know the second name."""
 
-_EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 _SAME: Final[Mapping[str, str]] = {"max_turns": "max_steps", "additional_directories": "add_dirs"}
-_WIDENING: Final = frozenset(
-    {"permissions.allow", "permissions.add_dirs", "add_dirs", "network_commands", "allow", "allowed_tools"}
-)
 _PROGRAMS: Final = frozenset(
     {"hooks", "mcp_servers", "mcp", "status_line", "command", "commands", "formatter", "formatters", "lsp", "plugins"}
     | {"enabled_plugins", "extra_known_marketplaces", "notify", "scripts", "setup", "file_suggestion", "agents"}
@@ -43,13 +39,13 @@ WHY_UNKNOWN: Final = "it is not a setting that a project's file may have"
 """The reason for what means nothing here; a list of what does helps then."""
 
 
-def judge(file: str, content: object) -> tuple[Verdict, str]:
+def judge(file: str, content: object, allowed: ProjectSettings) -> tuple[Verdict, str]:
     """The verdict on a whole file of an untrusted project, and why.
 
     `file` is named from the project's root; `~/...` is the user's own, `argv` a command line that came from outside.
     `content` is text, bytes, a decoded table, or what is known of a file: `size`, `depth`, `mode`, `commondir`.
     """
-    found = judge_file(file, content)
+    found = judge_file(file, content, allowed)
     verdict = ORDER[max((ORDER.index(one.verdict) for one in found), default=0)]
     worst = [one for one in found if one.verdict == verdict]
     if not worst:
@@ -57,18 +53,18 @@ def judge(file: str, content: object) -> tuple[Verdict, str]:
     return verdict, "; ".join(f"`{one.key}`: {one.reason}" if one.key else one.reason for one in worst[:3])
 
 
-def judge_file(file: str, content: object) -> tuple[Finding, ...]:
+def judge_file(file: str, content: object, allowed: ProjectSettings) -> tuple[Finding, ...]:
     """Everything a file says, with a verdict on each. Never raises for what is in it."""
     name = "argv" if file == "argv" else file.replace("\\", "/").removeprefix("./").replace(".agent/", ".bradawl/")
     if problem := _described(content):
         return (Finding("", "error", problem),)
     try:
-        return _judged(name, content)
+        return _judged(name, content, allowed)
     except (ValueError, RecursionError) as error:
         return (Finding("", "error", f"it can't be read, so nothing of it counts: {_short(error)}"),)
 
 
-def _judged(file: str, content: object) -> tuple[Finding, ...]:
+def _judged(file: str, content: object, allowed: ProjectSettings) -> tuple[Finding, ...]:
     name = file.casefold()
     if name == "argv":
         return _arguments(content)
@@ -80,7 +76,7 @@ def _judged(file: str, content: object) -> tuple[Finding, ...]:
         return (Finding("", "deny", f"it is a link to {target}: what leads elsewhere is not read as the project's"),)
     for belongs, judged in _KINDS:
         if belongs(name):
-            return tuple(judged(name, content))
+            return tuple(judged(name, content, allowed))
     return (Finding("", "ask", "bradawl reads nothing from it; what others would start because of it is asked about"),)
 
 
@@ -115,7 +111,7 @@ def _short(error: BaseException) -> str:
 # ------------------------------------------------------------------ settings
 
 
-def findings(table: Mapping[str, object]) -> tuple[Finding, ...]:
+def findings(table: Mapping[str, object], allowed: ProjectSettings) -> tuple[Finding, ...]:
     """The verdict on each setting of a project's file, in its order. Takes any table, however deep."""
     if problem := _shape_problem(table):
         return (Finding("", "error", problem),)
@@ -123,20 +119,20 @@ def findings(table: Mapping[str, object]) -> tuple[Finding, ...]:
     for key, value in table.items():
         if canonical(key) == "permissions" and isinstance(value, dict):
             inner = cast("dict[object, object]", value)
-            found += [_setting(f"{key}.{each}", said) for each, said in inner.items()]
+            found += [_setting(f"{key}.{each}", said, allowed) for each, said in inner.items()]
         elif key != "$schema":
-            found.append(_setting(key, value))
+            found.append(_setting(key, value, allowed))
     return tuple(found)
 
 
-def _setting(key: str, value: object) -> Finding:
+def _setting(key: str, value: object, allowed: ProjectSettings) -> Finding:
     path = canonical(key)
     name = ".".join(_SAME.get(part, part) for part in path.split("."))
-    if check := _NARROW.get(name):
+    if check := allowed.untrusted.get(name):
         problem = check(value)
         return Finding(key, "error" if problem else "allow", problem or "a project may say so", name, value)
-    if name in _WIDENING:
-        problem = _texts_problem(value)
+    if check := allowed.trusted.get(name):
+        problem = check(value)
         verdict: Verdict = "error" if problem else "deny"
         return Finding(key, verdict, problem or _WHY_WIDER, name, value, is_for_trust=not problem)
     if any(part in name for part in _NEVER):
@@ -193,66 +189,33 @@ def _shape_problem(table: object) -> str:
     return ""
 
 
-def _texts_problem(value: object) -> str:
-    is_list = isinstance(value, list) and all(isinstance(one, str) for one in cast("list[object]", value))
-    return "" if is_list else "it must be a list of texts, so it is ignored"
-
-
-def _count_problem(value: object) -> str:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    return "" if is_count else "it must be a whole number of at least 1, so it is ignored"
-
-
-def _model_problem(value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        return "it must be a text, so it is ignored"
-    return ""
-
-
-def _effort_problem(value: object) -> str:
-    is_effort = isinstance(value, str) and value.strip().lower() in _EFFORTS
-    return "" if is_effort else f"it must be one of {', '.join(sorted(_EFFORTS))}, so it is ignored"
-
-
-_NARROW: Final[Mapping[str, Callable[[object], str]]] = {
-    "model": _model_problem,
-    "effort": _effort_problem,
-    "max_steps": _count_problem,
-    "context_window": _count_problem,
-    "permissions.deny": _texts_problem,
-    "permissions.ask": _texts_problem,
-}
-NARROWING: Final = tuple(sorted(_NARROW))
-"""What a project's settings may say without being trusted."""
-
-
 # ------------------------------------------------------------------ files by kind
 
 
-def _settings_file(name: str, content: object) -> tuple[Finding, ...]:
-    found = findings(_table(content, is_toml=name.endswith(".toml")))
+def _settings_file(name: str, content: object, allowed: ProjectSettings) -> tuple[Finding, ...]:
+    found = findings(_table(content, is_toml=name.endswith(".toml")), allowed)
     scripted = [one for one in found if one.name == "model" and str(one.value).strip().startswith("scripted/")]
     if scripted:
         return (*found, Finding("model", "deny", "a project may not put a script in the model's place", "model"))
     return found
 
 
-def _pyproject(_: str, content: object) -> tuple[Finding, ...]:
+def _pyproject(_: str, content: object, allowed: ProjectSettings) -> tuple[Finding, ...]:
     tools = _table(content, is_toml=True).get("tool")
     tables = cast("dict[str, object]", tools) if isinstance(tools, dict) else {}
     found: list[Finding] = []
     for name in TABLE_NAMES:
         if (own := tables.get(name)) is not None:
-            found += _settings_file("", own)
+            found += _settings_file("", own, allowed)
     return tuple(found)
 
 
-def _servers_file(_: str, content: object) -> tuple[Finding, ...]:
+def _servers_file(_: str, content: object, allowed: ProjectSettings) -> tuple[Finding, ...]:
     table = _table(content, is_toml=False)
     if problem := _shape_problem(table):
         return (Finding("", "error", problem),)
     key = next((key for key in table if canonical(key) == "mcp_servers"), None)
-    others = [_setting(other, value) for other, value in table.items() if other not in (key, "$schema")]
+    others = [_setting(other, value, allowed) for other, value in table.items() if other not in (key, "$schema")]
     servers = {} if key is None else table[key]
     if not isinstance(servers, dict):
         return (*others, Finding(str(key), "error", "it must be a table of servers, so nothing of it counts"))
@@ -269,14 +232,14 @@ def _server(key: str, server: object) -> Finding:
     return Finding(key, "ask", reason, key, cast(object, server), is_for_trust=True, is_program=True)
 
 
-def _git(_: str, content: object) -> tuple[Finding, ...]:
+def _git(_: str, content: object, __: ProjectSettings) -> tuple[Finding, ...]:
     where = "commondir" in content if isinstance(content, dict) else "gitdir:" in str(content)
     if where:
         return (Finding("", "ask", "trust goes by the real path of the folder, not by the repository it points to"),)
     return (Finding("", "ask", "what git would start because of it is judged with each command"),)
 
 
-def _variables(_: str, content: object) -> tuple[Finding, ...]:
+def _variables(_: str, content: object, __: ProjectSettings) -> tuple[Finding, ...]:
     if isinstance(content, dict):
         names = [str(key) for key in cast("dict[object, object]", content)]
     else:
@@ -286,17 +249,17 @@ def _variables(_: str, content: object) -> tuple[Finding, ...]:
     return tuple(Finding(name, "deny", reason, name) for name in names)
 
 
-def _code(_: str, __: object) -> tuple[Finding, ...]:
+def _code(_: str, __: object, ___: ProjectSettings) -> tuple[Finding, ...]:
     return (Finding("", "ask", _WHY_PROGRAM, is_for_trust=True, is_program=True),)
 
 
-def _instructions(_: str, content: object) -> Iterator[Finding]:
+def _instructions(_: str, content: object, __: ProjectSettings) -> Iterator[Finding]:
     from bradawl.safety.trust.instructions_review import judge_instructions  # most checks have nothing to do with them
 
     return judge_instructions(_text(content))
 
 
-def _prompt_file(_: str, content: object) -> Iterator[Finding]:
+def _prompt_file(_: str, content: object, __: ProjectSettings) -> Iterator[Finding]:
     from bradawl.safety.trust.instructions_review import judge_prompt_file
 
     return judge_prompt_file(_text(content))
@@ -334,7 +297,7 @@ def _users_own(content: object) -> tuple[Finding, ...]:
     return (Finding("", "allow", "it is the user's own"),)
 
 
-_Judging = Callable[[str, object], "tuple[Finding, ...] | Iterator[Finding]"]
+_Judging = Callable[[str, object, ProjectSettings], "tuple[Finding, ...] | Iterator[Finding]"]
 _INSTRUCTIONS: Final = frozenset({"agents.md", "agents.override.md", "claude.md", "gemini.md"})
 _KINDS: Final[tuple[tuple[Callable[[str], bool], _Judging], ...]] = (
     (lambda name: name == ".git" or name.startswith(".git/"), _git),
