@@ -12,8 +12,8 @@ from bradawl.app.cli import main_parser
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.settings import Settings
 from bradawl.app.settings.table import SETTINGS as TABLE
-from bradawl.safety.trust import settings_review
 from bradawl.safety.trust.findings import ORDER, canonical
+from bradawl.testing.project_file_cases import judge_file, verdict_on_file
 
 SETTINGS = ".bradawl/settings.json"
 TOML = ".bradawl/config.toml"
@@ -21,7 +21,7 @@ ALLOWED = TABLE.project_settings
 
 
 def judge(file: str, content: object) -> tuple[str, str]:
-    return settings_review.judge(file, content, ALLOWED)
+    return verdict_on_file(file, content, ALLOWED)
 
 
 def nested(levels: int) -> object:
@@ -226,7 +226,7 @@ def test_a_name_has_one_spelling_when_it_is_judged(key):
 
 
 def test_what_forbids_counts_beside_what_would_allow():
-    found = settings_review.judge_file(SETTINGS, {"permissions": {"deny": ["Bash"], "allow": ["Bash(*)"]}}, ALLOWED)
+    found = judge_file(SETTINGS, {"permissions": {"deny": ["Bash"], "allow": ["Bash(*)"]}}, ALLOWED)
     assert [(one.name, one.verdict) for one in found] == [("permissions.deny", "allow"), ("permissions.allow", "deny")]
 
 

@@ -16,7 +16,7 @@ from bradawl.app.settings.table import SETTINGS
 from bradawl.app.settings.values import check_utf8_path, split_rules
 from bradawl.core.errors import SettingsError
 from bradawl.safety.trust.findings import Finding
-from bradawl.safety.trust.settings_review import judge_file
+from bradawl.safety.trust.settings_review import review_file
 from bradawl.safety.trust.store import TrustStore, digest
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _findings_in(path: Path, name: str, root: str) -> tuple[Finding, ...]:
             return ()
     except OSError:
         return ()
-    return judge_file(name, data, SETTINGS.project_settings)
+    return review_file(name, data, SETTINGS.project_settings)
 
 
 def _item(file: str, one: Finding, root: str) -> Item:
