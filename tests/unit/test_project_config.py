@@ -21,7 +21,7 @@ ALLOWED = TABLE.project_settings
 
 
 def judge(file: str, content: object) -> tuple[str, str]:
-    return verdict_on_file(file, content, ALLOWED)
+    return verdict_on_file(file, content, ALLOWED, TABLE.switches())
 
 
 def nested(levels: int) -> object:

@@ -471,6 +471,6 @@ def test_a_project_does_not_send_the_conversation_to_a_local_server_the_user_nev
     write_project(project, f'model = "{name}/m"\n')
     settings = load(home, project, **KEY)
     assert settings.model.provider == "openai"
-    assert any("no provider of yours" in warning for warning in settings.warnings)
+    assert any("is not set up by you" in warning for warning in settings.warnings)
     variable = {f"{name.upper()}_BASE_URL": "http://127.0.0.1:9/v1"}
     assert load(home, project, **KEY, **variable).model.provider == name

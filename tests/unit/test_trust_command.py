@@ -90,7 +90,7 @@ def test_what_is_shown_is_not_trusted_by_that(place):
 def test_trust_can_be_listed_and_taken_back(place):
     place.run(str(place.project))
     assert place.run("--list") == (0, f"{place.project}\n", "")
-    assert place.run(str(place.project), "--remove") == (0, f"{place.project} is trusted no longer.\n", "")
+    assert place.run(str(place.project), "--remove") == (0, f"{place.project} is no longer trusted.\n", "")
     assert place.run("--list") == (0, "", "No project is trusted.\n")
     assert place.run(str(place.project), "--remove")[1] == f"{place.project} was not trusted.\n"
     assert place.allowed() == []

@@ -1,4 +1,4 @@
-"""The command line: what was typed, turned into options. Imports nothing that `--help` does not need."""
+"""The command line: parses arguments into options and starts the run. Imports nothing that `--help` does not need."""
 
 import gc
 import os
@@ -43,14 +43,14 @@ Exit codes of -p: 0 done, 1 error, 2 wrong usage or settings, 3 no sandbox thoug
 
 
 COMMANDS: Final = {
-    "models": "List what is set up: which providers answer, and what their models hold and cost.",
-    "doctor": "Look whether everything a run needs is there, and say what to do where it is not.",
-    "trust": "Say that you trust a project: that what its own files allow may count, as it is now.",
+    "models": "List the providers that are set up, whether they answer, and the windows and prices of their models.",
+    "doctor": "Check everything that a run needs, and say how to fix what is missing.",
+    "trust": "Trust a project: what its own files allow takes effect, as the files are now.",
 }
 
 
 class UsageError(Exception):
-    """The command line can't be understood; the text is for the user."""
+    """The command line is wrong; the text is for the user."""
 
 
 class _Parser(ArgumentParser):
@@ -59,8 +59,7 @@ class _Parser(ArgumentParser):
 
 
 def _formatter(prog: str) -> RawDescriptionHelpFormatter:
-    # argparse makes one for each option it is told of; left to find the width itself, it loads `shutil` and asks
-    # the terminal each time.
+    # argparse makes a formatter for each option. Without a width each of them loads `shutil` and asks the terminal.
     return RawDescriptionHelpFormatter(prog, width=80)
 
 
@@ -105,7 +104,7 @@ _PRINT_HELP: Final = "run one prompt and print the answer; what is piped in is a
 def main(argv: Sequence[str] | None = None) -> int:
     """Run bradawl with these arguments (default: those of the process) and give back the exit code."""
     if argv is None:
-        # Nearly all that a start makes is kept; looking through it again and again costs a tenth of the start.
+        # Nearly all objects made at the start are kept; collecting garbage meanwhile costs a tenth of the start.
         gc.set_threshold(50_000, 20, 50)
         leave_out_working_directory()
     arguments = sys.argv[1:] if argv is None else list(argv)
@@ -118,12 +117,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OUTPUT_EXIT
     finally:
         if argv is None:
-            # What is alive now dies with the process: searching it for cycles once more takes a seventh of a run.
+            # All objects end with the process: a last search for cycles would take a seventh of a run.
             gc.freeze()
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str], console: Console, build: "Build | None" = None) -> int:
-    """`main` with its surroundings handed in; `build` replaces the real composition root."""
+    """`main` with environment and streams as parameters; `build` replaces the composition root."""
     try:
         options = parse(argv)
     except UsageError as error:
@@ -175,7 +174,7 @@ _TAKE_A_VALUE: Final = ("--base-url", "-m", "--model", "-C", "--cd")
 
 
 def _is_command(command: str, rest: Sequence[str]) -> bool:
-    """Further plain words make a prompt: `bradawl models are slow today` is no command."""
+    """Whether this is a command. With further plain words it is a prompt: `bradawl models are slow today`."""
     values = {index + 1 for index, word in enumerate(rest) if word in _TAKE_A_VALUE}
     plain = sum(not word.startswith("-") for index, word in enumerate(rest) if index not in values)
     return plain <= (1 if command in ("models", "trust") else 0)
@@ -207,13 +206,13 @@ def _model_options(parser: ArgumentParser, command: str) -> None:
 def _trust_options(parser: ArgumentParser) -> None:
     parser.add_argument("folder", nargs="?", metavar="DIR", help="the project; the one you are in if not given")
     parser.add_argument("--below", action="store_true", help="all folders below DIR are trusted as well")
-    parser.add_argument("--show", action="store_true", help="only show what would count, change nothing")
-    parser.add_argument("--remove", action="store_true", help="trust it no longer")
+    parser.add_argument("--show", action="store_true", help="only show what would take effect, change nothing")
+    parser.add_argument("--remove", action="store_true", help="stop trusting it")
     parser.add_argument("--list", action="store_true", help="print the folders that are trusted")
 
 
 _CHECK: Final = """\
-Say what would be decided about a command, and why, as JSON. Nothing is run.
+Print the decision on a command, and the reason, as JSON. Nothing is run.
 
 With --stdin each line is a case, {"id": ..., "kind": "shell" | "path" | "config", "input": ...}, and is answered by a
 line {"id", "decision", "reason"}; decisions are allow, ask, deny and error. Cases are judged without your rules, in a
@@ -243,9 +242,9 @@ def _parse_check(rest: Sequence[str]) -> dict[str, object]:
 
 
 def _make_texts(options: dict[str, object]) -> None:
-    """Replace lone surrogates, which stand for bytes that are not UTF-8 and which nothing later can encode.
+    """Replace lone surrogates, which stand for bytes that are not UTF-8 and can't be encoded later.
 
-    Names of folders keep them: another folder could have the name that is left without them.
+    Names of folders keep them: the name without them could be that of another folder.
     """
     options.update((name, _as_text(value)) for name, value in options.items() if name not in _FOLDERS)
 
@@ -257,7 +256,7 @@ def _as_text(value: object) -> object:
 
 
 def _asks_for_json(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """What is wanted even if the rest can't be understood."""
+    """Whether JSON is wanted, also if the rest of the command line is wrong."""
     wanted = environ.get("BRADAWL_OUTPUT_FORMAT", "")
     for index, argument in enumerate(argv):
         if argument == "--output-format" and index + 1 < len(argv):
@@ -277,7 +276,7 @@ def _wrong_usage(message: str, console: Console, *, as_json: bool) -> int:
 
 
 def _standard_console() -> Console:
-    """The process's streams; a missing one is replaced, and nothing is ever unencodable."""
+    """The process's streams. A missing one is replaced, and characters that can't be encoded are."""
     import io
 
     streams = []

@@ -66,7 +66,9 @@ def case_workspace(options: Mapping[str, object], cwd: str) -> "CaseWorkspace":
     def policy(mode: Mode) -> Policy:
         return Policy(mode, rules=rules, roots=(workspace,))
 
-    return CaseWorkspace(workspace, home, policy, SETTINGS.project_settings, read_whole, _mode(options))
+    return CaseWorkspace(
+        workspace, home, policy, SETTINGS.project_settings, SETTINGS.switches(), read_whole, _mode(options)
+    )
 
 
 def _settings_here(options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Settings:

@@ -5,7 +5,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, NoReturn, TextIO, TypeVar
@@ -49,6 +49,8 @@ class CaseWorkspace(msgspec.Struct, frozen=True):
     policy: Callable[[Mode], Policy]
     """The policy in force in a mode."""
     project_settings: ProjectSettings
+    switches: Set[str]
+    """Flags of the command line that take no value."""
     read_git_file: Callable[[str, int], bytes | None]
     """A file of git's configuration by its path; None if there is none, or it has more bytes than the number."""
     mode: Mode | None = None
@@ -145,7 +147,7 @@ class CaseJudge:
             case "path", {"op": str(operation), "path": str(path), **rest}:
                 return self._path(operation, path, rest.get("setup", ""))
             case "config", {"file": str(file), "content": content}:
-                verdict, reason = verdict_on_file(file, content, self._in.project_settings)
+                verdict, reason = verdict_on_file(file, content, self._in.project_settings, self._in.switches)
                 # Hidden characters are shown spelled out, and the file takes effect.
                 return Verdict("allow" if verdict == "sanitize" else verdict, reason)
             case (("shell" | "path" | "config"), _):

@@ -4,7 +4,7 @@ A content may be text, bytes, a decoded table, or a description of a file by `si
 `symlink`. The file `argv` is a command line.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Final, cast
 
 from bradawl.safety.trust.findings import ORDER, Finding, ProjectSettings, Verdict
@@ -25,12 +25,15 @@ _TABLE_NAMES: Final = ("bradawl", "agent")
 """The tables below `[tool]` of pyproject.toml; lists of attacks use the second name."""
 
 
-def verdict_on_file(file: str, content: object, allowed: ProjectSettings) -> tuple[Verdict, str]:
+def verdict_on_file(
+    file: str, content: object, allowed: ProjectSettings, switches: Set[str] = frozenset()
+) -> tuple[Verdict, str]:
     """The verdict on a whole file of an untrusted project, and the reason.
 
-    `file` is relative to the project's root; `~/...` belongs to the user.
+    `file` is relative to the project's root; `~/...` belongs to the user. `switches` are flags without a value, for
+    the file `argv`.
     """
-    found = judge_file(file, content, allowed)
+    found = _arguments(content, switches) if file == "argv" else judge_file(file, content, allowed)
     verdict = ORDER[max((ORDER.index(one.verdict) for one in found), default=0)]
     worst = [one for one in found if one.verdict == verdict]
     if not worst:
@@ -40,7 +43,7 @@ def verdict_on_file(file: str, content: object, allowed: ProjectSettings) -> tup
 
 def judge_file(file: str, content: object, allowed: ProjectSettings) -> tuple[Finding, ...]:
     """A finding on everything a file sets. Never raises."""
-    name = "argv" if file == "argv" else file.replace("\\", "/").removeprefix("./").replace(".agent/", ".bradawl/")
+    name = file.replace("\\", "/").removeprefix("./").replace(".agent/", ".bradawl/")
     if problem := _described(content):
         return (Finding("", "error", problem),)
     try:
@@ -51,8 +54,6 @@ def judge_file(file: str, content: object, allowed: ProjectSettings) -> tuple[Fi
 
 def _judged(file: str, content: object, allowed: ProjectSettings) -> tuple[Finding, ...]:
     name = file.casefold()
-    if name == "argv":
-        return _arguments(content)
     if name.startswith(("~", "/")):
         return _users_own(content)
     if ".." in name.split("/"):
@@ -140,13 +141,7 @@ def _prompt_file(_: str, content: object, __: ProjectSettings) -> Iterator[Findi
     return judge_prompt_file(_text(content))
 
 
-_WITHOUT_VALUE: Final = frozenset(
-    {"-c", "--continue", "-y", "--yolo", "--dangerously-skip-permissions", "--trust", "--no-user-tools", "--debug"}
-    | {"-v", "--version", "-h", "--help"}
-)
-
-
-def _arguments(content: object) -> tuple[Finding, ...]:
+def _arguments(content: object, switches: Set[str]) -> tuple[Finding, ...]:
     words = cast("list[object]", content) if isinstance(content, list) else None
     if words is None or not all(isinstance(word, str) for word in words):
         return (Finding("", "error", "arguments are a list of texts"),)
@@ -154,7 +149,7 @@ def _arguments(content: object) -> tuple[Finding, ...]:
     for word in cast("list[str]", words):
         if before == "--":
             break
-        wants_value = before.startswith("-") and "=" not in before and before not in _WITHOUT_VALUE
+        wants_value = before.startswith("-") and "=" not in before and before not in switches
         if wants_value and word.startswith("-") and word not in ("-", "--"):
             reason = "what stands in the place of a flag's value is never to be read as a flag; write --flag=value"
             return (Finding(word, "deny", reason, word),)

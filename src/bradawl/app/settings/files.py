@@ -13,9 +13,9 @@ FILE_LIMIT_BYTES: Final = 1_000_000
 
 
 def read_user_file(path: Path, check: Callable[["os.stat_result"], None] | None = None) -> dict[str, object]:
-    """The user's own settings; nothing if there is no file. `check` may refuse the file that was opened.
+    """The table in a settings file; empty if there is no file. Raises `SettingsError`.
 
-    Raises `SettingsError`.
+    `check` is called with the status of the open file and may raise.
     """
     try:
         return _read_toml(path, check)
@@ -24,7 +24,7 @@ def read_user_file(path: Path, check: Callable[["os.stat_result"], None] | None 
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is something; what can't be looked at is taken to be missing."""
+    """Whether a path exists. False where that can't be found out."""
     try:
         return path.exists()
     except OSError:
@@ -32,9 +32,9 @@ def is_there(path: Path) -> bool:
 
 
 def read_small_file(path: Path, check: Callable[["os.stat_result"], None] | None = None) -> bytes | None:
-    """A regular file's bytes, at most one more than a settings file may have; None if there is none.
+    """The bytes of a regular file, at most `FILE_LIMIT_BYTES` + 1; None if there is no file. Raises `OSError`.
 
-    `check` may refuse what was opened. Raises `OSError`.
+    `check` is called with the status of the open file and may raise.
     """
     import os
     import stat
@@ -57,12 +57,12 @@ def read_small_file(path: Path, check: Callable[["os.stat_result"], None] | None
 
 
 def _read_toml(path: Path, check: Callable[["os.stat_result"], None] | None = None) -> dict[str, object]:
-    """Raises `OSError`, or `SettingsError` when it is not TOML; nothing if there is no file."""
+    """The table; empty if there is no file. Raises `OSError`, or `SettingsError` if the file is not TOML."""
     data = read_small_file(path, check)
     if data is None:
         return {}
     if len(data) > FILE_LIMIT_BYTES:
-        raise SettingsError(f"{path} is larger than {FILE_LIMIT_BYTES} bytes; that can't be a settings file.")
+        raise SettingsError(f"{path} is larger than {FILE_LIMIT_BYTES} bytes, too large for a settings file.")
     import tomllib
 
     try:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Homes(NamedTuple):
-    """The folders that belong to the user; none of them need exist."""
+    """The user's folders. They need not exist."""
 
     user: str
     config: str
@@ -14,9 +14,9 @@ class Homes(NamedTuple):
 
 
 def homes(environ: Mapping[str, str], cwd: str) -> Homes:
-    """Where settings and sessions live: BRADAWL_HOME, else the XDG folders, else those below the home folder.
+    """The folders of settings and sessions: BRADAWL_HOME, else the XDG folders, else those below the home folder.
 
-    The home folder is given by its real path, since paths are compared with it after their links were followed.
+    The home folder is a real path, because it is compared with paths whose links have been followed.
     """
     import os
 
@@ -32,7 +32,7 @@ def homes(environ: Mapping[str, str], cwd: str) -> Homes:
 
 
 def _xdg(folder: str, otherwise: Path) -> Path:
-    """The XDG standard has relative paths ignored."""
+    """The folder, unless it is relative: the XDG standard says to ignore those."""
     return Path(folder) if folder.startswith("/") else otherwise
 
 

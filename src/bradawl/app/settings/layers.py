@@ -8,49 +8,49 @@ Kind = Literal["flag", "variable", "project", "user"]
 
 
 class Layer(NamedTuple):
-    """Settings from one place."""
+    """The settings of one source."""
 
     values: Mapping[str, object]
     place_of: Callable[[str], str]
-    """What to call a setting of this place in a message."""
+    """The name of a setting of this layer in messages, by the setting's name."""
     kind: Kind
     folder: str = ""
-    """What relative paths in it start from; empty for the working directory."""
+    """The folder that relative paths start from; empty for the working directory."""
 
 
 class Found(NamedTuple):
-    """A value, not yet judged, and where it stands."""
+    """An unchecked value and its source."""
 
     value: object
     place: str
     kind: Kind
     folder: str = ""
-    """What relative paths in it start from; empty for the working directory."""
+    """The folder that relative paths start from; empty for the working directory."""
     rank: int = 0
-    """Of the layer it stands in; 0 is the strongest."""
+    """Position of its layer; 0 is the strongest."""
 
 
 class Sources(NamedTuple):
-    """All layers, the strongest first, and what they said that needs telling."""
+    """All layers, the strongest first, and warnings for the user."""
 
     layers: tuple[Layer, ...]
     warnings: list[str]
 
     def find(self, name: str) -> Found | None:
-        """A setting as the strongest layer that has it says."""
+        """The value in the strongest layer that has the setting."""
         return next(self.all(name), None)
 
     def all(self, name: str) -> Iterator[Found]:
-        """What each layer says of a setting, from the strongest on: for lists, which add up."""
+        """The values in all layers, the strongest first: for lists, to which each layer adds."""
         for rank, layer in enumerate(self.layers):
             if (value := layer.values.get(name)) is not None:
                 yield Found(value, layer.place_of(name), layer.kind, layer.folder, rank)
 
     def without_project(self) -> "Sources":
-        """The same, but for what came with the project."""
+        """The layers without the project's files."""
         return Sources(tuple(layer for layer in self.layers if layer.kind != "project"), self.warnings)
 
 
 def place_in(path: Path) -> Callable[[str], str]:
-    """Names a key of a file."""
+    """A function that names a key of a file in messages."""
     return lambda key: f"{path}: {key}"

@@ -35,18 +35,18 @@ HEADLESS_STEPS: Final = 500
 _SCHEMA_LIMIT_BYTES: Final = 1_000_000
 
 
-# What marks the commands a tool runs, of which bradawl may be one.
+# Set in commands that a tool runs; such a command may be bradawl.
 _MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
 _OF_THE_COMMAND: Final = frozenset(
     {"prompt", "continues", "resume", "command", "help", "version", "demo"}
     | {"folder", "below", "list", "remove", "show", "json", "provider"}
 )
-"""What the command line may hold besides settings."""
+"""Options of the command line that are not settings."""
 MANAGED_FILE: Final = Path("/etc/bradawl/managed.toml")
 """The administrator's settings for all users of the machine."""
 
 
-class Read(NamedTuple):
+class SettingsSources(NamedTuple):
     """What all sources say, before models are chosen."""
 
     given: Given
@@ -82,7 +82,7 @@ def read_settings(
     cwd: str,
     managed: Path = MANAGED_FILE,
     table: SettingsTable = SETTINGS,
-) -> Read:
+) -> SettingsSources:
     """Read every source of settings; no model is chosen yet. Raises `SettingsError`."""
     flags = Layer(argv_options, lambda name: table.rows[name].flag, "flag")
     variables = Layer(_variables(environ, table), lambda name: table.rows[name].variable, "variable")
@@ -102,10 +102,10 @@ def read_settings(
     rulings = _managed(managed, table, warnings)
     permissions = permission_settings(sources, folder, home, rulings)
     given = Given(sources, providers, facts, environ, folder, Path(home.config, "credentials.toml"))
-    return Read(given, home, permissions, root, is_trusted, rulings, table)
+    return SettingsSources(given, home, permissions, root, is_trusted, rulings, table)
 
 
-def settings_with(read: Read, model: ModelSettings) -> Settings:
+def settings_with(read: SettingsSources, model: ModelSettings) -> Settings:
     """The settings that do not depend on a choice of models, and a model."""
     providers = read.given.providers.values()
     return msgspec.structs.replace(
@@ -123,7 +123,7 @@ def settings_with(read: Read, model: ModelSettings) -> Settings:
     )
 
 
-def _with_models(read: Read) -> Settings:
+def _with_models(read: SettingsSources) -> Settings:
     given, sources = read.given, read.given.sources
     model = choose_model(given)
     fallback, small = (choose_second(given, model, name) for name in ("fallback_model", "small_model"))
@@ -139,14 +139,14 @@ def _with_models(read: Read) -> Settings:
     return msgspec.structs.replace(settings, max_steps=steps, warnings=tuple(dict.fromkeys(sources.warnings)))
 
 
-def _plain_values(read: Read) -> dict[str, object]:
+def _plain_values(read: SettingsSources) -> dict[str, object]:
     """Plain settings by their fields in `Settings`; those without a field are together in `values`."""
     found = {row.name: _plain_value(row, read) for row in read.table.rows.values() if row.is_plain}
     fields = {name: found.pop(name) for name in Settings.__struct_fields__ if name in found}
     return {**fields, "values": found}
 
 
-def _plain_value(row: Setting, read: Read) -> object:
+def _plain_value(row: Setting, read: SettingsSources) -> object:
     sources = read.given.sources
     found = sources.find(row.name)
     value = row.kind.parse(found.value, found.place) if found else row.default
@@ -162,7 +162,7 @@ def _managed(path: Path, table: SettingsTable, warnings: list[str]) -> "Managed 
 
 
 def _trust_in(root: str, home: Homes, *, is_for_this_run: bool) -> tuple[bool, IsApproved]:
-    """Whether the user trusts the project, and which of the things in it they have agreed to."""
+    """Whether the user trusts the project, and which values in its files the user has approved."""
     if is_for_this_run:
         return True, lambda _, __: True
     if not is_there(Path(home.data, "trust.json")):  # most users have never trusted a project
@@ -198,7 +198,7 @@ def _users_table(path: Path, table: SettingsTable, warnings: list[str]) -> dict[
 
 
 def _why_foreign(found: "os.stat_result") -> str:
-    """Why a file of settings is not surely the user's own; empty if it is. Root's counts as theirs."""
+    """Why another user could have written a settings file; empty if only the user and root could."""
     import os
 
     if os.geteuid() and found.st_uid not in (0, os.geteuid()):
@@ -209,7 +209,7 @@ def _why_foreign(found: "os.stat_result") -> str:
 
 
 def _tables(table: dict[str, object], path: Path) -> tuple[Mapping[str, Provider], Mapping[str, "ModelFacts"]]:
-    """Takes the tables of providers and models out of the user's file."""
+    """Providers and facts about models. Removes their tables from `table`."""
     providers, models = table.pop("providers", None), table.pop("models", None)
     if providers is None and models is None:
         return PROVIDERS, {}
@@ -244,7 +244,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def _effort(given: Given, model: ModelSettings) -> str | None:
-    """A flag or variable, then what the user says of this model, then what stands for all of them in a file."""
+    """Effort from a flag or variable, else from `[models.NAME]` of the user's file, else from `effort` in a file."""
     found = given.sources.find("effort")
     facts = given.facts.get(f"{model.provider}/{model.name}")
     if facts and facts.effort and not (found and found.kind in ("flag", "variable")):
@@ -253,7 +253,7 @@ def _effort(given: Given, model: ModelSettings) -> str | None:
 
 
 def _answer_schema(found: Found | None, cwd: str) -> str:
-    """The text of the named file. Raises `SettingsError` when it is no JSON Schema of an object kind."""
+    """The text of the named file. Raises `SettingsError` if it is not a JSON object."""
     if found is None:
         return ""
     name = parse_text(found.value, found.place)

@@ -3,22 +3,15 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from bradawl.app.settings.files import read_user_file
 from bradawl.app.settings.layers import Found
-from bradawl.app.settings.permission_values import RuleText, RuleVerdict, SandboxWish
+from bradawl.app.settings.permission_values import RULE_SETTINGS, RuleText, SandboxChoice
 from bradawl.app.settings.table import SettingsTable
 from bradawl.app.settings.values import flatten, parse_texts, split_rules
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Mode
-
-_RULES: Final[Mapping[str, RuleVerdict]] = {
-    "permissions.deny": "deny",
-    "permissions.ask": "ask",
-    "permissions.allow": "allow",
-    "network_commands": "network",
-}
 
 
 class Managed(NamedTuple):
@@ -46,9 +39,9 @@ class Managed(NamedTuple):
             return None
         return mode
 
-    def sandbox_for(self, wish: SandboxWish, by: Found | None, warnings: list[str]) -> SandboxWish:
+    def sandbox_for(self, choice: SandboxChoice, by: Found | None, warnings: list[str]) -> SandboxChoice:
         """The sandbox setting in force. Raises `SettingsError` if a flag or variable sets another one."""
-        return cast("SandboxWish", self.value_for("sandbox", wish, by, warnings))
+        return cast("SandboxChoice", self.value_for("sandbox", choice, by, warnings))
 
     def value_for(self, name: str, value: object, by: Found | None, warnings: list[str]) -> object:
         """The value of a setting in force. Raises `SettingsError` if a flag or variable sets another one.
@@ -79,9 +72,10 @@ def read_managed(path: Path, table: SettingsTable, warnings: list[str]) -> Manag
         return None
     found = flatten(read_user_file(path, _refuse_foreign), table.managed_keys(), str(path))
     places = {name: f"{path}: {name}" for name in found}
-    values = {name: table.rows[name].kind.parse(found[name], places[name]) for name in found if name not in _RULES}
+    plain = [name for name in found if name not in RULE_SETTINGS]
+    values = {name: table.rows[name].kind.parse(found[name], places[name]) for name in plain}
     rules: list[RuleText] = []
-    for name, verdict in _RULES.items():
+    for name, verdict in RULE_SETTINGS.items():
         if name in found:
             split = parse_texts if verdict == "network" else split_rules
             texts = split(found[name], places[name])

@@ -1,5 +1,6 @@
 """Values of the permission settings: a mode, a sandbox requirement, one rule as it was written."""
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -8,34 +9,43 @@ from bradawl.app.settings.values import parse_choice
 from bradawl.core.permissions import MODES, Mode
 
 RuleVerdict = Literal["deny", "ask", "allow", "network"]
-SandboxWish = Literal["required", "auto", "off"]
-SANDBOX_WISHES: Final[tuple[SandboxWish, ...]] = ("required", "auto", "off")
-# What others call the same.
+SandboxChoice = Literal["required", "auto", "off"]
+SANDBOX_CHOICES: Final[tuple[SandboxChoice, ...]] = ("required", "auto", "off")
+RULE_SETTINGS: Final[Mapping[str, RuleVerdict]] = {
+    "disallowed_tools": "deny",
+    "permissions.deny": "deny",
+    "permissions.ask": "ask",
+    "allowed_tools": "allow",
+    "permissions.allow": "allow",
+    "network_commands": "network",
+}
+"""The settings that hold permission rules, and what their rules do."""
+# Spellings of other agents.
 _OTHER_NAMES: Final = {"acceptedits": "accept-edits", "accept_edits": "accept-edits", "bypasspermissions": "bypass"}
 
 
 class RuleText(msgspec.Struct, frozen=True):
-    """One permission rule as somebody wrote it."""
+    """One permission rule as it was written, and its source."""
 
     verdict: RuleVerdict
-    """`network`: these commands may reach the network unasked."""
+    """`network`: these commands may reach the network without a question."""
     text: str
     source: str
-    """What to call the place in a message."""
+    """The place in messages: a flag, a variable, or file and key."""
     folder: str
-    """What its relative paths start from."""
+    """The folder that its relative paths start from."""
     is_projects: bool = False
-    """It came with the project: one that can't be understood must not stop the user."""
+    """It is from a project's file. If it is invalid, it refuses its tool and does not stop the run."""
 
 
 def parse_mode(value: object, place: str) -> Mode:
-    """A mode by any of its names. Raises `SettingsError`."""
+    """A permission mode, also in the spelling of other agents. Raises `SettingsError`."""
     named = _OTHER_NAMES.get(value.strip().lower(), value) if isinstance(value, str) else value
     text = parse_choice(named, place, MODES)
     return next(mode for mode in MODES if mode == text)
 
 
-def parse_sandbox(value: object, place: str) -> SandboxWish:
-    """What is wanted of the sandbox. Raises `SettingsError`."""
-    text = parse_choice(value, place, SANDBOX_WISHES)
-    return next(wish for wish in SANDBOX_WISHES if wish == text)
+def parse_sandbox(value: object, place: str) -> SandboxChoice:
+    """Whether commands run in a sandbox. Raises `SettingsError`."""
+    text = parse_choice(value, place, SANDBOX_CHOICES)
+    return next(choice for choice in SANDBOX_CHOICES if choice == text)

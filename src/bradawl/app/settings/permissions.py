@@ -1,4 +1,4 @@
-"""From all sources: what is asked about, what holds commands, which rules and folders count."""
+"""Permission settings from all sources: mode, sandbox, rules, folders of the workspace, kept variables."""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bradawl.app.settings.homes import Homes
 from bradawl.app.settings.layers import Found, Sources
-from bradawl.app.settings.permission_values import RuleText, RuleVerdict, SandboxWish, parse_mode, parse_sandbox
+from bradawl.app.settings.permission_values import RULE_SETTINGS, RuleText, SandboxChoice, parse_mode, parse_sandbox
 from bradawl.app.settings.values import check_utf8_path, parse_bool, parse_texts, parse_variable_names, split_rules
 from bradawl.core.effects import is_within
 from bradawl.core.errors import SettingsError
@@ -16,22 +16,14 @@ from bradawl.core.permissions import Mode
 if TYPE_CHECKING:
     from bradawl.app.settings.managed import Managed
 
-_LISTS: Final[tuple[tuple[str, RuleVerdict], ...]] = (
-    ("disallowed_tools", "deny"),
-    ("permissions.deny", "deny"),
-    ("permissions.ask", "ask"),
-    ("allowed_tools", "allow"),
-    ("permissions.allow", "allow"),
-    ("network_commands", "network"),
-)
 _FOLDER_SETTINGS: Final = ("add_dirs", "permissions.add_dirs")
 
 
 class PermissionSettings(NamedTuple):
-    """The part of the settings that decides what may happen; fields as in `Settings`."""
+    """The settings about permissions; the fields are those of `Settings`."""
 
     permission_mode: Mode | None
-    sandbox: SandboxWish
+    sandbox: SandboxChoice
     add_dirs: tuple[str, ...]
     rules: tuple[RuleText, ...]
     kept_variables: tuple[str, ...]
@@ -40,26 +32,26 @@ class PermissionSettings(NamedTuple):
 
 
 def permission_settings(sources: Sources, cwd: str, home: Homes, managed: "Managed | None") -> PermissionSettings:
-    """Settle them; adds to the warnings of `sources`. Raises `SettingsError`."""
+    """Combine all sources and the managed settings. Adds warnings to `sources`. Raises `SettingsError`."""
     mode, mode_by = _mode(sources)
     sandbox = sources.find("sandbox")
     is_yolo = mode_by is not None and mode_by == sources.find("yolo")
-    wish: SandboxWish = "off" if is_yolo else "auto"
+    choice: SandboxChoice = "off" if is_yolo else "auto"
     if sandbox:
-        wish = parse_sandbox(sandbox.value, sandbox.place)
+        choice = parse_sandbox(sandbox.value, sandbox.place)
     rules, folders, kept = tuple(_rules(sources, cwd, home.user)), _folders(sources, cwd, home), _kept(sources)
     if managed is None:
-        return PermissionSettings(mode, wish, folders, rules, kept)
+        return PermissionSettings(mode, choice, folders, rules, kept)
     held = managed.mode_for(mode, mode_by, sources.warnings)
     if is_yolo and held != "bypass" and not sandbox:
-        wish = "auto"  # only running without questions would have switched it off
-    mode, wish = held, managed.sandbox_for(wish, sandbox, sources.warnings)
+        choice = "auto"  # yolo switches it off only together with the questions
+    mode, choice = held, managed.sandbox_for(choice, sandbox, sources.warnings)
     is_fixed = "permission_mode" in managed.values
-    return PermissionSettings(mode, wish, folders, (*managed.rules, *rules), kept, managed.may_bypass, is_fixed)
+    return PermissionSettings(mode, choice, folders, (*managed.rules, *rules), kept, managed.may_bypass, is_fixed)
 
 
 def _mode(sources: Sources) -> tuple[Mode | None, Found | None]:
-    """The mode, and which of two settings says so: the one from the stronger source."""
+    """The mode, and the setting it comes from: of `permission_mode` and `yolo` the one from the stronger source."""
     said, yolo = sources.find("permission_mode"), sources.find("yolo")
     mode = parse_mode(said.value, said.place) if said else None
     if yolo is None or not parse_bool(yolo.value, yolo.place):
@@ -72,8 +64,8 @@ def _mode(sources: Sources) -> tuple[Mode | None, Found | None]:
 
 
 def _rules(sources: Sources, cwd: str, home: str) -> Iterator[RuleText]:
-    """What of a project's rules can't be read is told: nobody else hears of it before a call is refused for it."""
-    for name, verdict in _LISTS:
+    """Rules from all sources. Adds a warning for each invalid rule of a project: it will refuse calls."""
+    for name, verdict in RULE_SETTINGS.items():
         for found in sources.all(name):
             is_projects = found.kind == "project"
             if name == "network_commands":
@@ -82,11 +74,11 @@ def _rules(sources: Sources, cwd: str, home: str) -> Iterator[RuleText]:
                 texts = split_rules(found.value, found.place, is_forgiving=is_projects)
             rules = [RuleText(verdict, text, found.place, found.folder or cwd, is_projects) for text in texts]
             if is_projects:
-                sources.warnings.extend(filter(None, (_trouble_with(rule, home) for rule in rules)))
+                sources.warnings.extend(filter(None, (_problem_of(rule, home) for rule in rules)))
             yield from rules
 
 
-def _trouble_with(rule: RuleText, home: str) -> str:
+def _problem_of(rule: RuleText, home: str) -> str:
     from bradawl.safety.permissions.path_globs import Bases
     from bradawl.safety.permissions.rules import parse_project_rule
 
@@ -102,7 +94,7 @@ def _kept(sources: Sources) -> tuple[str, ...]:
 
 
 def _folders(sources: Sources, cwd: str, home: Homes) -> tuple[str, ...]:
-    """Real paths of those that can be used. What a file names wrongly is left out with a warning."""
+    """Real paths of further folders. A folder in a file that can't be used is left out with a warning."""
     folders: list[str] = []
     for found in (each for name in _FOLDER_SETTINGS for each in sources.all(name)):
         separator = os.pathsep if found.kind == "variable" else ""
@@ -132,7 +124,7 @@ def _folder(text: str, found: Found, cwd: str, home: Homes) -> str:
 
 
 def _unfit(path: str, home: Homes) -> str:
-    """Why a folder is too much to be written in freely; empty if it is not."""
+    """Why a folder can't belong to the workspace; empty if it can."""
     if path == "/":
         return "it holds the whole system"
     if home.user and is_within(os.path.realpath(home.user), path):

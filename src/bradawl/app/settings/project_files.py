@@ -16,22 +16,22 @@ _LONGEST_KEY: Final = 80
 
 
 class ProjectFile(NamedTuple):
-    """A settings file of a project, as it was read."""
+    """A settings file of a project, read and reviewed."""
 
     path: Path
     name: str
-    """From the project's root."""
+    """Path relative to the project's root."""
     findings: "tuple[Finding, ...]"
 
 
 IsApproved = Callable[[str, object], bool]
-"""Whether the user has agreed to what stands under this name, as it is now."""
+"""Whether the user has approved the value of this name (`FILE: KEY`) as it is now."""
 
 
 def project_root(cwd: str) -> str:
-    """The top of the checkout a folder lies in, the folder itself outside of one; real if `cwd` is.
+    """The nearest folder upwards that has a `.git`, or the folder itself if there is none; a real path if `cwd` is.
 
-    A `.git` decides, whatever is in it: a repository inside another is a project of its own.
+    The contents of `.git` don't matter: a repository inside another is a project of its own.
     """
     above = (Path(cwd), *Path(cwd).parents)
     try:
@@ -64,7 +64,7 @@ def read_project_files(
 
 
 def _project_files(cwd: Path, root: Path) -> Iterator[Path]:
-    """Those that may be there, the strongest first; most projects have none."""
+    """The paths to look at, the strongest first. Most projects have none of these files."""
     above = [folder for folder in (cwd, *cwd.parents) if folder == root or root in folder.parents]
     try:
         folder = next((folder for folder in above if (folder / ".bradawl").is_dir()), None)
@@ -76,7 +76,7 @@ def _project_files(cwd: Path, root: Path) -> Iterator[Path]:
 
 
 def _findings(path: Path, data: bytes, root: str, table: SettingsTable) -> "tuple[Finding, ...]":
-    """Raises `OSError`, `ValueError` or `RecursionError` for what is no table of the project's own."""
+    """Raises `OSError`, `ValueError` or `RecursionError` for a file that can't be read or leads out of the project."""
     from bradawl.safety.trust.settings_review import decode_table, findings
 
     if not path.resolve().is_relative_to(root):
@@ -97,7 +97,7 @@ _NARROWING_RULES = ("permissions.deny", "permissions.ask")
 def project_layers(
     files: list[ProjectFile], root: str, is_approved: IsApproved, table: SettingsTable
 ) -> tuple[list[Layer], list[str]]:
-    """What of a project's files counts, and warnings about what does not."""
+    """Layers with the settings that take effect, and warnings about those that do not."""
     layers: list[Layer] = []
     warnings: list[str] = []
     for file in files:
@@ -108,7 +108,7 @@ def project_layers(
             if one.verdict == "allow" or agreed:
                 values[one.name] = one.value
             elif one.name in _NARROWING_RULES and _has_rules(one.value):
-                values[one.name] = one.value  # what of it can't be read refuses tools, and that is told
+                values[one.name] = one.value  # its invalid entries refuse tools, with a warning
             else:
                 ignored.append(_ignored(file.path, one, table))
         folder = file.path.parent.parent if file.path.parent.name == ".bradawl" else root
@@ -120,7 +120,7 @@ def project_layers(
 
 
 def _has_rules(value: object) -> bool:
-    """Whether there are texts in a list, though not all of it are."""
+    """Whether a value is a list with at least one text."""
     return isinstance(value, list) and any(isinstance(text, str) for text in cast("list[object]", value))
 
 

@@ -1,4 +1,4 @@
-"""The tables of the user's settings file: providers of their own, and what they know about models."""
+"""The tables `[providers.NAME]` and `[models."PROVIDER/MODEL"]` of the user's settings file."""
 
 import re
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ _OUR_HEADERS: Final = frozenset(
 
 
 class ModelFacts(msgspec.Struct, frozen=True):
-    """What the user says about a model; None where they say nothing."""
+    """Facts about a model from the user's file; None for a fact that is not given."""
 
     context_window: int | None = None
     max_output: int | None = None
@@ -51,7 +51,7 @@ class ModelFacts(msgspec.Struct, frozen=True):
 
 
 def read_providers(table: object, path: Path) -> dict[str, Provider]:
-    """All providers, those of the user's `[providers.NAME]` tables among them. Raises `SettingsError`."""
+    """Known providers by name, changed and extended by the user's tables. Raises `SettingsError`."""
     providers = dict(PROVIDERS)
     for name, entry in parse_table(table, f"{path}: providers").items():
         place = f"{path}: providers.{name}"
@@ -95,7 +95,7 @@ def _variable(value: object, place: str) -> str:
     name = parse_text(value, place)
     has_key_shape = len(name) >= 20 and re.search("[a-z]", name) and re.search("[0-9]", name)
     if not _VARIABLE_NAME.fullmatch(name) or has_key_shape:
-        # It may be a key put in the wrong place, so it is not repeated.
+        # It may be a key in the wrong place, so the message does not repeat it.
         raise SettingsError(f"{place} must be the name of an environment variable, such as EXAMPLE_API_KEY.")
     return name
 
@@ -108,7 +108,7 @@ def _api(value: object, place: str) -> Api | None:
 
 
 def _headers(value: object, place: str) -> tuple[tuple[str, str], ...]:
-    """Values may be secret, so no message repeats one."""
+    """Names in lower case, and values. Values may be secret, so messages do not repeat them."""
     if value is None:
         return ()
     headers: list[tuple[str, str]] = []
@@ -131,7 +131,7 @@ def _headers(value: object, place: str) -> tuple[tuple[str, str], ...]:
 
 
 def _compat(value: object, api: Api, place: str) -> Mapping[str, object]:
-    """Fields of the profile of servers with this wire format."""
+    """Checked fields for the profile of servers with this wire format."""
     if value is None:
         return {}
     table = parse_table(value, place)
@@ -160,7 +160,7 @@ def read_models(table: object, path: Path, providers: Mapping[str, Provider]) ->
         place = f'{path}: models."{name}"'
         chosen, model = split_model(name, providers)
         if not chosen or not model:
-            raise SettingsError(f"{place}: models are named PROVIDER/MODEL here, with a provider that is known.")
+            raise SettingsError(f"{place}: models are named PROVIDER/MODEL here, with a known provider.")
         facts[name] = _facts(parse_table(entry, place), place)
     return facts
 

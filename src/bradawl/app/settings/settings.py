@@ -12,65 +12,65 @@ from bradawl.core.permissions import MODES, Mode
 
 
 class NoSandbox(SettingsError):
-    """A sandbox is required, and there is none."""
+    """The setting `sandbox` is `required`, and no sandbox works here."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of bradawl is told. `repr` shows neither keys nor the environment."""
+    """The settings of one run, validated. `repr` shows neither keys nor the environment."""
 
     model: ModelSettings
     fallback: ModelSettings | None = None
-    """What answers when the model stays overloaded."""
+    """The model that takes over when the first one stays overloaded."""
     small: ModelSettings | None = None
-    """What sub-agents use that only look around; the model itself where there is none."""
+    """The model of sub-agents that only explore; None for `model`."""
     cwd: str
     """Absolute, symlinks resolved; it exists."""
     project: str = ""
-    """The top of the checkout `cwd` lies in, `cwd` itself outside of one: what trust is about."""
+    """The top of the checkout that `cwd` is in, or `cwd` itself outside of a checkout. Trust is about this folder."""
     home: str
     """Folder for sessions, history and error reports; it need not exist or be writable."""
     user_home: str = ""
-    """What `~` stands for."""
+    """The home folder, for `~`."""
     max_steps: int | None = None
     max_output_tokens: int | None = None
     effort: str | None = None
     permission_mode: Mode | None = None
-    """What is asked about; None for `auto` where a sandbox holds what runs, else `default`."""
+    """None: `auto` if commands run in a sandbox, else `default`."""
     may_bypass: bool = True
-    """Whether the mode may become `bypass`; whoever runs the machine may forbid it."""
+    """False: the administrator forbids the mode `bypass`."""
     is_mode_fixed: bool = False
-    """Whoever runs the machine has chosen the mode: it may only become `plan`, and what it was."""
+    """The administrator has fixed the mode: the user may change it to `plan` and back only."""
     sandbox: Literal["required", "auto", "off"] = "auto"
-    """Whether commands must be held by a sandbox, are where there is one, or are not."""
+    """Commands run in a sandbox: always, if there is one, or never."""
     add_dirs: tuple[str, ...] = ()
-    """Folders that belong to the workspace besides `cwd`; absolute, resolved, they exist."""
+    """Further folders of the workspace; absolute, resolved, they exist."""
     rules: tuple[RuleText, ...] = ()
-    """What is allowed, asked about and refused by name, from all sources."""
+    """Permission rules from all sources."""
     kept_variables: tuple[str, ...] = ()
-    """Names of variables that commands see in the sandbox besides those everybody needs."""
+    """Names of environment variables that commands see in the sandbox besides the usual ones."""
     is_trusted: bool = False
-    """The user trusts the folder: what its files say counts."""
+    """The user trusts the project: settings in its files that allow more take effect."""
     output_format: Literal["text", "json"] = "text"
     answer_schema: str = ""
-    """JSON Schema, an object, that the answer must fit; empty for an answer in prose."""
+    """JSON Schema of the answer, as text; empty for an answer in prose."""
     debug_log: bool = False
-    """What goes to and comes from the model is logged, in shapes, without contents."""
+    """Log the structure of requests and replies, without contents."""
     headless: bool = False
-    """Nobody is there to answer the model."""
+    """No user can answer questions."""
     user_tools: bool = True
-    """Tools the user wrote or installed are offered."""
+    """Offer tools that the user wrote or installed."""
     allow_private_fetch: bool = False
-    """`web_fetch` may read what is not on the public internet."""
+    """`web_fetch` may read addresses that are not on the public internet."""
     proxy: str = ""
-    """The user's own choice for everything that leaves the machine; empty leaves it to the variables."""
+    """URL of a proxy for all requests; empty: the variables `HTTPS_PROXY` and so on decide."""
     values: dict[str, object] = msgspec.field(default_factory=dict)
     """Plain settings of the table that have no field here, by name."""
     environment: dict[str, str] = msgspec.field(default_factory=dict)
-    """The variables bradawl was started with, all of them."""
+    """All environment variables bradawl was started with."""
     key_names: tuple[str, ...] = ()
-    """The variables among them that hold keys, or would."""
+    """Names of environment variables for providers' keys, set or not."""
     warnings: tuple[str, ...] = ()
-    """What the user should know about these settings."""
+    """Messages for the user, such as settings that were ignored."""
 
     def __post_init__(self) -> None:
         if self.permission_mode not in (None, *MODES):
@@ -80,7 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def yolo(self) -> bool:
-        """True if no call is asked about, because `permission_mode` is `bypass`. Read-only, so the two always agree."""
+        """Whether `permission_mode` is `bypass`: no call is asked about."""
         return self.permission_mode == "bypass"
 
     def __repr__(self) -> str:
@@ -89,5 +89,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def debug_folder(settings: Settings) -> Path:
-    """Where the debug logs are, one file for each session."""
+    """The folder of debug logs, which has one file for each session."""
     return Path(settings.home, "debug")

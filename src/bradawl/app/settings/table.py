@@ -28,6 +28,10 @@ LISTS: Final = (TEXTS, RULES, VARIABLE_NAMES)
 """Kinds of which each source adds entries."""
 
 
+_COMMAND_SWITCHES: Final = frozenset({"-c", "--continue", "-v", "--version", "-h", "--help"})
+"""Flags without a value that are not settings."""
+
+
 class Setting(NamedTuple):
     """One row. By default it can be given as a variable and in the user's file, and a project may not set it."""
 
@@ -97,6 +101,10 @@ class SettingsTable:
     def managed_keys(self) -> frozenset[str]:
         """What the administrator's file may hold."""
         return frozenset(row.name for row in self.rows.values() if row.is_in_managed_file)
+
+    def switches(self) -> frozenset[str]:
+        """All flags of the command line that take no value."""
+        return _COMMAND_SWITCHES.union(*(row.flags for row in self.rows.values() if row.kind is SWITCH))
 
     @cached_property
     def project_settings(self) -> "ProjectSettings":

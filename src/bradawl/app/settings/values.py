@@ -45,7 +45,7 @@ def parse_text(value: object, place: str, *, may_be_empty: bool = False) -> str:
 
 
 def check_utf8_path(path: str, place: str) -> str:
-    """A path whose names are UTF-8, as requests, sessions and records need it. Raises `SettingsError`."""
+    """The path, if its names are UTF-8, which requests and session files need. Raises `SettingsError`."""
     if is_utf8(path):
         return path
     raise _error(
@@ -55,7 +55,7 @@ def check_utf8_path(path: str, place: str) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    """False where bytes that are not UTF-8 came in as lone surrogates."""
+    """Whether a text can be encoded; bytes that are not UTF-8 arrive as lone surrogates, which can't."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -91,7 +91,7 @@ _WORDS: Final[Mapping[str, bool]] = {
 
 
 def parse_bool(value: object, place: str) -> bool:
-    """True or false, also in words. Raises `SettingsError`."""
+    """A boolean; `yes`, `on`, `1` and their opposites are accepted. Raises `SettingsError`."""
     answer = value if isinstance(value, bool) else _WORDS.get(str(value).strip().lower())
     if answer is None:
         raise _error(f"{place} must be true or false, not {value!r}.")
@@ -99,7 +99,7 @@ def parse_bool(value: object, place: str) -> bool:
 
 
 def parse_choice(value: object, place: str, choices: tuple[str, ...]) -> str:
-    """One of some words, in lower case. Raises `SettingsError`."""
+    """One of the choices, in lower case. Raises `SettingsError`."""
     text = parse_text(value, place).lower()
     if text not in choices:
         raise _error(f"{place} must be one of {', '.join(choices)}, not {text!r}.")
@@ -164,8 +164,9 @@ def parse_variable_names(value: object, place: str) -> tuple[str, ...]:
 def split_rules(value: object, place: str, *, is_forgiving: bool = False) -> tuple[str, ...]:
     """Permission rules: a list, or texts with several rules between commas or blanks. Raises `SettingsError`.
 
-    What stands in parentheses belongs to its rule: `Edit, Bash(git log *)` are two. `is_forgiving`: what can't be told
-    apart, or is no text, is a rule, too, which nobody can read.
+    Text in parentheses belongs to its rule: `Edit, Bash(git log *)` are two rules. With `is_forgiving` nothing is
+    raised: text that can't be split, or an entry that is no text, becomes one rule, which is invalid and so refuses
+    its tool.
     """
     if is_forgiving:
         found = value if isinstance(value, list | tuple) else [value]
@@ -181,7 +182,7 @@ def split_rules(value: object, place: str, *, is_forgiving: bool = False) -> tup
 
 def _forgiven_rules(value: object, place: str) -> tuple[str, ...]:
     if not isinstance(value, str):
-        return (f"({value!r}"[:_LONGEST_UNREAD],)  # no rule begins so
+        return (f"({value!r}"[:_LONGEST_UNREAD],)  # no valid rule begins with a parenthesis
     return _split_rules(value, place, is_forgiving=True) if value.strip().isprintable() else (value,)
 
 
@@ -201,8 +202,8 @@ def _split_rules(text: str, place: str, *, is_forgiving: bool) -> tuple[str, ...
         if depth < 0:
             break
     if (depth or quote) and is_forgiving:
-        # One that is not closed refuses its tool, one parenthesis too many must not read as something else, and with a
-        # second rule in it nobody knows which tools are meant.
+        # An unclosed rule refuses its tool. A rule with a parenthesis too many must stay invalid. Where the rest holds
+        # several rules, their tools are unknown: it begins with a parenthesis, which refuses every tool.
         rest = (text[start:].rstrip(")") if depth < 0 else text[start:]) or ")"
         return (*filter(None, rules), f"({rest}" if rest.count("(") > 1 else rest)
     if depth or quote:

@@ -6,26 +6,27 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 Verdict = Literal["allow", "sanitize", "ask", "deny", "error"]
-"""allow: it counts. sanitize: it is shown with what is hidden in it spelled out. ask: nothing happens before the user
-has confirmed it. deny: it is ignored, and that is said. error: it can't be read, so nothing of it counts."""
+"""allow: it takes effect. sanitize: it takes effect, and hidden characters are spelled out where it is shown.
+ask: it takes effect after the user has confirmed it. deny: it is ignored with a warning. error: it can't be read, so
+nothing in it takes effect."""
 ORDER: Final[tuple[Verdict, ...]] = ("allow", "sanitize", "ask", "deny", "error")
-"""From the mildest on; of several the last holds."""
+"""From the mildest to the strictest; a file has the strictest verdict on what is in it."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The verdict on one thing that a file says."""
+    """The verdict on one entry of a file."""
 
     key: str
-    """As it stands in the file, with dots between levels; empty for the whole file."""
+    """As spelled in the file, with dots between levels; empty for the whole file."""
     verdict: Verdict
     reason: str
     name: str = ""
-    """The setting that is meant, for example `permissions.deny`."""
+    """The canonical name of the setting, for example `permissions.deny`."""
     value: object = None
     is_for_trust: bool = False
-    """Once the user trusts the folder and this very value, it counts."""
+    """It takes effect once the user trusts the folder and this very value."""
     is_program: bool = False
-    """It says what to run."""
+    """It names a program or command to run."""
 
 
 Check = Callable[[object], str]
@@ -42,7 +43,7 @@ class ProjectSettings(NamedTuple):
 
 
 def canonical(key: str) -> str:
-    """A name in the one spelling settings are compared in: `maxSteps`, `max-steps` and `MAX_STEPS` are one."""
+    """The spelling in which names are compared: `maxSteps`, `max-steps` and `MAX_STEPS` become `max_steps`."""
     spelled: list[str] = []
     before = ""
     for character in key.strip():

@@ -31,8 +31,8 @@ _NEVER: Final = (
 _WHY_NEVER: Final = (
     "no file of a project may set addresses, keys, proxies, certificates, variables, the sandbox, modes or trust"
 )
-WHY_PROGRAM: Final = "it names programs, and bradawl starts none on the word of a project"
-_WHY_WIDER: Final = "it would allow more; it counts once you trust the folder (`bradawl trust`)"
+WHY_PROGRAM: Final = "it names programs, and bradawl starts no program because a project's file names it"
+_WHY_WIDER: Final = "it would allow more; it takes effect once you trust the folder (`bradawl trust`)"
 WHY_UNKNOWN: Final = "it is not a setting that a project's file may have"
 """The reason for an unknown key."""
 
@@ -41,7 +41,7 @@ WHY_UNKNOWN: Final = "it is not a setting that a project's file may have"
 
 
 def findings(table: Mapping[str, object], allowed: ProjectSettings) -> tuple[Finding, ...]:
-    """The verdict on each setting of a project's file, in its order. Takes any table, however deep."""
+    """A finding on each setting of a project's file, in the order of the file. Takes a table of any depth."""
     if problem := shape_problem(table):
         return (Finding("", "error", problem),)
     found: list[Finding] = []
@@ -59,7 +59,7 @@ def _setting(key: str, value: object, allowed: ProjectSettings) -> Finding:
     name = ".".join(_SAME.get(part, part) for part in path.split("."))
     if check := allowed.untrusted.get(name):
         problem = check(value)
-        return Finding(key, "error" if problem else "allow", problem or "a project may say so", name, value)
+        return Finding(key, "error" if problem else "allow", problem or "a project may set this", name, value)
     if check := allowed.trusted.get(name):
         problem = check(value)
         verdict: Verdict = "error" if problem else "deny"
