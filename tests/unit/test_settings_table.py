@@ -117,6 +117,11 @@ def test_a_row_says_whether_the_managed_file_may_fix_it(load):
         load(managed="colour = 'green'", table=SETTINGS.with_rows(ROW._replace(is_in_managed_file=False)))
 
 
+def test_a_row_of_the_managed_file_alone_is_no_option_of_a_run(load):
+    with pytest.raises(SettingsError, match="`forbid_bypass` is not a setting"):
+        load({"forbid_bypass": True})
+
+
 def test_a_row_is_in_the_help_and_in_the_readme():
     assert "--colour NAME         the colour of the answer" in main_parser(TABLE).format_help()
     assert "| `--colour` `NAME` | `BRADAWL_COLOUR` | `colour` | yes | the colour of the answer |\n" in readme_table(

@@ -70,9 +70,10 @@ def load_settings(
     `argv_options` holds settings by name, None where a flag was not given. A setting that a project's file may not
     have is left out with a warning. Raises `SettingsError`, which names the flag, variable or file.
     """
+    options = tuple(row.name for row in table.rows.values() if not row.is_managed_only)
     for name in argv_options:
-        if name not in table.rows and name not in _OF_THE_COMMAND:
-            raise SettingsError(f"`{name}` is not a setting; {_nearest(name, tuple(table.rows))}")
+        if name not in options and name not in _OF_THE_COMMAND:
+            raise SettingsError(f"`{name}` is not a setting; {_nearest(name, options)}")
     return _with_models(read_settings(argv_options, environ, cwd, managed, table))
 
 
