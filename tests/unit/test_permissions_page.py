@@ -53,4 +53,4 @@ def test_the_file_of_the_page_is_read(tmp_path):
     path.parent.mkdir()
     path.write_text(re.findall(r"<!-- example: remembered -->\n```toml\n(.*?)```", PAGE, re.DOTALL)[0])
     path.chmod(0o600)
-    assert [rule.text for rule in remembered.rules()] == ["Bash(npm run test:*)"] and not remembered.troubles
+    assert [rule.text for rule in remembered.rules()] == ["Bash(npm run test:*)"] and not remembered.problems

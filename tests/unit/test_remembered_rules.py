@@ -37,7 +37,7 @@ def edit(remembered, text):
 
 def test_nothing_is_remembered_at_first_and_no_file_is_made_by_looking(place):
     remembered = memory(place)
-    assert (remembered.rules(), remembered.texts, remembered.troubles) == ((), (), ())
+    assert (remembered.rules(), remembered.texts, remembered.problems) == ((), (), ())
     assert list((place / "data").iterdir()) == []
 
 
@@ -112,8 +112,8 @@ def test_a_broken_file_allows_nothing_is_told_and_is_left_as_it_is(place, text):
     remembered.add([RULE])
     edit(remembered, text)
     assert remembered.rules() == ()
-    [trouble] = remembered.troubles
-    assert remembered.path in trouble
+    [problem] = remembered.problems
+    assert remembered.path in problem
     with pytest.raises(SettingsError):
         remembered.add([OTHER])
     assert Path(remembered.path).read_text() == text
@@ -123,7 +123,7 @@ def test_a_file_of_bytes_that_are_no_text_is_broken_too(place):
     remembered = memory(place)
     remembered.add([RULE])
     Path(remembered.path).write_bytes(b"\xff\xfe\x00")
-    assert remembered.rules() == () and "UTF-8" in remembered.troubles[0]
+    assert remembered.rules() == () and "UTF-8" in remembered.problems[0]
 
 
 def test_one_rule_that_can_not_be_read_does_not_take_the_others_with_it(place):
@@ -131,7 +131,7 @@ def test_one_rule_that_can_not_be_read_does_not_take_the_others_with_it(place):
     remembered.add([RULE])
     edit(remembered, Path(remembered.path).read_text() + '\n[[rule]]\nallow = "Bash(a && b)"\n')
     assert [rule.text for rule in remembered.rules()] == [RULE]
-    assert "one rule per command" in remembered.troubles[0]
+    assert "one rule per command" in remembered.problems[0]
 
 
 def test_a_list_written_inline_is_read_but_not_added_to(place):
@@ -149,7 +149,7 @@ def test_a_file_that_others_could_change_does_not_count(place):
     remembered.add([RULE])
     Path(remembered.path).chmod(0o622)
     edit(remembered, Path(remembered.path).read_text() + "\n")
-    assert remembered.rules() == () and "chmod 600" in remembered.troubles[0]
+    assert remembered.rules() == () and "chmod 600" in remembered.problems[0]
     Path(remembered.path).parent.chmod(0o777)
     with pytest.raises(SettingsError, match="chmod 700"):
         remembered.add([OTHER])
@@ -162,7 +162,7 @@ def test_a_link_a_folder_and_a_pipe_are_no_file_of_rules(place):
     (place / "project" / "planted.toml").write_text('[[rule]]\nallow = "Bash"\n')
     for make in (lambda: path.symlink_to(place / "project" / "planted.toml"), path.mkdir, lambda: os.mkfifo(path)):
         make()
-        assert remembered.rules() == () and remembered.troubles
+        assert remembered.rules() == () and remembered.problems
         with pytest.raises(SettingsError):
             remembered.add([RULE])
         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -256,11 +256,11 @@ def test_rules_cover_a_call_alone_or_with_those_that_are_there(place):
     remembered = memory(place)
     both = Request("bash", "", Effects(unknown=True, commands=(("npm", "test"), ("git", "add", ".")), seal="s"))
     assert remembered.proposals(both) == ("Bash(npm test)", "Bash(git add:*)")
-    assert "does not cover" in remembered.lack(both, ["Bash(npm test)"])
+    assert "does not cover" in remembered.why_not_allowed(both, ["Bash(npm test)"])
     remembered.add(["Bash(git *)"])
-    assert remembered.lack(both, ["Bash(npm test)"]) == ""
-    assert "did you mean" in remembered.lack(both, ["Bsah(npm test)"])
-    assert remembered.lack(both, []) != ""
+    assert remembered.why_not_allowed(both, ["Bash(npm test)"]) == ""
+    assert "did you mean" in remembered.why_not_allowed(both, ["Bsah(npm test)"])
+    assert remembered.why_not_allowed(both, []) != ""
 
 
 def test_the_other_folders_of_the_workspace_count_as_inside(place):

@@ -224,7 +224,7 @@ def test_a_file_that_can_not_be_written_is_told_and_the_question_stays(memory):
 
 def test_a_call_with_rules_saved_is_covered_from_now_on(memory):
     ask(question(), "p", "", memory=memory)
-    assert memory.lack(question().request, ["Bash(npm run test)"]) == ""
+    assert memory.why_not_allowed(question().request, ["Bash(npm run test)"]) == ""
     assert [rule.words for rule in memory.rules()] == [("npm", "run", "test")]
 
 

@@ -29,7 +29,7 @@ _Stamp = tuple[int, int, int] | None
 class _Content(NamedTuple):
     rules: tuple[Rule, ...]
     texts: tuple[str, ...]
-    troubles: tuple[str, ...]
+    problems: tuple[str, ...]
 
 
 _NOTHING: Final = _Content((), (), ())
@@ -65,9 +65,9 @@ class RememberedRules:
         return self._current().texts
 
     @property
-    def troubles(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Messages about invalid rules. A file that can't be read allows nothing."""
-        return self._current().troubles
+        return self._current().problems
 
     def _current(self) -> _Content:
         stamp = self._stamp_now()
@@ -91,13 +91,13 @@ class RememberedRules:
         except SettingsError as error:
             return _Content((), (), (f"{error} Its rules are ignored until you correct the file.",))
         rules: list[Rule] = []
-        troubles: list[str] = []
+        problems: list[str] = []
         for text in texts:
             try:
                 rules += self._parsed(text)
             except SettingsError as error:
-                troubles.append(str(error))
-        return _Content(tuple(rules), texts, tuple(troubles))
+                problems.append(str(error))
+        return _Content(tuple(rules), texts, tuple(problems))
 
     def _parsed(self, text: str) -> tuple[Rule, ...]:
         from bradawl.safety.permissions.path_globs import Bases
@@ -114,9 +114,9 @@ class RememberedRules:
         from bradawl.safety.permissions.suggestions import proposals
 
         found = proposals(request, cwd=self._project, home=self._home, roots=self._roots)
-        return found if self.lack(request, found) == "" else ()
+        return found if self.why_not_allowed(request, found) == "" else ()
 
-    def lack(self, request: Request, texts: Sequence[str]) -> str:
+    def why_not_allowed(self, request: Request, texts: Sequence[str]) -> str:
         """Why these rules would not allow the call; empty if they would."""
         try:
             rules = tuple(rule for text in texts for rule in self._parsed(text))
@@ -128,7 +128,7 @@ class RememberedRules:
         return f"{', '.join(texts) or 'no rule'} does not cover this call"
 
     def add(self, texts: Sequence[str]) -> str:
-        """Save rules behind those that are there; gives back where. They hold from the next call on.
+        """Append rules to the file and return its path. They are in force from the next call on.
 
         Waits for other processes, two seconds at most. Raises `SettingsError`, and leaves the file as it was.
         """

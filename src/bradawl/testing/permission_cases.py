@@ -242,7 +242,7 @@ class _NoProcesses:
 
 
 def _problem(verdict: Verdict, tree: VirtualTree, operation: str) -> str:
-    """Why an allowed call would come to nothing; a device isn't even worth a question."""
+    """Why an allowed call would fail. For a device this wins over a question."""
     effects = verdict.effects
     if effects is None or verdict.decision not in ("allow", "ask"):
         return ""

@@ -67,7 +67,7 @@ def _judged(file: str, content: object, allowed: ProjectSettings) -> tuple[Findi
 
 
 def _described(content: object) -> str:
-    """Why a file can't be read that is only described, or is too large in itself."""
+    """Why a file of this size or depth can't be read; empty if it can."""
     size, depth = 0, 0
     if isinstance(content, str | bytes):
         size = len(content)

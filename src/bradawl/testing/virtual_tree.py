@@ -53,7 +53,7 @@ class Overlay(msgspec.Struct, frozen=True):
 
 
 class VirtualTree:
-    """`Files` without contents: `resolve` works as in `LocalFiles`, every other method raises `ToolError`."""
+    """`Files` without contents: `resolve` works as in `LocalFiles`; reading, writing and listing raise `ToolError`."""
 
     def __init__(self, home: str, overlay: Overlay) -> None:
         """`home` replaces `~`; empty if there is no home folder."""

@@ -47,7 +47,7 @@ MANAGED_FILE: Final = Path("/etc/bradawl/managed.toml")
 
 
 class SettingsSources(NamedTuple):
-    """What all sources say, before models are chosen."""
+    """The settings from all sources, before models are chosen."""
 
     given: Given
     home: Homes

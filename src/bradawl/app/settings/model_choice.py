@@ -166,7 +166,7 @@ def _default_provider(given: Given) -> str:
 
 
 def _own_provider(given: Given) -> str:
-    """The only provider with a key, else the only one in the user's file. Raises `SettingsError`."""
+    """The default provider, else the only one in the user's file. Raises `SettingsError`."""
     try:
         return _default_provider(given)
     except NoProvider:

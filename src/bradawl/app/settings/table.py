@@ -65,7 +65,7 @@ class Setting(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """What messages call it as an option: `-m/--model`."""
+        """The name of the option in messages: `-m/--model`."""
         if not self.flags:
             return f"the option {self.name}"
         long = next(flag for flag in self.flags if flag.startswith("--"))
@@ -100,11 +100,11 @@ class SettingsTable:
         return SettingsTable((*self.rows.values(), *rows))
 
     def file_keys(self) -> frozenset[str]:
-        """What the user's file may hold."""
+        """The settings that the user's file may hold."""
         return frozenset(row.name for row in self.rows.values() if row.is_in_file)
 
     def managed_keys(self) -> frozenset[str]:
-        """What the administrator's file may hold."""
+        """The settings that the administrator's file may hold."""
         return frozenset(row.name for row in self.rows.values() if row.is_in_managed_file)
 
     def switches(self) -> frozenset[str]:
@@ -113,7 +113,7 @@ class SettingsTable:
 
     @cached_property
     def project_settings(self) -> "ProjectSettings":
-        """What a project's file may set."""
+        """The settings that a project's file may hold."""
         from bradawl.safety.trust.findings import ProjectSettings  # loads msgspec
 
         rows = self.rows.values()

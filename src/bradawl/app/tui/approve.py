@@ -243,7 +243,7 @@ class TerminalApprover:
         texts = await self._edited(rules)
         if memory is None or not texts:
             return None
-        if lack := memory.lack(question.request, texts):
+        if lack := memory.why_not_allowed(question.request, texts):
             self._show(f"Nothing was saved: {escape(lack)}")
             return None
         try:

@@ -55,7 +55,7 @@ async def run_repl(
         try:
             session_id = choose_session(agent)
             warning = sandbox_warning(lambda: agent.policy().sandbox, settings, user_is_there=True)
-            talk.warnings = tuple(filter(None, (warning, *memory.troubles)))
+            talk.warnings = tuple(filter(None, (warning, *memory.problems)))
             await talk.converse(agent, session_id, prompt)
         except asyncio.CancelledError:
             if not interrupts.came:
