@@ -257,11 +257,12 @@ def _as_text(value: object) -> object:
 
 def _asks_for_json(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
     """Whether JSON is wanted, also if the rest of the command line is wrong."""
-    wanted = environ.get("BRADAWL_OUTPUT_FORMAT", "")
+    row = SETTINGS.rows["output_format"]
+    wanted = environ.get(row.variable, "")
     for index, argument in enumerate(argv):
-        if argument == "--output-format" and index + 1 < len(argv):
+        if argument == row.flag and index + 1 < len(argv):
             wanted = argv[index + 1]
-        elif argument.startswith("--output-format="):
+        elif argument.startswith(f"{row.flag}="):
             wanted = argument.partition("=")[2]
     return wanted.strip().lower() == "json"
 
