@@ -52,7 +52,7 @@ def _codec(chosen: ModelSettings) -> "tuple[Codec, Deadlines]":
         messages = msgspec.structs.replace(messages_profile_for(chosen.base_url), **own)
         deadlines = msgspec.structs.replace(deadlines_for(chosen.base_url), **waits)
         return AnthropicMessages(chosen.base_url, profile=messages), deadlines
-    from bradawl.providers.compat import profile_for
+    from bradawl.providers.compat_table import profile_for
 
     profile = profile_for(chosen.base_url, chosen.name, chosen.compat)
     if chosen.api == "openai_responses":

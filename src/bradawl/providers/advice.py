@@ -7,8 +7,8 @@ import msgspec
 from bradawl.core.errors import Failure
 from bradawl.core.http import HttpError
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.compat import host_of, is_loopback
 from bradawl.providers.failures import ConnectionRefused, plain_text, scrub
+from bradawl.providers.hosts import host_of, is_loopback
 
 _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key"})
 KEY_COMMAND = "api_key_command"

@@ -11,10 +11,10 @@ from bradawl.core.messages import Message
 from bradawl.core.ports import Clock, Http, Ids, ModelInfo, Prefix, Window
 from bradawl.core.retry import RetryBudget
 from bradawl.providers.codec import Codec, Endpoint, RequestEncoder
-from bradawl.providers.compat import is_loopback
 from bradawl.providers.cooldown import CoolDowns
 from bradawl.providers.deadlines import Deadlines, deadlines_for
 from bradawl.providers.exchange_log import ExchangeLog, Lines
+from bradawl.providers.hosts import is_loopback
 from bradawl.providers.keys import FixedKey, KeySource
 from bradawl.providers.step import Step
 

@@ -8,7 +8,10 @@ from types import MappingProxyType
 
 import msgspec
 
-from bradawl.providers.compat import CompatProfile, is_loopback_host
+from bradawl.providers.compat import CompatProfile, with_changes
+from bradawl.providers.hosts import host_of, is_loopback_host, port_of
+
+_NO_CHANGES: Mapping[str, object] = MappingProxyType({})
 
 
 def _words(**words: str) -> Mapping[str, str]:
@@ -213,6 +216,15 @@ _BY_MODEL: tuple[tuple[tuple[str, ...], str, Mapping[str, object]], ...] = (
 )
 """Families (all, when none is named), how the model's name begins (behind a vendor and a slash, or with
 them), and what is different. Later rows win."""
+
+
+def profile_for(base_url: str, model: str = "", changes: Mapping[str, object] = _NO_CHANGES) -> CompatProfile:
+    """The profile of the server at `base_url` for `model`, with what the user knows better.
+
+    Subdomains share their host's. Raises `ValueError`, in words for the user, for changes that are none.
+    """
+    profile = profile_of_host(host_of(base_url), port_of(base_url))
+    return with_changes(for_model(profile, model), changes)
 
 
 def profile_of_host(host: str, port: int | None) -> CompatProfile:

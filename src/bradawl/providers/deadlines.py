@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bradawl.providers.compat import is_loopback
+from bradawl.providers.hosts import is_loopback
 
 
 class Deadlines(msgspec.Struct, frozen=True):

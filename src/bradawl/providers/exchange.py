@@ -8,9 +8,9 @@ from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http, HttpResponse
 from bradawl.providers.advice import empty_reply, failure_of_exchange, web_page
 from bradawl.providers.codec import Codec
-from bradawl.providers.compat import host_of
 from bradawl.providers.deadlines import Deadlines
 from bradawl.providers.exchange_log import ExchangeLog
+from bradawl.providers.hosts import host_of
 from bradawl.providers.reading import CONTENT, Body, Patience, Reading
 
 _ERROR_BODY_LIMIT = 1024 * 1024

@@ -13,7 +13,7 @@ from bradawl.core.errors import Failure
 from bradawl.core.http import HttpRequest
 from bradawl.core.ports import Clock
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.compat import host_of, port_of
+from bradawl.providers.hosts import host_of, port_of
 from bradawl.providers.reading import CONTENT
 
 _REQUEST_IDS = ("x-request-id", "request-id", "x-generation-id", "x-trace-id")

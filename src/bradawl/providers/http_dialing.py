@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from bradawl.core.http import HttpError
-from bradawl.providers.compat import is_loopback_host
 from bradawl.providers.failures import ConnectionRefused
+from bradawl.providers.hosts import is_loopback_host
 from bradawl.providers.http_rules import Target, reason_of, sentence
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import HttpResponse
-from bradawl.providers.compat import host_of, is_loopback
 from bradawl.providers.failures import ConnectionRefused
+from bradawl.providers.hosts import host_of, is_loopback
 from bradawl.providers.http_rules import (
     MOST_REDIRECTS,
     decoded_headers,

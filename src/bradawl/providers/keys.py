@@ -4,7 +4,7 @@ from typing import Protocol
 
 from bradawl.core.errors import Failure
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.compat import host_of, port_of
+from bradawl.providers.hosts import host_of, port_of
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie"})

@@ -11,7 +11,7 @@ import msgspec
 
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http
-from bradawl.providers.compat import is_loopback
+from bradawl.providers.hosts import is_loopback
 from bradawl.providers.local_answers import (
     LocalModel,
     is_model_list,

@@ -10,8 +10,8 @@ import msgspec
 from bradawl.core.errors import Failure
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.compat import CompatProfile, profile_for
-from bradawl.providers.compat_table import for_model
+from bradawl.providers.compat import CompatProfile
+from bradawl.providers.compat_table import for_model, profile_for
 from bradawl.providers.downgrade import Downgrade
 from bradawl.providers.encoding import new_call_id
 from bradawl.providers.failures import failure_of_response

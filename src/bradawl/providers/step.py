@@ -12,11 +12,11 @@ from bradawl.core.events import RequestParams
 from bradawl.core.http import HttpRequest
 from bradawl.core.retry import RetryBudget, next_delay
 from bradawl.providers.advice import advise, empty_reply, unsendable
-from bradawl.providers.compat import host_of
 from bradawl.providers.cooldown import pause_s
 from bradawl.providers.exchange import Exchange
 from bradawl.providers.exchange_log import ExchangeLog
 from bradawl.providers.failures import scrub
+from bradawl.providers.hosts import host_of
 from bradawl.providers.keys import misdirected, origin_of
 from bradawl.providers.reading import CONTENT
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from bradawl.providers.compat import host_of
+from bradawl.providers.hosts import host_of
 
 Keys = Literal["x-api-key", "bearer", "both"]
 ThinkingStyle = Literal["none", "budget", "adaptive", "always", "on_request"]
