@@ -22,10 +22,10 @@ from bradawl.core.events import Envelope, PermissionAsked, PermissionDecided, To
 from bradawl.core.messages import Origin, ToolResults, text_of
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Http, Model, ModelInfo, Tool
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.deadlines import Deadlines
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.safety.permissions.protected_paths import built_in_rules
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore, Reply, ScriptedApprover, ScriptedHttp
 from bradawl.testing.raw_server import Exchange, RawServer

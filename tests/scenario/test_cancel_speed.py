@@ -14,12 +14,12 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.deadlines import Deadlines
 from bradawl.providers.http_h11 import DirectHttp
 from bradawl.providers.http_httpx2 import Httpx2Http
-from bradawl.providers.openai_chat import OpenAIChat
 
 AT_MOST_S = 0.2
 TRIES = 3

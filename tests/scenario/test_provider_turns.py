@@ -11,11 +11,11 @@ from bradawl.core.events import AssistantReplied, Live, ModelChosen, PrefixOpene
 from bradawl.core.messages import Origin, text_of
 from bradawl.core.ports import ModelInfo
 from bradawl.core.usage import Price
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.cooldown import CoolDowns
 from bradawl.providers.fallback import FallbackModel
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.testing.fakes import Cut, FakeClock, FakeIds, Reply, ScriptedHttp
 
 STREAM = (("content-type", "text/event-stream"),)

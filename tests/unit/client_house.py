@@ -9,9 +9,9 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.testing.fakes import FakeClock, FakeIds, Reply
 
 KEY = "sk-verysecret1234567890"

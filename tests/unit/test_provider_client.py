@@ -12,11 +12,11 @@ from bradawl.core.http import HttpError
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.anthropic_messages import AnthropicMessages
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.failures import ConnectionRefused
-from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.providers.messages.codec import AnthropicMessages
 
 KEY = "sk-verysecret1234567890"
 EVENTS = {"content-type": "text/event-stream"}

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from bradawl.core.errors import SettingsError
 from bradawl.core.http import HttpError
 from bradawl.core.retry import RetryBudget
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.client import Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.keys import FixedKey, misdirected, origin_of
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.testing.fakes import Cut, Reply, ScriptedHttp
 
 NEW = "sk-anothersecret0987654321"

@@ -15,10 +15,10 @@ from bradawl.core.messages import Assistant, Note, Origin, Text, Thinking, ToolC
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
 from bradawl.folds.assembler import Assembler
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.client import HttpModel, Line
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.http_httpx2 import Httpx2Http
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.testing.scripted import ScriptedModel
 from bradawl.testing.server import WireServer
 

@@ -3,7 +3,7 @@
 import json
 import re
 
-from bradawl.providers.openai_responses import OpenAIResponses
+from bradawl.providers.responses.codec import OpenAIResponses
 from wire.replay import numbered_ids
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

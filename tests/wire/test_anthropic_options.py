@@ -9,8 +9,8 @@ import pytest
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Origin, Text, ToolResult, ToolResults
 from bradawl.core.ports import ModelInfo, Prefix, ToolSchema
-from bradawl.providers.anthropic_messages import AnthropicMessages
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.messages.codec import AnthropicMessages
 from bradawl.providers.messages.profile import family_of
 from bradawl.providers.messages.tools import takes_long_strings
 from wire.anthropic_checker import check_request

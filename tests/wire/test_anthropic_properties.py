@@ -23,8 +23,8 @@ from bradawl.core.messages import (
     User,
 )
 from bradawl.core.ports import ModelInfo
-from bradawl.providers.anthropic_messages import AnthropicMessages
 from bradawl.providers.codec import ServerEvent
+from bradawl.providers.messages.codec import AnthropicMessages
 from wire.anthropic_checker import check_request
 from wire.anthropic_streams import CLAUDE, messages
 from wire.cases import PREFIX

@@ -24,7 +24,7 @@ from bradawl.core.messages import (
     User,
 )
 from bradawl.core.ports import ModelInfo, Prefix
-from bradawl.providers.anthropic_messages import AnthropicMessages
+from bradawl.providers.messages.codec import AnthropicMessages
 from patience import is_within
 from wire.anthropic_checker import check_request
 from wire.anthropic_streams import CLAUDE

@@ -20,11 +20,11 @@ from bradawl.core.messages import (
     User,
 )
 from bradawl.core.ports import ModelInfo, Prefix, ToolSchema
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.chat.params import is_strict, typed_schema
 from bradawl.providers.compat import CompatProfile, with_changes
 from bradawl.providers.compat_table import profile_for
 from bradawl.providers.downgrade import Downgrade
-from bradawl.providers.openai_chat import OpenAIChat
 from wire.cases import PREFIX, cases
 from wire.replay import ORIGIN, chat
 from wire.request_checker import check_request

@@ -42,9 +42,9 @@ def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
 
 def _codec(chosen: ModelSettings) -> "tuple[Codec, Deadlines]":
     if chosen.api == "anthropic_messages":
-        from bradawl.providers.anthropic_messages import AnthropicMessages
         from bradawl.providers.compat import WAITS
         from bradawl.providers.deadlines import deadlines_for
+        from bradawl.providers.messages.codec import AnthropicMessages
         from bradawl.providers.messages.profile import messages_profile_for
 
         own = {name: value for name, value in chosen.compat.items() if name not in WAITS}
@@ -56,10 +56,10 @@ def _codec(chosen: ModelSettings) -> "tuple[Codec, Deadlines]":
 
     profile = profile_for(chosen.base_url, chosen.name, chosen.compat)
     if chosen.api == "openai_responses":
-        from bradawl.providers.openai_responses import OpenAIResponses
+        from bradawl.providers.responses.codec import OpenAIResponses
 
         return OpenAIResponses(chosen.base_url, profile=profile), _deadlines(chosen, profile)
-    from bradawl.providers.openai_chat import OpenAIChat
+    from bradawl.providers.chat.codec import OpenAIChat
 
     return OpenAIChat(chosen.base_url, profile=profile), _deadlines(chosen, profile)
 
