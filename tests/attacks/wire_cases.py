@@ -23,8 +23,9 @@ from bradawl.core.messages import Origin, ToolResults, text_of
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Http, Model, ModelInfo, Tool
 from bradawl.providers.chat.codec import OpenAIChat
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.deadlines import Deadlines
 from bradawl.safety.permissions.protected_paths import built_in_rules
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore, Reply, ScriptedApprover, ScriptedHttp
@@ -233,9 +234,9 @@ def _text_events(text: str) -> bytes:
 def http_model(http: Http, *, base_url: str = BASE_URL, clock: Any = None, deadlines: Any = None) -> HttpModel:
     """A model behind that."""
     endpoint = Endpoint("demo", base_url, "m", KEY)
-    line = Line(OpenAIChat(base_url), endpoint, None, deadlines)
+    target = ModelEndpoint(OpenAIChat(base_url), endpoint, None, deadlines)
     info = ModelInfo(Origin("openai_chat", "demo", "m"))
-    return HttpModel(line, http, clock or FakeClock(is_eager=True), FakeIds(), info)
+    return HttpModel(target, http, clock or FakeClock(is_eager=True), FakeIds(), info)
 
 
 def status(given: dict[str, Any]) -> str:

@@ -16,8 +16,9 @@ from bradawl.core.events import AssistantReplied, CallPrepared, ToolFinished, To
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import ModelInfo
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import ModelEndpoint
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore
 from bradawl.testing.script import Entry, ScriptedCall, ScriptedUsage
 from bradawl.testing.wire_format import WireRequest, format_at
@@ -95,8 +96,8 @@ USAGE = ScriptedUsage(input=5, output=5)
 def play(wire: Format, plan: list[dict], cuts: list[int], piece: int = 40, turns: int = 3):
     server = ForgetfulModel(wire, plan, cuts, piece, turns)
     clock = FakeClock(is_eager=True)
-    line = Line(wire.new(base_url=URL), Endpoint("demo", URL, wire.origin.model))
-    model = HttpModel(line, server, clock, FakeIds(), ModelInfo(wire.origin))
+    target = ModelEndpoint(wire.new(base_url=URL), Endpoint("demo", URL, wire.origin.model))
+    model = HttpModel(target, server, clock, FakeIds(), ModelInfo(wire.origin))
     store = MemoryStore()
     budget = RetryBudget(attempts=20, deadline_s=1e9)
     agent, _, probe = build([], model=model, clock=clock, store=store, retry=budget)

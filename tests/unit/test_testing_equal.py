@@ -16,8 +16,9 @@ from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
 from bradawl.folds.assembler import Assembler
 from bradawl.providers.chat.codec import OpenAIChat
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.http_httpx2 import Httpx2Http
 from bradawl.testing.scripted import ScriptedModel
 from bradawl.testing.server import WireServer
@@ -27,7 +28,9 @@ ORIGIN = Origin("openai_chat", "demo", "m")
 
 def http_model(base_url):
     endpoint = Endpoint("demo", base_url, "m")
-    return HttpModel(Line(OpenAIChat(base_url), endpoint), Httpx2Http(), SystemClock(), SystemIds(), ModelInfo(ORIGIN))
+    return HttpModel(
+        ModelEndpoint(OpenAIChat(base_url), endpoint), Httpx2Http(), SystemClock(), SystemIds(), ModelInfo(ORIGIN)
+    )
 
 
 async def replies(model, turns):

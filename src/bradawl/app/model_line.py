@@ -8,17 +8,17 @@ import msgspec
 from bradawl.app.model_settings import ModelSettings
 
 if TYPE_CHECKING:
-    from bradawl.providers.client import Line
     from bradawl.providers.codec import Codec
     from bradawl.providers.compat import CompatProfile
+    from bradawl.providers.connection import ModelEndpoint
     from bradawl.providers.deadlines import Deadlines
     from bradawl.providers.keys import KeySource
 
 
-def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
+def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "ModelEndpoint":
     """How a model that is no script is reached: wire format, endpoint, key and patience."""
-    from bradawl.providers.client import Line
     from bradawl.providers.codec import Endpoint
+    from bradawl.providers.connection import ModelEndpoint
     from bradawl.providers.keys import FixedKey
 
     keys: KeySource = FixedKey(chosen.api_key)
@@ -37,7 +37,7 @@ def build_line(chosen: ModelSettings, environment: Mapping[str, str]) -> "Line":
         chosen.key_origin,
     )
     codec, deadlines = _codec(chosen)
-    return Line(codec, endpoint, keys, deadlines)
+    return ModelEndpoint(codec, endpoint, keys, deadlines)
 
 
 def _codec(chosen: ModelSettings) -> "tuple[Codec, Deadlines]":

@@ -22,8 +22,8 @@ _WORD = r"[a-z][a-z_]{1,60}"
 _STEPS = frozenset({"api", "v1", "v1beta", "v4", "openai", "chat", "completions", "responses", "messages"})
 
 
-class Lines(Protocol):
-    """Where the lines go."""
+class LogLines(Protocol):
+    """Receives the lines of one session's debug log."""
 
     def write(self, fields: Mapping[str, object]) -> None:
         """Keep one line."""
@@ -33,7 +33,7 @@ class Lines(Protocol):
 class ExchangeLog:
     """Describes the requests of one step, one after the other. Without `lines` it does nothing."""
 
-    def __init__(self, lines: Lines | None, clock: Clock) -> None:
+    def __init__(self, lines: LogLines | None, clock: Clock) -> None:
         self._lines = lines
         self._clock = clock
         self._secrets: set[str] = set()

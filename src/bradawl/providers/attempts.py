@@ -1,8 +1,7 @@
-"""The requests of one step: sent, judged, and sent again when that is safe and of use."""
+"""Retries: one request is sent, its failure classified, and sent again while that is safe and useful."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,8 +9,11 @@ from bradawl.core.deltas import Delta, ReplyEnded, RetryScheduled, StreamFailed
 from bradawl.core.errors import Failure, SettingsError
 from bradawl.core.events import RequestParams
 from bradawl.core.http import HttpRequest
+from bradawl.core.messages import Message
 from bradawl.core.retry import RetryBudget, next_delay
 from bradawl.providers.advice import advise, empty_reply, unsendable
+from bradawl.providers.codec import RequestEncoder
+from bradawl.providers.connection import Connection
 from bradawl.providers.cooldown import pause_s
 from bradawl.providers.exchange import Exchange
 from bradawl.providers.exchange_log import ExchangeLog
@@ -20,29 +22,56 @@ from bradawl.providers.hosts import host_of
 from bradawl.providers.keys import misdirected, origin_of
 from bradawl.providers.reading import CONTENT
 
-if TYPE_CHECKING:
-    from bradawl.providers.client import HttpModel, HttpModelSession
-
 _EMPTY_RETRIES = 2
 _EMPTY_ON_PURPOSE = frozenset({"content_filter", "refusal", "max_tokens", "context_overflow", "pause"})
 _CORRECTIONS = 8
-"""How often one step may be asked again with a request the server's refusal has changed; codecs end it much earlier."""
+"""How often a request that the server refused may be sent again in a corrected form; codecs end it much earlier."""
 
 
-class Step:
-    """Asks until one request is answered or there is no use in asking again."""
+class RequestBody:
+    """The encoded body of one conversation's next request. It is kept, so that a retry sends the same bytes."""
 
-    def __init__(self, model: "HttpModel", session: "HttpModelSession", log: ExchangeLog) -> None:
-        self._model = model
-        self._session = session
+    def __init__(self, encoder: RequestEncoder) -> None:
+        self._encoder = encoder
+        self._pieces: tuple[bytes, ...] = ()
+        self._params: RequestParams | None = None
+
+    def append(self, message: Message) -> None:
+        """Add a message to all later requests."""
+        self._encoder.append(message)
+        self._params = None
+
+    def prefix_hash(self) -> str:
+        """sha256 in hex over system, tools and messages as encoded so far."""
+        return self._encoder.prefix_hash()
+
+    def pieces(self, params: RequestParams) -> tuple[bytes, ...]:
+        """The body's bytes in pieces; encoded once until a message is appended or `params` change."""
+        if self._params != params:
+            self.encode_again(params)
+        return self._pieces
+
+    def encode_again(self, params: RequestParams) -> bool:
+        """Encode the body anew; true if it has changed, because the codec leaves out what the server refused."""
+        before, self._pieces = self._pieces, self._encoder.body(params)
+        self._params = params
+        return self._pieces != before
+
+
+class RequestAttempts:
+    """The attempts of one request: retries after failures, and corrections of what the server refused."""
+
+    def __init__(self, connection: Connection, body: RequestBody, log: ExchangeLog) -> None:
+        self._connection = connection
+        self._body = body
         self._log = log
-        self._codec = model.line.codec
-        self._endpoint = model.line.endpoint
+        self._codec = connection.codec
+        self._endpoint = connection.endpoint
         """With the key of the last request."""
         self._target: tuple[str, tuple[tuple[str, str], ...]] = ("", ())
         """URL and headers of the last request."""
-        self._origin = origin_of(model.line.endpoint.base_url)
-        self._started_s = model.clock.monotonic()
+        self._origin = origin_of(connection.endpoint.base_url)
+        self._started_s = connection.clock.monotonic()
         self._counted = 0
         """Requests the budget has to pay for."""
         self._sent = 0
@@ -56,7 +85,7 @@ class Step:
         while True:
             if (pause := self._pause(budget)) is not None:
                 yield pause
-                await self._model.clock.sleep(pause.delay_s)
+                await self._connection.clock.sleep(pause.delay_s)
                 continue
             self._counted += 1
             was_shown = False
@@ -77,7 +106,7 @@ class Step:
                 yield msgspec.structs.replace(failed, failure=failure)
                 return
             yield RetryScheduled(self._counted, delay_s, failure)
-            await self._model.clock.sleep(delay_s)
+            await self._connection.clock.sleep(delay_s)
 
     # -------------------------------------------------------------- one request
 
@@ -88,18 +117,18 @@ class Step:
             return
         self._sent += 1
         self._log.began(self._sent, request, self._endpoint)
-        exchange = Exchange(self._model.http, self._codec, self._model.deadlines, self._log)
+        exchange = Exchange(self._connection.http, self._codec, self._connection.deadlines, self._log)
         async with aclosing(exchange.run(request)) as deltas:
             async for delta in deltas:
                 yield self._emptied(delta) if exchange.was_blank and isinstance(delta, StreamFailed) else delta
 
     async def _prepare(self, params: RequestParams) -> HttpRequest | Failure:
-        model = self._model
+        connection = self._connection
         try:
-            key = await model.keys.key() if self._new_key is None else self._new_key
+            key = await connection.keys.key() if self._new_key is None else self._new_key
         except SettingsError as error:
             return Failure("auth", scrub(str(error), self._endpoint.api_key))
-        self._endpoint = msgspec.structs.replace(model.line.endpoint, api_key=key)
+        self._endpoint = msgspec.structs.replace(connection.endpoint, api_key=key)
         url, headers = self._target = self._codec.target(self._endpoint)
         problem = unsendable(self._endpoint, url, headers) or misdirected(self._endpoint, url, headers)
         if problem is not None:
@@ -108,10 +137,10 @@ class Step:
             "POST",
             url,
             headers,
-            self._session.body(params),
-            connect_timeout_s=model.deadlines.connect_s,
+            self._body.pieces(params),
+            connect_timeout_s=connection.deadlines.connect_s,
             # The adapter's clock starts anew with each byte: the shorter waits are measured in `Patience`.
-            idle_timeout_s=max(model.deadlines.first_byte_s, model.deadlines.idle_s),
+            idle_timeout_s=max(connection.deadlines.first_byte_s, connection.deadlines.idle_s),
         )
 
     def _failure_in(self, delta: Delta, *, was_shown: bool) -> StreamFailed | None:
@@ -130,11 +159,11 @@ class Step:
 
     def _pause(self, budget: RetryBudget) -> RetryScheduled | None:
         """A wait for the whole host's sake. One that the budget has no room for is not made: the server shall say."""
-        now_s = self._model.clock.monotonic()
-        cool_down = self._model.cool_downs.now(self._origin, now_s)
+        now_s = self._connection.clock.monotonic()
+        cool_down = self._connection.cool_downs.now(self._origin, now_s)
         if cool_down is None:
             return None
-        elapsed_s, draw = now_s - self._started_s, self._model.ids.draw()
+        elapsed_s, draw = now_s - self._started_s, self._connection.ids.draw()
         delay_s = pause_s(cool_down, budget, elapsed_s=elapsed_s, draw=draw)
         if delay_s is None:
             return None
@@ -144,12 +173,12 @@ class Step:
         return RetryScheduled(self._counted, delay_s, failure)
 
     def _delay(self, failure: Failure, budget: RetryBudget, *, was_shown: bool) -> float | None:
-        now_s = self._model.clock.monotonic()
+        now_s = self._connection.clock.monotonic()
         delay_s = None
         if not was_shown:
-            elapsed_s, draw = now_s - self._started_s, self._model.ids.draw()
+            elapsed_s, draw = now_s - self._started_s, self._connection.ids.draw()
             delay_s = next_delay(failure, self._counted, budget, elapsed_s=elapsed_s, draw=draw)
-        self._model.cool_downs.begin(self._origin, failure, now_s, delay_s)
+        self._connection.cool_downs.begin(self._origin, failure, now_s, delay_s)
         self._log.decided("give_up" if delay_s is None else "retry", failure, delay_s)
         return delay_s
 
@@ -174,7 +203,7 @@ class Step:
 
     def _is_changed(self, params: RequestParams) -> bool:
         """True when the request would now be another one: codecs remember what a server has refused."""
-        is_new_body = self._session.renew_body(params)
+        is_new_body = self._body.encode_again(params)
         return is_new_body or self._codec.target(self._endpoint) != self._target
 
     async def _renew_key(self) -> bool:
@@ -182,7 +211,7 @@ class Step:
             return False
         self._refused_key = self._endpoint.api_key
         try:
-            self._new_key = await self._model.keys.key(refused=self._refused_key)
+            self._new_key = await self._connection.keys.key(refused=self._refused_key)
         except SettingsError:
             return False  # the server's own refusal says more
         return self._new_key not in ("", self._refused_key)
