@@ -19,13 +19,14 @@ from bradawl.core.retry import RetryBudget
 from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.connection import ModelEndpoint
+from bradawl.providers.protocols import protocol_named
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore
 from bradawl.testing.script import Entry, ScriptedCall, ScriptedUsage
-from bradawl.testing.wire_format import WireRequest, format_at
+from bradawl.testing.wire_format import WireRequest
+from bradawl.testing.wire_formats import format_of
 from wire.codecs import FORMATS, Format
 
 URL = "https://host.example/v1"
-PATHS = {"openai_chat": "/chat/completions", "openai_responses": "/responses", "anthropic_messages": "/messages"}
 WIRES = pytest.mark.parametrize("wire", FORMATS, ids=lambda wire: wire.api)
 
 READ = {"reads": ["/r"]}
@@ -66,7 +67,7 @@ class ForgetfulModel:
     def __init__(self, wire: Format, plan: list[dict], cuts: list[int], piece: int, turns: int) -> None:
         self.wire, self.cuts, self.piece, self.turns = wire, cuts, piece, turns
         self.plan = {f"n{number}": effects for number, effects in enumerate(plan)}
-        self.format = format_at("/v1" + PATHS[wire.api])
+        self.format = format_of(protocol_named(wire.api))
         self.bodies: list[bytes] = []
         self.longest = 0
 

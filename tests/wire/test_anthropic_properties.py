@@ -25,9 +25,9 @@ from bradawl.core.messages import (
 from bradawl.core.ports import ModelInfo
 from bradawl.providers.codec import ServerEvent
 from bradawl.providers.messages.codec import AnthropicMessages
-from wire.anthropic_checker import check_request
 from wire.anthropic_streams import CLAUDE, messages
 from wire.cases import PREFIX
+from wire.messages_checker import check_request
 
 _WORDS = st.sampled_from(["", " ", "\n\n", "a", "Do it. ", "x\u2028y", "\ud83d", "\x00", "naïve 日本"]) | st.text(
     max_size=8

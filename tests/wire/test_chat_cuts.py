@@ -11,8 +11,8 @@ from bradawl.folds.assembler import Assembler
 from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.sse import SseDecoder
 from wire.cases import PREFIX
+from wire.chat_checker import check_request
 from wire.replay import ORIGIN, call, chunk, numbered_ids, stream_of
-from wire.request_checker import check_request
 
 SERVERS = (
     "https://api.deepseek.com",

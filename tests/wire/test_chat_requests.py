@@ -19,8 +19,8 @@ from bradawl.providers.encoding import valid_arguments
 from bradawl.providers.hosts import host_of, is_loopback
 from patience import is_within
 from wire.cases import PREFIX, cases
+from wire.chat_checker import check_request
 from wire.replay import ORIGIN
-from wire.request_checker import check_request
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "openai_chat"
 CASES = cases(ORIGIN)

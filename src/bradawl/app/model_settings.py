@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from bradawl.app.providers import Api, is_loopback
+from bradawl.app.providers import is_loopback
 from bradawl.core.usage import Price
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -19,8 +19,8 @@ class ModelSettings(msgspec.Struct, frozen=True):
     """As the provider is to read it; for `scripted` the absolute path of a script."""
     base_url: str = ""
     """Without a final slash."""
-    api: Api = "openai_chat"
-    """The wire format the endpoint speaks."""
+    api: str = "openai_chat"
+    """The name of the wire protocol the endpoint speaks."""
     api_key: str = ""
     key_name: str = ""
     """The environment variable the provider's key belongs in."""

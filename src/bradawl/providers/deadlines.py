@@ -1,8 +1,14 @@
-"""How long each part of a reply may take."""
+"""Timeouts of a request: connection, first byte, silence between bytes, and bytes without content."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bradawl.providers.hosts import is_loopback
+
+if TYPE_CHECKING:
+    from bradawl.providers.compat import CompatProfile
 
 
 class Deadlines(msgspec.Struct, frozen=True):
@@ -26,5 +32,21 @@ LOCAL = Deadlines(first_byte_s=600.0, idle_s=600.0, content_s=1800.0)
 
 
 def deadlines_for(base_url: str) -> Deadlines:
-    """What suits the server at `base_url` when nobody says otherwise."""
+    """The defaults for the server at `base_url`: longer ones for a server on this machine."""
     return LOCAL if is_loopback(base_url) else Deadlines()
+
+
+def deadlines_of(base_url: str, profile: "CompatProfile", compat: Mapping[str, object]) -> Deadlines:
+    """Each wait as `compat` sets it, else the longer one of the profile and the defaults for `base_url`.
+
+    The profile has been made with the same `compat`.
+    """
+    usual = deadlines_for(base_url)
+
+    def wait_s(name: str) -> float:
+        of_profile: float = getattr(profile, name)
+        return of_profile if name in compat else max(getattr(usual, name), of_profile)
+
+    return msgspec.structs.replace(
+        usual, first_byte_s=wait_s("first_byte_s"), idle_s=wait_s("idle_s"), content_s=wait_s("content_s")
+    )

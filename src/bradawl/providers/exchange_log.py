@@ -14,12 +14,13 @@ from bradawl.core.http import HttpRequest
 from bradawl.core.ports import Clock
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.hosts import host_of, port_of
+from bradawl.providers.protocols import PROTOCOLS
 from bradawl.providers.reading import CONTENT
 
 _REQUEST_IDS = ("x-request-id", "request-id", "x-generation-id", "x-trace-id")
 _ID = r"[A-Za-z0-9_.:-]{1,100}"
 _WORD = r"[a-z][a-z_]{1,60}"
-_STEPS = frozenset({"api", "v1", "v1beta", "v4", "openai", "chat", "completions", "responses", "messages"})
+_PATH_SEGMENTS = frozenset({"api", "v1", "v1beta", "v4", "openai"}).union(*(one.path.split("/") for one in PROTOCOLS))
 
 
 class LogLines(Protocol):
@@ -132,12 +133,12 @@ class ExchangeLog:
 
 
 def _place(url: str) -> str:
-    """Scheme, host and the known steps of the path; what else is in a URL may be secret."""
+    """Scheme, host and the known segments of the path; the rest of a URL may be secret."""
     scheme, _, rest = url.partition("://")
     port = port_of(url)
     path = rest.partition("?")[0].partition("#")[0].partition("/")[2]
-    steps = [step if step in _STEPS else "*" for step in path.split("/")]
-    return f"{scheme}://{host_of(url)}{'' if port is None else f':{port}'}/{'/'.join(steps)}"
+    segments = [segment if segment in _PATH_SEGMENTS else "*" for segment in path.split("/")]
+    return f"{scheme}://{host_of(url)}{'' if port is None else f':{port}'}/{'/'.join(segments)}"
 
 
 def _facts(failure: Failure) -> dict[str, object]:

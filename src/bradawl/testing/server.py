@@ -1,4 +1,4 @@
-"""A server on loopback that answers from a script, faults included, in whichever wire format it is asked.
+"""A model server on loopback that answers from a script, faults included, in the wire format of each request.
 
 python -m bradawl.testing.server SCRIPT [--port N] [--with-parent]
 """
@@ -12,26 +12,35 @@ import msgspec
 from bradawl.testing.http1 import Answer, RequestHead
 from bradawl.testing.loopback import LoopbackServer, answering
 from bradawl.testing.script import Cursor, Entry, Faults, Script, ScriptSource, script_from
-from bradawl.testing.wire import error_body, models_body
-from bradawl.testing.wire_format import WireFormat, WireRequest, format_at
+from bradawl.testing.wire_chat import error_body, models_body
+from bradawl.testing.wire_format import WireFormat, WireRequest
+from bradawl.testing.wire_formats import format_at
 
 
 class WireServer(LoopbackServer):
     """Answers `POST` on `.../chat/completions`, `.../responses` and `.../messages` from a script; use as `async with`.
 
-    `GET .../models` names one model.
+    `GET .../models` lists one model. `find_format` gives the wire format for a path.
 
-    One place in the script for all connections. A request the script does not foresee, or
-    that a real server would refuse, gets a 400 that says why, and the reason is kept in
+    All connections share one position in the script. A request that the script does not expect, or
+    that a real server would reject, gets a 400 with the reason, which is also kept in
     `failures`. Leaving the context ends every exchange at once. Raises `ScriptError`; on
     entering `OSError` if the port is taken.
     """
 
-    def __init__(self, script: ScriptSource, *, port: int = 0, on_failure: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        script: ScriptSource,
+        *,
+        port: int = 0,
+        on_failure: Callable[[str], None] | None = None,
+        find_format: Callable[[str], WireFormat | None] = format_at,
+    ) -> None:
         super().__init__(answering(self._answer, _refuse), port=port)
         self.script: Script = script_from(script)
         self._cursor = Cursor(self.script)
         self._on_failure = on_failure
+        self._find_format = find_format
         self.requests: list[dict[str, object]] = []
         """The decoded body of each request for a reply, in the order they came."""
         self.headers: list[dict[str, str]] = []
@@ -49,7 +58,7 @@ class WireServer(LoopbackServer):
         path = head.path.partition("?")[0].rstrip("/")
         if path.endswith("/models") and head.method == "GET":
             return await plain.whole(200, models_body("scripted"))
-        wire = format_at(path)
+        wire = self._find_format(path)
         if wire is None:
             return await plain.whole(404, error_body(404, f"there is no {head.method} {path} here"))
         if head.method != "POST":

@@ -1,4 +1,4 @@
-"""Anthropic Messages seen from the server: replies as bytes, requests checked. Pure."""
+"""Anthropic Messages from the server's side: encodes scripted replies, decodes and checks requests. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -220,5 +220,5 @@ def _text(block: Json) -> str:
     return str(block.get("text", ""))
 
 
-MESSAGES = WireFormat("anthropic_messages", "/messages", read_request, sse_events, whole_reply, error_body)
+FORMAT = WireFormat(read_request, sse_events, whole_reply, error_body)
 """Anthropic Messages."""

@@ -1,4 +1,4 @@
-"""OpenAI Responses seen from the server: replies as bytes, requests checked. Pure."""
+"""OpenAI Responses from the server's side: encodes scripted replies, decodes and checks requests. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ import msgspec
 
 from bradawl.core.messages import StopReason
 from bradawl.testing.script import Entry, ScriptedCall, ScriptedUsage, fragments, stop_of, words
-from bradawl.testing.wire import error_body
+from bradawl.testing.wire_chat import error_body
 from bradawl.testing.wire_format import CREATED, NAME, Json, WireFormat, WireRequest, decoded, objects
 
 _INCOMPLETE: dict[StopReason, str] = {"max_tokens": "max_output_tokens", "content_filter": "content_filter"}
@@ -240,5 +240,5 @@ def _text(content: object) -> str:
     return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in objects(content))
 
 
-RESPONSES = WireFormat("openai_responses", "/responses", read_request, sse_events, whole_reply, error_body)
+FORMAT = WireFormat(read_request, sse_events, whole_reply, error_body)
 """OpenAI Responses."""

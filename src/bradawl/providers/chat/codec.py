@@ -13,6 +13,7 @@ from bradawl.providers.chat.requests import ChatRequests
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.compat import CompatProfile, ThinkingField
 from bradawl.providers.compat_table import for_model, profile_for
+from bradawl.providers.deadlines import Deadlines, deadlines_of
 from bradawl.providers.downgrade import Downgrade
 from bradawl.providers.encoding import new_call_id
 from bradawl.providers.failures import failure_of_response, refusal_text
@@ -61,6 +62,12 @@ _OFF: Mapping[str, Mapping[str, object]] = MappingProxyType(
     }
 )
 """What a profile becomes when a server refuses a field."""
+
+
+def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tuple[OpenAIChat, Deadlines]":
+    """A codec for the server at `base_url`, and its deadlines. Raises `ValueError` for fields that are none."""
+    profile = profile_for(base_url, model, compat)
+    return OpenAIChat(base_url, profile=profile), deadlines_of(base_url, profile, compat)
 
 
 class OpenAIChat:

@@ -8,6 +8,7 @@ from bradawl.core.events import RequestParams
 from bradawl.core.ports import ToolSchema
 from bradawl.providers.compat import CompatProfile
 from bradawl.providers.encoding import Json, encode_json, schema_in_words
+from bradawl.providers.strict_schemas import may_be_strict
 
 _IN_THE_HEAD = frozenset({"model", "messages"})
 
@@ -137,8 +138,7 @@ def answer_format(profile: CompatProfile, params: RequestParams, *, has_tools: b
         return None
     schema: Json = {"name": "answer", "schema": msgspec.Raw(params.answer_schema.encode())}
     if profile.strict:
-        decoded = _decoded(params.answer_schema)
-        schema["strict"] = isinstance(decoded, dict) and "properties" in decoded and is_strict(cast("Json", decoded))
+        schema["strict"] = may_be_strict(params.answer_schema)
     return {"type": "json_schema", "json_schema": schema}
 
 
@@ -148,35 +148,3 @@ def answer_instructions(profile: CompatProfile, params: RequestParams, *, has_to
     if not params.answer_schema or (asked is not None and asked["type"] == "json_schema"):
         return ""
     return schema_in_words(params.answer_schema)
-
-
-def _decoded(text: str) -> object:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return None
-
-
-_PLACES = frozenset({"items", "anyOf"})
-
-
-def is_strict(schema: object) -> bool:
-    """True when a server can follow a JSON Schema to the letter: each object closed, each property required."""
-    if isinstance(schema, list):
-        return all(is_strict(item) for item in cast("list[object]", schema))
-    if not isinstance(schema, dict):
-        return True
-    fields = cast("Json", schema)
-    properties = _object_in(fields, "properties")
-    if fields.get("type") == "object" or properties:
-        required = fields.get("required")
-        listed = set(cast("list[object]", required)) if isinstance(required, list) else set[object]()
-        if fields.get("additionalProperties") is not False or listed != set(properties):
-            return False
-    inner = [*properties.values(), *_object_in(fields, "$defs").values()]
-    return all(map(is_strict, inner)) and all(is_strict(fields.get(place)) for place in _PLACES)
-
-
-def _object_in(fields: Json, name: str) -> Json:
-    value = fields.get(name)
-    return cast("Json", value) if isinstance(value, dict) else {}

@@ -10,6 +10,7 @@ import msgspec
 from bradawl.core.errors import Failure
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.deadlines import Deadlines, deadlines_for
 from bradawl.providers.downgrade import Downgrade
 from bradawl.providers.encoding import new_call_id, untyped
 from bradawl.providers.failures import failure_of_response
@@ -44,6 +45,21 @@ _ALIASES: Mapping[str, str] = {
     "adaptive thinking is not supported": "thinking",
     "output_format": "output_config.format",
 }
+
+
+def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tuple[AnthropicMessages, Deadlines]":
+    """A codec for the server at `base_url`, and its deadlines. Raises `ValueError` for fields that are none."""
+    del model
+    profile, deadlines = messages_profile_for(base_url), deadlines_for(base_url)
+    if compat:
+        from bradawl.providers.compat import WAITS, checked_fields
+
+        waits = {name: value for name, value in compat.items() if name in WAITS}
+        own = {name: value for name, value in compat.items() if name not in WAITS}
+        checked_fields(MessagesProfile, own, WAITS)
+        checked_fields(Deadlines, waits)
+        profile, deadlines = msgspec.structs.replace(profile, **own), msgspec.structs.replace(deadlines, **waits)
+    return AnthropicMessages(base_url, profile=profile), deadlines
 
 
 class AnthropicMessages:

@@ -12,6 +12,7 @@ from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.compat import CompatProfile
 from bradawl.providers.compat_table import for_model, profile_for
+from bradawl.providers.deadlines import Deadlines, deadlines_of
 from bradawl.providers.downgrade import Downgrade
 from bradawl.providers.encoding import new_call_id
 from bradawl.providers.failures import failure_of_response
@@ -44,6 +45,12 @@ class _Refused(msgspec.Struct):
 
 class _ErrorBody(msgspec.Struct):
     error: _Refused | None = None
+
+
+def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tuple[OpenAIResponses, Deadlines]":
+    """A codec for the server at `base_url`, and its deadlines. Raises `ValueError` for fields that are none."""
+    profile = profile_for(base_url, model, compat)
+    return OpenAIResponses(base_url, profile=profile), deadlines_of(base_url, profile, compat)
 
 
 class OpenAIResponses:

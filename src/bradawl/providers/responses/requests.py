@@ -206,11 +206,7 @@ def _answer(call: OpenCall, by_id: Mapping[str, list[ToolResult]]) -> ToolResult
 
 
 def _answer_format(schema: str) -> Json:
-    from bradawl.providers.chat.params import is_strict
+    from bradawl.providers.strict_schemas import may_be_strict
 
-    try:
-        decoded: object = msgspec.json.decode(schema)
-    except msgspec.DecodeError:
-        decoded = None
-    strict = isinstance(decoded, dict) and "properties" in decoded and is_strict(decoded)
-    return {"type": "json_schema", "name": "answer", "schema": msgspec.Raw(schema.encode()), "strict": strict}
+    fields: Json = {"type": "json_schema", "name": "answer", "schema": msgspec.Raw(schema.encode())}
+    return {**fields, "strict": may_be_strict(schema)}

@@ -5,6 +5,11 @@ import json
 import re
 from itertools import pairwise
 
+from wire.anthropic_streams import messages
+
+SAMPLE_API = "anthropic"
+"""The protocol's name in recorded streams."""
+new_codec = messages
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _KNOWN = {
     *("model", "max_tokens", "messages", "system", "tools", "tool_choice", "thinking", "output_config"),

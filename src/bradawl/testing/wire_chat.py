@@ -1,4 +1,4 @@
-"""Chat Completions seen from the server: replies as bytes, requests checked. Pure."""
+"""Chat Completions from the server's side: encodes scripted replies, decodes and checks requests. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -223,5 +223,5 @@ def _unanswered(messages: Sequence[_Message]) -> str | None:
     return None
 
 
-CHAT = WireFormat("openai_chat", "/chat/completions", read_request, sse_events, whole_reply, error_body)
+FORMAT = WireFormat(read_request, sse_events, whole_reply, error_body)
 """Chat Completions."""

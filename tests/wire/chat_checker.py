@@ -3,6 +3,11 @@
 import json
 import re
 
+from wire.replay import chat
+
+SAMPLE_API = "openai_chat"
+"""The protocol's name in recorded streams."""
+new_codec = chat
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ROLES = {"system", "developer", "user", "assistant", "tool"}
 
