@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from bradawl.agent.inbox import QueueInbox
 from bradawl.agent.seen import SeenFiles
 from bradawl.core.deltas import TextDelta
 from bradawl.core.effects import Effects
@@ -23,7 +24,6 @@ from bradawl.testing.fakes import (
     FakeTool,
     FakeToolParams,
     MemoryFiles,
-    QueueInbox,
     RecordingEmit,
     Reply,
     ScriptedApprover,

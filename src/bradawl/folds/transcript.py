@@ -1,6 +1,6 @@
 """The messages the model sees, as a fold over the log."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -39,10 +39,23 @@ from bradawl.core.messages import (
 _Shown = tuple[Text | Image | Document, ...]
 
 
-class Transcript:
-    """The state of the fold. `apply` changes it in place; each call costs amortised O(1)."""
+ReadReplacement = Callable[[str], Iterable[Message]]
+"""The messages of a compaction's replacement, by the name of its blob."""
 
-    def __init__(self) -> None:
+
+def _no_messages(ref: str) -> tuple[Message, ...]:
+    del ref
+    return ()
+
+
+class Transcript:
+    """The state of the fold. `apply` changes it in place; each call costs amortised O(1).
+
+    After a compaction the messages start with those that `read_replacement` gives for its blob.
+    """
+
+    def __init__(self, read_replacement: ReadReplacement = _no_messages) -> None:
+        self.read_replacement = read_replacement
         self.messages: list[Message] = []
         self.open_calls: dict[str, ToolCall] = {}
         """Calls of the last reply that have no answer yet, in call order."""
@@ -53,7 +66,7 @@ class Transcript:
         self.waiting_notes: dict[str, Note] = {}
         self.turn_is_open = False
         self.base_ref: str | None = None
-        """Blob the messages start from, after a compaction."""
+        """The blob with the messages that the transcript starts from; None before the first compaction."""
         self.results: dict[str, ToolResult] = {}
         """Answers that came before all calls of their reply were answered."""
         self.held_notes: list[Note] = []
@@ -84,7 +97,7 @@ def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
             transcript.started.clear()
             transcript.results.clear()
         case Compacted(_, _, replacement_ref):
-            transcript.messages.clear()
+            transcript.messages = list(transcript.read_replacement(replacement_ref))
             transcript.sent_to = transcript.replied_at = 0
             transcript.base_ref = replacement_ref
         case TurnFinished():
@@ -115,9 +128,11 @@ def _apply_other(transcript: Transcript, event: Event) -> None:
             pass  # every other event says nothing to the model
 
 
-def fold(envelopes: Iterable[Envelope], agent: str = "main") -> Transcript:
+def fold(
+    envelopes: Iterable[Envelope], agent: str = "main", read_replacement: ReadReplacement = _no_messages
+) -> Transcript:
     """The transcript of one agent at the head of its branch."""
-    transcript = Transcript()
+    transcript = Transcript(read_replacement)
     for envelope in branch(envelopes, agent):
         apply(transcript, envelope)
     return transcript

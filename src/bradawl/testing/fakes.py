@@ -15,7 +15,7 @@ import msgspec
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionBusy, SessionNotFound, ToolError
 from bradawl.core.events import AgentEnded, Envelope, Event, Live, PromptSubmitted, TurnReason
-from bradawl.core.messages import Note, Text, ToolCall, ToolResult
+from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.core.ports import CallContext, OpenSession, ToolOutput
 from bradawl.core.workspace import FileContent, FileEntry
@@ -38,7 +38,6 @@ __all__ = [
     "MemoryFiles",
     "MemoryLog",
     "MemoryStore",
-    "QueueInbox",
     "RecordingEmit",
     "Reply",
     "ScriptedApprover",
@@ -358,22 +357,6 @@ class ScriptedApprover:
         """The next word."""
         self.choices.append(choice)
         return self._words.pop(0) if self._words else None
-
-
-class QueueInbox:
-    """`Inbox`: a list."""
-
-    def __init__(self) -> None:
-        self._notes: list[Note] = []
-
-    def put(self, note: Note) -> None:
-        """Queue a note."""
-        self._notes.append(note)
-
-    def drain(self) -> tuple[Note, ...]:
-        """All waiting notes, oldest first."""
-        notes, self._notes = tuple(self._notes), []
-        return notes
 
 
 class FakeLedger:
