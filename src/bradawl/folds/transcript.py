@@ -97,7 +97,7 @@ def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
             transcript.started.clear()
             transcript.results.clear()
         case Compacted(_, _, replacement_ref):
-            transcript.messages = list(transcript.read_replacement(replacement_ref))
+            transcript.messages[:] = transcript.read_replacement(replacement_ref)
             transcript.sent_to = transcript.replied_at = 0
             transcript.base_ref = replacement_ref
         case TurnFinished():
