@@ -25,7 +25,7 @@ from bradawl.core.permissions import Policy, Sandbox
 from bradawl.core.ports import Prefix, Window
 from bradawl.core.rules import path_rules
 from bradawl.providers.catalog import Catalog
-from bradawl.providers.local import LocalServer
+from bradawl.providers.local_servers import LocalServer
 from bradawl.safety.terminal import json_for_terminals
 
 if TYPE_CHECKING:

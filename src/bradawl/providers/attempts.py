@@ -20,7 +20,7 @@ from bradawl.providers.exchange_log import ExchangeLog
 from bradawl.providers.failures import scrub
 from bradawl.providers.hosts import host_of
 from bradawl.providers.keys import misdirected, origin_of
-from bradawl.providers.reading import CONTENT
+from bradawl.providers.response_reader import CONTENT
 
 _EMPTY_RETRIES = 2
 _EMPTY_ON_PURPOSE = frozenset({"content_filter", "refusal", "max_tokens", "context_overflow", "pause"})
@@ -67,13 +67,13 @@ class RequestAttempts:
         self._log = log
         self._codec = connection.codec
         self._endpoint = connection.endpoint
-        """With the key of the last request."""
+        """The endpoint with the key of the last request."""
         self._target: tuple[str, tuple[tuple[str, str], ...]] = ("", ())
         """URL and headers of the last request."""
         self._origin = origin_of(connection.endpoint.base_url)
         self._started_s = connection.clock.monotonic()
         self._counted = 0
-        """Requests the budget has to pay for."""
+        """Requests that count against the budget; corrected ones do not."""
         self._sent = 0
         self._empty = 0
         self._corrections = 0
@@ -81,7 +81,7 @@ class RequestAttempts:
         self._refused_key = ""
 
     async def run(self, params: RequestParams, budget: RetryBudget) -> AsyncGenerator[Delta, None]:
-        """Send the request and yield the reply, retrying while nothing of it was shown."""
+        """Send the request and yield the reply; retry while no content of it was yielded."""
         while True:
             if (pause := self._pause(budget)) is not None:
                 yield pause
@@ -139,18 +139,18 @@ class RequestAttempts:
             headers,
             self._body.pieces(params),
             connect_timeout_s=connection.deadlines.connect_s,
-            # The adapter's clock starts anew with each byte: the shorter waits are measured in `Patience`.
+            # The adapter's timeout restarts with each byte; `WaitLimits` enforces the shorter limits.
             idle_timeout_s=max(connection.deadlines.first_byte_s, connection.deadlines.idle_s),
         )
 
     def _failure_in(self, delta: Delta, *, was_shown: bool) -> StreamFailed | None:
-        """How the request failed, if this delta says so: a reply with nothing in it is a failure too."""
+        """The failure if this delta ends the request with one; an empty reply is a failure too."""
         if isinstance(delta, ReplyEnded) and not was_shown and delta.stop not in _EMPTY_ON_PURPOSE:
             return self._emptied(StreamFailed(empty_reply(), delta.raw_stop, delta.warnings))
         return delta if isinstance(delta, StreamFailed) else None
 
     def _emptied(self, failed: StreamFailed) -> StreamFailed:
-        """A reply without content is asked for again, but not often: the next may well be as empty."""
+        """Count an empty reply; it is retryable only a few times, since the next one may be empty too."""
         self._empty += 1
         failure = msgspec.structs.replace(failed.failure, retryable=self._empty <= _EMPTY_RETRIES)
         return msgspec.structs.replace(failed, failure=failure)
@@ -158,7 +158,7 @@ class RequestAttempts:
     # -------------------------------------------------------------- when to ask
 
     def _pause(self, budget: RetryBudget) -> RetryScheduled | None:
-        """A wait for the whole host's sake. One that the budget has no room for is not made: the server shall say."""
+        """The wait for the host's cool-down; None, to send at once, if there is none or it exceeds the budget."""
         now_s = self._connection.clock.monotonic()
         cool_down = self._connection.cool_downs.now(self._origin, now_s)
         if cool_down is None:
@@ -183,9 +183,9 @@ class RequestAttempts:
         return delay_s
 
     async def _may_correct(self, failure: Failure, params: RequestParams) -> bool:
-        """True when what was refused can be mended here, once: a key that has changed, a field to leave out.
+        """True when the request can be corrected and sent again: with a new key, or without the refused field.
 
-        Such a request is not counted, because nothing was wrong with the server.
+        A corrected request does not count as a retry.
         """
         if failure.status is None or self._corrections >= _CORRECTIONS:
             return False
@@ -202,7 +202,7 @@ class RequestAttempts:
         return True
 
     def _is_changed(self, params: RequestParams) -> bool:
-        """True when the request would now be another one: codecs remember what a server has refused."""
+        """True when the next request would differ from the refused one, because the codec has adapted."""
         is_new_body = self._body.encode_again(params)
         return is_new_body or self._codec.target(self._endpoint) != self._target
 
@@ -213,5 +213,5 @@ class RequestAttempts:
         try:
             self._new_key = await self._connection.keys.key(refused=self._refused_key)
         except SettingsError:
-            return False  # the server's own refusal says more
+            return False  # the server's refusal is the better message
         return self._new_key not in ("", self._refused_key)

@@ -44,19 +44,19 @@ class HttpModel:
 
     @property
     def info(self) -> ModelInfo:
-        """What is known about it."""
+        """Origin, context window, prices and output limit."""
         return self._info
 
     def open(self, prefix: Prefix, session_id: str = "") -> "HttpModelSession":
-        """Begin a conversation."""
+        """Begin a conversation; `session_id` names its debug log and its provider-side cache."""
         encoder = self._connection.codec.encoder(prefix, self._info, session_id)
         log = None if self._debug_log is None else self._debug_log.session(session_id)
         return HttpModelSession(self._connection, self._info, RequestBody(encoder), log)
 
     async def window(self) -> Window:
-        """As set, else as a server on this machine says, else a common size; asked until it is known.
+        """The context window from the settings, else from a local server, else an assumed size.
 
-        A local server may not know before it has loaded the model, which its first request makes it do.
+        A local server is asked again until it knows: it loads the model at the first request.
         """
         if self._window is None or (
             self._window.source == "assumed" and is_loopback(self._connection.endpoint.base_url)
@@ -70,7 +70,7 @@ class HttpModel:
             return Window(self._info.context_window, "settings")
         if not is_loopback(endpoint.base_url):
             return Window(_REMOTE_WINDOW, "assumed")
-        from bradawl.providers.local import running_context
+        from bradawl.providers.local_servers import running_context
 
         running = await running_context(self._connection.http, endpoint.base_url, endpoint.model)
         return Window(_LOCAL_WINDOW, "assumed") if running is None else Window(running, "server")

@@ -248,7 +248,7 @@ def profile_for(
 ) -> CompatProfile:
     """The profile of the server at `base_url` for `model`, with the user's own changes.
 
-    Raises `ValueError`, in words for the user, for changes that are not fields of a profile.
+    Raises `ValueError` with a message for the user if `changes` are not fields of a profile.
     """
     profile = _profile_of_host(host_of(base_url), port_of(base_url), table)
     return with_changes(for_model(profile, model, table), changes)

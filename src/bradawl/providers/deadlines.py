@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 
 class Deadlines(msgspec.Struct, frozen=True):
-    """Longest waits of one request, in seconds.
+    """Timeouts of one request, in seconds.
 
-    The defaults suit models that think before they write. Retries have a bound of their own, `RetryBudget`.
+    The defaults suit reasoning models. `RetryBudget` limits the retries.
     """
 
     connect_s: float = 10.0
-    """Until there is a connection."""
+    """Until the connection is established."""
     first_byte_s: float = 300.0
-    """From the connection to the first byte of the reply; headers alone are no reply."""
+    """From the connection to the first byte of the body."""
     idle_s: float = 120.0
-    """Between two bytes. Any byte is a sign of life, also comments and pings."""
+    """Between two bytes of any kind, comments and pings included."""
     content_s: float = 600.0
-    """While bytes come but nothing of the reply: a server can be kept alive and still be stuck."""
+    """With bytes but without content of the reply: a server that sends only keep-alives is stuck."""
 
 
-LOCAL = Deadlines(first_byte_s=600.0, idle_s=600.0, content_s=1800.0)
-"""A server on this machine loads the model at its first request, and may write a whole call before it sends it."""
+LOCAL_SERVER = Deadlines(first_byte_s=600.0, idle_s=600.0, content_s=1800.0)
+"""For servers on this machine: they load the model at the first request, and some send a call only when it is whole."""
 
 
 def deadlines_for(base_url: str) -> Deadlines:
     """The defaults for the server at `base_url`: longer ones for a server on this machine."""
-    return LOCAL if is_loopback(base_url) else Deadlines()
+    return LOCAL_SERVER if is_loopback(base_url) else Deadlines()
 
 
 def deadlines_of(base_url: str, profile: "CompatProfile", compat: Mapping[str, object]) -> Deadlines:

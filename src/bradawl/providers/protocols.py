@@ -19,14 +19,14 @@ NO_CHANGES: Mapping[str, object] = MappingProxyType({})
 
 
 class WireProtocol(msgspec.Struct, frozen=True):
-    """One wire protocol."""
+    """A wire protocol: its name, its package and its path."""
 
     name: str
     """In settings (`api`), and in the `Origin.api` of replies."""
     package: str
     """Dotted name of the package that holds its `codec` module."""
     path: str
-    """How the URL of a request ends, behind the base URL."""
+    """The path of requests below the base URL."""
 
     @property
     def folder(self) -> str:
@@ -42,13 +42,13 @@ class WireProtocol(msgspec.Struct, frozen=True):
 
 
 class CodecModule(Protocol):
-    """What the module `codec` of a protocol's package has to offer."""
+    """The interface of the module `codec` in a protocol's package."""
 
     def open_codec(self, base_url: str, model: str, compat: Mapping[str, object]) -> "tuple[Codec, Deadlines]":
         """A codec for the server at `base_url`, and the deadlines of its requests.
 
-        `compat` are the fields of `[providers.NAME.compat]`. Raises `ValueError`, in words for the user, for fields
-        or values that the protocol does not have.
+        `compat` are the fields of `[providers.NAME.compat]`. Raises `ValueError` with a message for the user for
+        unknown fields and bad values.
         """
         ...
 

@@ -10,7 +10,7 @@ _PLACES = frozenset({"items", "anyOf"})
 
 
 def may_be_strict(schema: str) -> bool:
-    """True when the JSON text of a schema is an object's, and `strict` may be sent with it."""
+    """True for the JSON text of an object's schema with which `strict` may be sent."""
     try:
         decoded: object = msgspec.json.decode(schema)
     except msgspec.DecodeError:
@@ -19,7 +19,7 @@ def may_be_strict(schema: str) -> bool:
 
 
 def is_strict(schema: object) -> bool:
-    """True when a server can follow a JSON Schema to the letter: each object closed, each property required."""
+    """True for a JSON Schema whose objects are all closed and whose properties are all required."""
     if isinstance(schema, list):
         return all(is_strict(item) for item in cast("list[object]", schema))
     if not isinstance(schema, dict):

@@ -118,14 +118,14 @@ def _busy(session_id: str, content: bytes) -> str:
     return f"Session {session_id} is open in {holder}. Close it there first, or start a new session."
 
 
-class Places:
+class EntryNumbering:
     """Numbers entries and says which one each continues."""
 
     def __init__(self, next_seq: int = 0, last: dict[str, int] | None = None) -> None:
         self.next_seq = next_seq
         self._last = dict(last or {})
 
-    def place(self, event: Event, agent: str, at_ms: int) -> Envelope:
+    def envelope(self, event: Event, agent: str, at_ms: int) -> Envelope:
         """The event in its envelope. A fork goes on counting where it left its origin."""
         if isinstance(event, SessionForked) and not self._last:
             self.next_seq, parent = event.seq + 1, event.seq
@@ -136,14 +136,14 @@ class Places:
         self.next_seq += 1
         return envelope
 
-    def place_aside(self, event: Event, at_ms: int) -> Envelope:
+    def side_envelope(self, event: Event, at_ms: int) -> Envelope:
         """An envelope that no later entry continues."""
         envelope = Envelope(self.next_seq, self._last.get(MAIN), at_ms, MAIN, event)
         self.next_seq += 1
         return envelope
 
 
-class _Lines:
+class _LineFile:
     """A file that only ever holds whole lines; what it can't take yet waits in memory."""
 
     def __init__(self, path: Path, fd: int | None, size: int, written: int) -> None:
@@ -247,12 +247,14 @@ def _settle(future: "asyncio.Future[bool]", outcome: bool) -> None:
 class Journal:
     """`SessionLog` on disk. Get one from `create` or `resume`."""
 
-    def __init__(self, path: Path, clock: Clock, lock: Lock, lines: _Lines, places: Places, sync: Sync) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, lock: Lock, lines: _LineFile, numbering: EntryNumbering, sync: Sync
+    ) -> None:
         self._path = path
         self._clock = clock
         self._lock = lock
         self._lines = lines
-        self._places = places
+        self._numbering = numbering
         self._sync_file = sync
         self._opening: Event | None = None
         self._synced = -1
@@ -269,7 +271,7 @@ class Journal:
         """A log whose file appears with its first entry. Raises `OSError` where nothing can be written."""
         make_private_folder(path.parent)
         lock = Lock(path.with_suffix(".lock"))
-        return cls(path, clock, lock, _Lines(path, None, 0, -1), Places(), sync)
+        return cls(path, clock, lock, _LineFile(path, None, 0, -1), EntryNumbering(), sync)
 
     @classmethod
     def resume(cls, path: Path, clock: Clock, sync: Sync = os.fdatasync) -> tuple["Journal", Loaded, tuple[str, ...]]:
@@ -289,8 +291,8 @@ class Journal:
             lock.release(remove=False)
             raise
         reader = loaded.reader
-        lines = _Lines(path, fd, size, reader.next_seq - 1)
-        journal = cls(path, clock, lock, lines, Places(reader.next_seq, reader.last), sync)
+        lines = _LineFile(path, fd, size, reader.next_seq - 1)
+        journal = cls(path, clock, lock, lines, EntryNumbering(reader.next_seq, reader.last), sync)
         if reader.version not in (0, FORMAT_VERSION):
             journal._opening = _reopening(loaded.entries)
         notices = (*reader.notices(), *mended, *filter(None, (lock.notice,)))
@@ -315,9 +317,9 @@ class Journal:
         """Write one entry at once; where the disk refuses, it is kept and tried again with the next."""
         opening, self._opening = self._opening, None
         if opening is not None:
-            aside = self._places.place_aside(opening, self._clock.now_ms())
+            aside = self._numbering.side_envelope(opening, self._clock.now_ms())
             self._lines.add(aside.seq, encode(aside))
-        envelope = self._places.place(event, agent, self._clock.now_ms())
+        envelope = self._numbering.envelope(event, agent, self._clock.now_ms())
         self._lines.add(envelope.seq, encode(envelope))
         return envelope
 
@@ -424,14 +426,14 @@ class MemoryLog:
         self,
         session_id: str,
         clock: Clock,
-        places: Places | None = None,
+        numbering: EntryNumbering | None = None,
         *,
         saved: bool = False,
         on_append: Callable[[str], None] | None = None,
     ) -> None:
         self._session_id = session_id
         self._clock = clock
-        self._places = places or Places()
+        self._numbering = numbering or EntryNumbering()
         self._on_append = on_append
         self.entries: list[Envelope] = []
         """What was appended, in order."""
@@ -452,7 +454,7 @@ class MemoryLog:
 
     def append(self, event: Event, agent: str = MAIN) -> Envelope:
         """Keep one entry."""
-        envelope = self._places.place(event, agent, self._clock.now_ms())
+        envelope = self._numbering.envelope(event, agent, self._clock.now_ms())
         self.entries.append(envelope)
         if self._on_append is not None:
             self._on_append(self._session_id)

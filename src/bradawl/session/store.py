@@ -20,7 +20,7 @@ from bradawl.core.messages import text_of
 from bradawl.core.ports import Blobs, Clock, Ids, OpenSession
 from bradawl.session.blobs import LocalBlobs, MemoryBlobs
 from bradawl.session.encoding import Reader
-from bradawl.session.journal import Journal, Loaded, MemoryLog, Places, load
+from bradawl.session.journal import EntryNumbering, Journal, Loaded, MemoryLog, load
 
 _HEAD_BYTES = 64 * 1024
 _PREVIEW_CHARS = 80
@@ -115,7 +115,7 @@ class LocalStore:
             raise SessionError(f"Session {path.stem} can't be read: {unreadable.strerror}: {path}") from unreadable
         base, more = self._base_of(loaded, {path.stem})
         reader = loaded.reader
-        log = MemoryLog(path.stem, self._clock, Places(reader.next_seq, reader.last))
+        log = MemoryLog(path.stem, self._clock, EntryNumbering(reader.next_seq, reader.last))
         blobs = FallbackBlobs(LocalBlobs(self._blobs_folder))
         notices = (*reader.notices(), *more, _not_saved(error))
         return OpenSession(log, blobs, (*base, *loaded.entries), notices)

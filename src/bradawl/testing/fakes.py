@@ -20,7 +20,7 @@ from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.core.ports import CallContext, OpenSession, ToolOutput
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.session.blobs import MemoryBlobs
-from bradawl.session.journal import MemoryLog, Places
+from bradawl.session.journal import EntryNumbering, MemoryLog
 from bradawl.testing.fake_http import Cut, Reply, ScriptedHttp
 from bradawl.testing.fake_processes import ScriptedProcess, ScriptedProcesses
 
@@ -316,8 +316,8 @@ class MemoryStore:
 
     def _hand_over(self, session_id: str, entries: tuple[Envelope, ...]) -> OpenSession:
         last = {entry.agent: entry.seq for entry in entries}
-        places = Places(entries[-1].seq + 1 if entries else 0, last)
-        log = MemoryLog(session_id, self._clock, places, saved=True, on_append=self._order.append)
+        numbering = EntryNumbering(entries[-1].seq + 1 if entries else 0, last)
+        log = MemoryLog(session_id, self._clock, numbering, saved=True, on_append=self._order.append)
         self.logs[session_id], self.history[session_id] = log, entries
         return OpenSession(log, self.blobs, entries)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bradawl.core.usage import Usage
-from bradawl.providers.counts import count, inside
+from bradawl.providers.token_counts import count, inside
 
 
 def merge_usage(known: Mapping[str, object], report: Mapping[str, object]) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from typing import cast
 
 from bradawl.core.usage import Usage
-from bradawl.providers.counts import count, inside
+from bradawl.providers.token_counts import count, inside
 
 
 def read_usage(value: object) -> Usage | None:

@@ -1,4 +1,4 @@
-"""Model servers on this machine: which run, what they offer, and how long a context they really run with."""
+"""Finds model servers on this machine, lists their models and the context lengths they have loaded."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ import msgspec
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http
 from bradawl.providers.hosts import is_loopback
-from bradawl.providers.local_answers import (
+from bradawl.providers.local_server_answers import (
     LocalModel,
     is_model_list,
     llama_props,
@@ -29,10 +29,10 @@ from bradawl.providers.local_answers import (
 _LIMIT_S = 1.0
 _PROBE_S = 0.3
 _ANSWER_S = 0.2
-"""One dialect that hangs must leave time for the others."""
+"""Limit of one request, so that a hanging path leaves time for the others."""
 _BODY_LIMIT = 4 * 1024 * 1024
 _DETAILED_MODELS = 12
-"""More are only listed: each would cost a request."""
+"""Only so many models are asked for details, at one request each."""
 
 ServerKind = Literal["ollama", "lmstudio", "llamacpp", "vllm", "sglang", "other"]
 DEFAULT_PORTS: Mapping[int, ServerKind] = {
@@ -56,36 +56,36 @@ class LocalServer(msgspec.Struct, frozen=True, omit_defaults=True):
 
     kind: ServerKind
     base_url: str
-    """As a setting takes it, with /v1."""
+    """With `/v1`, as in settings."""
     models: tuple[LocalModel, ...] = ()
     problem: str = ""
     """Why its models could not be listed."""
 
 
 async def discover(http: Http, also: Sequence[str] = ()) -> tuple[LocalServer, ...]:
-    """The model servers at their usual ports on this machine, and at the URLs in `also` that are on it.
+    """The model servers at the usual ports of this machine, and at those URLs in `also` that are on this machine.
 
-    All are asked at once; takes a second at most, never fails, and loads no model.
+    All are asked concurrently. Takes a second at most, never fails, and loads no model.
     """
     urls = dict.fromkeys([f"http://127.0.0.1:{port}/v1" for port in DEFAULT_PORTS])
     urls |= dict.fromkeys(url.partition("?")[0].rstrip("/") for url in also if is_loopback(url))
     found: dict[str, LocalServer] = {}
 
-    async def look(url: str) -> None:
+    async def ask(url: str) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LIMIT_S):
-                await _Server(http, url).look(lambda server: found.__setitem__(url, server))
+                await _Server(http, url).describe(lambda server: found.__setitem__(url, server))
 
     async with asyncio.TaskGroup() as group:
         for url in urls:
-            group.create_task(look(url))
+            group.create_task(ask(url))
     return tuple(found[url] for url in urls if url in found)
 
 
 async def running_context(http: Http, base_url: str, model: str) -> int | None:
-    """Tokens of context the server at `base_url` has loaded `model` with, or None if nobody says.
+    """The context, in tokens, with which a local server has loaded `model`; None if unknown.
 
-    Takes a second at most and never fails. Servers elsewhere are not asked.
+    Takes a second at most and never fails. Servers on other machines are not asked.
     """
     if not is_loopback(base_url):
         return None
@@ -97,7 +97,7 @@ async def running_context(http: Http, base_url: str, model: str) -> int | None:
 
 
 class _Server:
-    """Questions to one server. What it can't answer is None."""
+    """Queries to one server; None where it does not answer."""
 
     def __init__(self, http: Http, base_url: str, patience_s: float = _LIMIT_S) -> None:
         self._http = http
@@ -110,7 +110,7 @@ class _Server:
     # -------------------------------------------------------------- one model
 
     async def running(self, model: str) -> int | None:
-        # One after the other: a second connection would cost more than the few answers.
+        # Sequentially: a second connection would cost more than it saves.
         for path, read in _LISTS:
             answer = await self._get(path)
             found = [one.context for one in read(answer) if one.is_called(model) and one.context]
@@ -124,27 +124,27 @@ class _Server:
 
     # -------------------------------------------------------------- all models
 
-    async def look(self, tell: Callable[[LocalServer], None]) -> None:
-        """Say what is there, and say it again when more is known."""
+    async def describe(self, report: Callable[[LocalServer], None]) -> None:
+        """Report the server, and again with details of its models."""
         answer = await self._get("/v1/models")
         if self._status in (401, 403):
-            tell(LocalServer("other", self._base_url, problem="It wants a key."))
+            report(LocalServer("other", self._base_url, problem="It wants a key."))
             return
         if not is_model_list(answer):
             if self._status == 503:
-                tell(LocalServer("llamacpp", self._base_url, problem="It is still loading its model."))
+                report(LocalServer("llamacpp", self._base_url, problem="It is still loading its model."))
             return
         listed = model_list(answer)
         kind = await self._kind(answer)
-        tell(LocalServer(kind, self._base_url, listed))
+        report(LocalServer(kind, self._base_url, listed))
         if detailed := await self._details(kind, answer):
-            tell(LocalServer(kind, self._base_url, detailed))
+            report(LocalServer(kind, self._base_url, detailed))
 
     async def _kind(self, answer: object) -> ServerKind:
         owner = _OWNERS.get(owner_of(answer))
         if owner is not None or "llama.cpp" in self._software:
             return owner or "llamacpp"
-        # A server without models says nothing about itself in its list.
+        # The list of a server without models does not identify it.
         if isinstance(await self._get("/api/tags"), dict):
             return "ollama"
         return "lmstudio" if isinstance(await self._get("/api/v1/models"), dict) else "other"
@@ -184,7 +184,7 @@ class _Server:
     # -------------------------------------------------------------- questions
 
     async def _llama(self, model: str) -> tuple[int | None, bool | None]:
-        """Without `autoload=false` a router would load the model for the sake of the question."""
+        """Without `autoload=false` the query makes a router load the model."""
         return llama_props(await self._get(f"/props?model={quote(model, safe='')}&autoload=false"))
 
     async def _show(self, model: str, running: int | None) -> LocalModel:

@@ -1,4 +1,4 @@
-"""Undoes the content codings gzip and deflate, as the bytes come. Pure."""
+"""Incremental decompression of the content codings gzip and deflate. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,21 +6,21 @@ _LIMIT_BYTES = 64 * 1024
 _MOST_CODINGS = 4
 
 
-class BrokenPacking(Exception):
-    """A body is not compressed as its headers say."""
+class DecompressionError(Exception):
+    """The body is not compressed as its `content-encoding` says."""
 
 
-class Unpacking:
-    """One body. What its `content-encoding` names and nobody asked for is left as it is. Raises `BrokenPacking`."""
+class Decompressor:
+    """Decompresses one body; codings other than gzip and deflate are passed through. Raises `DecompressionError`."""
 
     def __init__(self, content_encoding: str) -> None:
         names = [name.strip().lower() for name in content_encoding.split(",")]
-        if len(names) > _MOST_CODINGS:  # each would be an engine and a generator inside the others
-            raise BrokenPacking
+        if len(names) > _MOST_CODINGS:  # each coding nests another generator
+            raise DecompressionError
         self._codings = [_Coding(name) for name in reversed(names) if name in ("gzip", "deflate")]
 
     def feed(self, packed: bytes) -> Iterator[bytes]:
-        """What these bytes hold, in pieces; a small body never becomes one large piece. Raises `BrokenPacking`."""
+        """The decompressed bytes, in pieces of limited size. Raises `DecompressionError`."""
         pieces: Iterator[bytes] = iter((packed,))
         for coding in self._codings:
             pieces = coding.feed(pieces)
@@ -28,7 +28,7 @@ class Unpacking:
 
 
 class _Coding:
-    """One content coding, undone bit by bit."""
+    """The incremental decompressor of one content coding."""
 
     def __init__(self, name: str) -> None:
         import zlib
@@ -44,7 +44,7 @@ class _Coding:
                 if len(self._begun) < 2:
                     continue
                 piece, self._begun = self._begun, b""
-                # `deflate` means zlib, but some servers leave its two bytes of header out.
+                # `deflate` means zlib, but some servers omit its header of two bytes.
                 has_header = piece[0] & 15 == 8 and int.from_bytes(piece[:2], "big") % 31 == 0
                 self._engine = self._zlib.decompressobj(15 if has_header else -15)
             engine = self._engine
@@ -53,4 +53,4 @@ class _Coding:
                     yield data
                     piece = engine.unconsumed_tail
             except self._zlib.error as error:
-                raise BrokenPacking from error
+                raise DecompressionError from error

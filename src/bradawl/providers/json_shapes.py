@@ -1,7 +1,6 @@
-"""What a JSON body looks like without what it says: names of fields, types and lengths. Pure.
+"""The shape of a JSON body for the debug log: field names, types and lengths, without contents. Pure.
 
-Only words of the wire formats themselves are ever shown, so nothing a user, a model or a
-server wrote can come through, whichever place it stands in.
+Only words of the wire protocols are shown, so that no text of a user, model or server gets into the log.
 """
 
 from typing import cast
@@ -12,7 +11,7 @@ _DEPTH = 8
 _FIELDS = 40
 _ITEMS = 12
 _LOOKED_AT = 60
-"""Items of a list whose shape is worked out at all: the log of a long conversation must not slow it down."""
+"""At most so many items of a list are analysed, so that logging a long conversation stays cheap."""
 
 _FIELD_NAMES = """
     annotations arguments cache_control cache_creation_input_tokens cache_read_input_tokens call_id choices code
@@ -43,7 +42,7 @@ _WORDS = frozenset(_PLAIN_WORDS.split())
 
 
 def shape_of_body(body: bytes) -> object:
-    """The shape of a body in JSON; of another one only its length."""
+    """The shape of a JSON body; for other bodies only the length."""
     try:
         return shape(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -75,7 +74,7 @@ def _object(fields: dict[str, object], depth: int) -> dict[str, object]:
 
 
 def _list(items: list[object], depth: int) -> list[object]:
-    """Equal neighbours are counted; of a long list the end is shown, where a conversation grows."""
+    """Equal neighbours are counted. A long list is cut to its end, where a conversation grows."""
     runs: list[tuple[object, int]] = []
     for item in items[-_LOOKED_AT:]:
         form = shape(item, depth=depth + 1)

@@ -1,11 +1,11 @@
-"""Token counts as servers really write them."""
+"""Reads token counts from the JSON forms that servers use."""
 
 from collections.abc import Mapping
 from typing import cast
 
 
 def count(value: object) -> int:
-    """A token count as servers write it: an integer, a float, digits in a string, or nothing."""
+    """A token count from an integer, a float or a string of digits; 0 for anything else."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 19:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

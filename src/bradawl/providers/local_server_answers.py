@@ -1,4 +1,4 @@
-"""What model servers on this machine say about their models, each in its own words. Pure.
+"""Decodes the answers of local model servers about their models; each server has its own format. Pure.
 
 Sources: the servers' API documentation and source, checked 2026-11-20.
 """
@@ -15,28 +15,28 @@ class LocalModel(msgspec.Struct, frozen=True, omit_defaults=True):
 
     name: str
     context: int | None = None
-    """Tokens it runs with now; None when it is not loaded or nobody says."""
+    """Tokens of the loaded context; None if not loaded or unknown."""
     longest: int | None = None
-    """Tokens it could run with at most."""
+    """Tokens of the longest possible context; None if unknown."""
     has_tools: bool | None = None
-    """It was made to call tools; None when nobody says."""
+    """Whether the model can call tools; None if unknown."""
     aliases: tuple[str, ...] = ()
-    """Other names it answers to."""
+    """Other names the server accepts for it."""
 
     def is_called(self, name: str) -> bool:
-        """True for its name, with or without the tag `latest`."""
+        """True for one of its names, with or without the tag `latest`."""
         return name in (self.name, *self.aliases) or f"{name}:latest" == self.name
 
 
 def at(value: object, *path: str) -> object:
-    """What lies at a path of object keys; None where there is nothing."""
+    """The value at a path of object keys; None if missing."""
     for key in path:
         value = cast("dict[str, object]", value).get(key) if isinstance(value, dict) else None
     return value
 
 
 def items(value: object) -> list[object]:
-    """The items of a list; none of anything else."""
+    """The items of a list; empty for any other value."""
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
@@ -49,7 +49,7 @@ def _length(value: object) -> int | None:
 
 
 def model_list(answer: object) -> tuple[LocalModel, ...]:
-    """`GET /v1/models`, as all serve it; vLLM and SGLang say there how long a context may be."""
+    """`GET /v1/models`, which all servers have; vLLM and SGLang include the longest context."""
     return tuple(
         LocalModel(
             name,
@@ -62,17 +62,17 @@ def model_list(answer: object) -> tuple[LocalModel, ...]:
 
 
 def is_model_list(answer: object) -> bool:
-    """True when the answer is what model servers give."""
+    """True if the answer has the form of a list of models."""
     return isinstance(at(answer, "data"), list) and at(answer, "object") in ("list", None)
 
 
 def owner_of(answer: object) -> str:
-    """Who the models of a list belong to; servers put their own name there."""
+    """The owner field of a list's models, in which servers put their own name."""
     return next((owner for entry in items(at(answer, "data")) if (owner := _text(at(entry, "owned_by")))), "")
 
 
 def loaded_names(answer: object) -> tuple[str, ...]:
-    """Models of a llama.cpp router that are loaded; of any other server all."""
+    """Names of the models that a llama.cpp router has loaded; all models of any other server."""
     entries = items(at(answer, "data"))
     return tuple(
         name
@@ -82,13 +82,13 @@ def loaded_names(answer: object) -> tuple[str, ...]:
 
 
 def llama_props(answer: object) -> tuple[int | None, bool | None]:
-    """llama.cpp's `/props`: tokens of one slot, and whether the chat template knows tools."""
+    """llama.cpp's `/props`: tokens of one slot, and whether the chat template supports tools."""
     caps = at(answer, "chat_template_caps", "supports_tools")
     return _length(at(answer, "default_generation_settings", "n_ctx")), caps if isinstance(caps, bool) else None
 
 
 def lm_studio(answer: object) -> tuple[LocalModel, ...]:
-    """LM Studio from 0.4: models with their loaded instances, whose ids may differ from the model's key."""
+    """LM Studio 0.4 and later: models with loaded instances, whose ids may differ from the model's key."""
     found: list[LocalModel] = []
     for entry in items(at(answer, "models")):
         name = _text(at(entry, "key")) or _text(at(entry, "id"))
@@ -125,7 +125,7 @@ def ollama_names(answer: object) -> tuple[str, ...]:
 
 
 def ollama_running(answer: object) -> Mapping[str, int]:
-    """Ollama's `/api/ps`: what is loaded, and the context it was loaded with."""
+    """Ollama's `/api/ps`: the loaded models and their context."""
     running: dict[str, int] = {}
     for entry in items(at(answer, "models")):
         tokens = _length(at(entry, "context_length"))
@@ -136,7 +136,7 @@ def ollama_running(answer: object) -> Mapping[str, int]:
 
 
 def ollama_details(name: str, answer: object, running: int | None) -> LocalModel:
-    """Ollama's `/api/show`: `num_ctx` is what it will be loaded with; the model's own length is only a maximum."""
+    """Ollama's `/api/show`: `num_ctx` is the context it will be loaded with; the model's own length is the maximum."""
     set_tokens = re.search(r"^\s*num_ctx\s+(\d{1,9})\s*$", _text(at(answer, "parameters")), re.MULTILINE)
     info = at(answer, "model_info")
     lengths = cast("dict[str, object]", info).items() if isinstance(info, dict) else ()

@@ -1,4 +1,4 @@
-"""Reads one response: bytes to deltas, with a bound on every wait."""
+"""Reads one HTTP response: bytes to deltas, with a timeout on every wait."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -17,7 +17,7 @@ from bradawl.providers.deadlines import Deadlines
 from bradawl.providers.sse import SseDecoder, StreamTooLarge
 
 CONTENT = (TextDelta, ThinkingDelta, CallDelta, PartClosed)
-"""Deltas that are something of the reply; behind the first of them a request is not simply made again."""
+"""Deltas with content of the reply. After the first of them a request is not retried."""
 
 T = TypeVar("T")
 
@@ -26,8 +26,8 @@ _DRAIN_TIMEOUT_S = 0.25
 _HEAD_BYTES = 512
 
 
-class Patience:
-    """What is left of the deadlines of one request that begins now. Times are the event loop's."""
+class WaitLimits:
+    """Enforces the deadlines of one request that starts now. Times are the event loop's."""
 
     def __init__(self, place: str, deadlines: Deadlines) -> None:
         self._place = place
@@ -36,22 +36,22 @@ class Patience:
         self._first_byte_at = self._time() + deadlines.connect_s + deadlines.first_byte_s
         self._content_at = self._time() + max(deadlines.content_s, deadlines.connect_s + deadlines.first_byte_s)
         self.received = 0
-        """Bytes so far."""
+        """Bytes received so far."""
 
     async def wait(self, coming: Awaitable[T]) -> T:
-        """What comes, if it comes in time. Raises `HttpError`."""
+        """Await the next bytes within the limits. Raises `HttpError` on a timeout."""
         try:
             async with asyncio.timeout_at(self._limit()):
                 return await coming
         except TimeoutError as error:
             raise self._error() from error
 
-    def took(self, size: int) -> None:
-        """Some bytes have come."""
+    def saw_bytes(self, size: int) -> None:
+        """Record received bytes."""
         self.received += size
 
-    def took_content(self) -> None:
-        """Something of the reply has come."""
+    def saw_content(self) -> None:
+        """Record that the reply had content; the wait for content starts again."""
         self._content_at = self._time() + self._deadlines.content_s
 
     def _limit(self) -> float:
@@ -68,51 +68,51 @@ class Patience:
         return HttpError("timeout", f"{self._place} was silent for {deadlines.idle_s:g} s.")
 
 
-class Body:
-    """The bytes of a response as they come."""
+class ResponseBody:
+    """The body of a response, read within the limits."""
 
-    def __init__(self, response: HttpResponse, patience: Patience) -> None:
+    def __init__(self, response: HttpResponse, limits: WaitLimits) -> None:
         self._chunks = response.chunks()
-        self._patience = patience
+        self._limits = limits
 
     async def next(self) -> bytes | None:
-        """Some bytes, never none of them; None at the end. Raises `HttpError`."""
+        """The next bytes, never empty; None at the end. Raises `HttpError`."""
         while True:
-            chunk = await self._patience.wait(anext(self._chunks, None))
+            chunk = await self._limits.wait(anext(self._chunks, None))
             if chunk is None:
                 return None
             if chunk:
-                self._patience.took(len(chunk))
+                self._limits.saw_bytes(len(chunk))
                 return chunk
 
     async def read(self, limit: int) -> bytes:
-        """All of it, or its first `limit` bytes and a little more. Raises `HttpError`."""
+        """The whole body, cut at the first chunk boundary beyond `limit` bytes. Raises `HttpError`."""
         body = bytearray()
         while len(body) <= limit and (chunk := await self.next()) is not None:
             body += chunk
         return bytes(body)
 
     async def drain(self) -> None:
-        """Reads what is left of a finished response, so that its connection can serve the next request."""
+        """Read the rest of a finished reply, so that the connection can be reused."""
         left = _DRAIN_LIMIT
         try:
             async with asyncio.timeout(_DRAIN_TIMEOUT_S):
                 while left > 0 and (chunk := await self.next()) is not None:
                     left -= len(chunk)
         except (TimeoutError, HttpError):
-            return  # the reply is whole; the connection is closed instead of kept
+            return  # the reply is complete; the connection is closed instead of reused
 
     async def aclose(self) -> None:
-        """Nothing more will be read."""
+        """Close the body; no more is read."""
         if isinstance(self._chunks, AsyncGenerator):
             await self._chunks.aclose()
 
 
-class Reading:
-    """Bytes of one response to deltas; keeps back the last delta in `end`."""
+class ResponseReader:
+    """Decodes the bytes of one response to deltas. The final delta is kept in `end` instead."""
 
     def __init__(self, new_decoder: Callable[[], ReplyDecoder]) -> None:
-        """`new_decoder` is asked when there is something to read: what it loads does not delay the request."""
+        """`new_decoder` is called at the first bytes, so that its imports do not delay the request."""
         self._new_decoder = new_decoder
         self._sse = SseDecoder()
         self._head = b""
@@ -125,7 +125,7 @@ class Reading:
         return self._new_decoder()
 
     def feed(self, chunk: bytes) -> list[Delta]:
-        """Take some bytes."""
+        """Decode the next bytes."""
         if len(self._head) < _HEAD_BYTES:
             self._head += chunk[:_HEAD_BYTES]
         try:
@@ -136,14 +136,14 @@ class Reading:
         return self._kept_back(delta for event in events for delta in self._decoder.feed(event))
 
     def take_document(self, body: bytes) -> None:
-        """A body that calls itself JSON; some servers call a stream so."""
+        """Decode a body whose content type is JSON; some servers label a stream so."""
         if body.lstrip()[:6].startswith((b"data:", b"event:", b":")):
             self._document = self.feed(body)
         else:
             self._document = self._kept_back(self._decoder.whole(body))
 
     def close(self) -> list[Delta]:
-        """The response is over."""
+        """End of the response."""
         if self.end is not None:
             return self._document
         if self._is_web_page():
@@ -156,18 +156,20 @@ class Reading:
         return [*self._document, *deltas]
 
     def break_off(self, failure: Failure) -> list[Delta]:
-        """The connection broke; a reply that was already whole stays whole."""
+        """The connection broke; a reply that was already complete stays complete."""
         if self.end is not None:
             return self._document
         deltas = self.close()
         if isinstance(self.end, StreamFailed) and self.end.failure.kind == "connection":
-            if failure.kind == "connection" and self._head:  # a stream that broke is one that was cut, by whom
+            if (
+                failure.kind == "connection" and self._head
+            ):  # the kind of a cut stream, with the reason as hint
                 failure = msgspec.structs.replace(self.end.failure, hint=failure.message)
             self.end = msgspec.structs.replace(self.end, failure=failure)
         return deltas
 
     def _is_web_page(self) -> bool:
-        """Some servers do not say what their pages are."""
+        """Some servers send web pages without a content type."""
         return not self._has_content and self._head.lstrip()[:9].lower().startswith((b"<!doctype", b"<html"))
 
     def _kept_back(self, deltas: Iterable[Delta]) -> list[Delta]:
