@@ -74,9 +74,9 @@ def _hint_about_request(failure: Failure, endpoint: Endpoint) -> str:
         return f"Check the model name {endpoint.model!r} (-m) and the base URL {url}."
     if failure.status == 405:
         return f"Check the base URL {url}."
-    told = f"{endpoint.provider} refused the request"
+    message = f"{endpoint.provider} refused the request"
     where = f" with HTTP {failure.status}" if failure.status else ""
-    return f"{told}{where}: check the base URL {url} and the model; --debug logs what is sent, in shapes."
+    return f"{message}{where}: check the base URL {url} and the model; --debug logs what is sent, in shapes."
 
 
 def _hint_about_trouble(failure: Failure, place: str) -> str:
@@ -85,8 +85,8 @@ def _hint_about_trouble(failure: Failure, place: str) -> str:
         return f"The server asks to wait {duration_text(failure.retry_after_s)}."
     if failure.kind == "timeout" and failure.status is None:
         return f"If {place} is only slow, raise first_byte_s, idle_s or content_s in [providers.{place}.compat]."
-    told = f"{place} answered with HTTP {failure.status}" if failure.status else f"{place} said so in its reply"
-    return f"{told}; another model can stand in when that stays so, with --fallback-model."
+    message = f"{place} answered with HTTP {failure.status}" if failure.status else f"{place} reported an error in its reply"
+    return f"{message}; if this continues, --fallback-model lets another model take over."
 
 
 def duration_text(seconds: float) -> str:

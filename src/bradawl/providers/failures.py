@@ -336,10 +336,10 @@ def _kind_of_words(status: int | None, words: str, message: str) -> FailureKind 
         return "content_filter"
     if status in (401, 403) or (status in (400, None) and _says(_AUTH, text)):
         return "auth"
-    told = text if status is None else words  # without a status only the message tells the kind
-    if _says(_RATE_LIMITED, told) and (status is None or status < 500):
+    searched = text if status is None else words  # without a status only the message tells the kind
+    if _says(_RATE_LIMITED, searched) and (status is None or status < 500):
         return "rate_limit"
-    if _says(_OVERLOADED, told):
+    if _says(_OVERLOADED, searched):
         return "overloaded"
     if status is None and _says(_TIMEOUT, words):
         return "timeout"

@@ -146,7 +146,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def was_stale(self) -> bool:
-        """True if the server had closed the idle connection before it could see the request."""
+        """True if the server had closed the reused connection; no byte of a response has come."""
         return self._is_reused and self._end is not None and not self._was_heard
 
     async def ask(self, request: HttpRequest, target: Target) -> h11.Response:

@@ -161,9 +161,7 @@ class ResponseReader:
             return self._document
         deltas = self.close()
         if isinstance(self.end, StreamFailed) and self.end.failure.kind == "connection":
-            if (
-                failure.kind == "connection" and self._head
-            ):  # the kind of a cut stream, with the reason as hint
+            if failure.kind == "connection" and self._head:  # the kind of a cut stream, with the reason as hint
                 failure = msgspec.structs.replace(self.end.failure, hint=failure.message)
             self.end = msgspec.structs.replace(self.end, failure=failure)
         return deltas

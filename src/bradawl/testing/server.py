@@ -46,7 +46,7 @@ class WireServer(LoopbackServer):
         self.headers: list[dict[str, str]] = []
         """Their headers, names in lower case."""
         self.failures: list[str] = []
-        """Why requests were refused with a 400."""
+        """The reasons of requests answered with a 400."""
 
     @property
     def base_url(self) -> str:
@@ -105,9 +105,9 @@ async def _refuse(reason: str, writer: asyncio.StreamWriter) -> bool:
 
 @contextlib.contextmanager
 def serve_in_thread(script: ScriptSource) -> Iterator[WireServer]:
-    """A server in a thread of its own, for tests that are not async or that start programs.
+    """A `WireServer` in a thread, for tests that are not async or that start programs.
 
-    Read what it recorded once the requests were answered. Raises `ScriptError`, `OSError`.
+    Read its records only after the requests were answered. Raises `ScriptError`, `OSError`.
     """
     import threading
     from concurrent.futures import Future
@@ -135,10 +135,10 @@ def serve_in_thread(script: ScriptSource) -> Iterator[WireServer]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve a script until SIGINT, SIGTERM or, with `--with-parent`, the end of stdin; gives the exit code.
+    """Serve a script until SIGINT, SIGTERM or, with `--with-parent`, the end of stdin; returns the exit code.
 
-    The base URL is the first line of stdout. Refused requests are told on stderr; after any
-    the exit code is 1. Bad usage and bad scripts are 2.
+    Prints the base URL as the first line of stdout, and unexpected requests on stderr. The exit code is 1 after
+    an unexpected request, and 2 for bad usage and bad scripts.
     """
     import argparse
     import sys
@@ -152,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         server = WireServer(options.script, port=options.port, on_failure=lambda text: print(text, file=sys.stderr))
-        asyncio.run(_until_told(server, with_parent=options.with_parent))
+        asyncio.run(_serve_until_signal(server, with_parent=options.with_parent))
     except ScriptError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -162,7 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if server.failures else 0
 
 
-async def _until_told(server: WireServer, *, with_parent: bool) -> None:
+async def _serve_until_signal(server: WireServer, *, with_parent: bool) -> None:
     import signal
 
     stop = asyncio.Event()
@@ -181,7 +181,7 @@ def _watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     import threading
 
     def wait() -> None:
-        # The raw descriptor: a thread inside sys.stdin would hold its lock when the interpreter ends.
+        # Reads the descriptor: a thread in `sys.stdin.read` would hold its lock when the interpreter ends.
         with contextlib.suppress(OSError, RuntimeError):
             while os.read(0, 65536):
                 pass

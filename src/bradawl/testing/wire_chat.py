@@ -21,7 +21,7 @@ _ERRORS = {
 
 
 def error_body(status: int, message: str) -> bytes:
-    """An error document as OpenAI sends it."""
+    """An error document in OpenAI's format."""
     kind, code = _ERRORS.get(status, ("server_error" if status >= 500 else "invalid_request_error", None))
     error = {"message": message or f"scripted failure with status {status}", "type": kind, "param": None, "code": code}
     return msgspec.json.encode({"error": error})
@@ -34,7 +34,7 @@ def models_body(model: str) -> bytes:
 
 
 def usage_json(usage: ScriptedUsage) -> Json:
-    """Token counts as OpenAI words them: cached and written tokens are inside the prompt."""
+    """Token counts in OpenAI's format: cached and written tokens are part of the prompt."""
     prompt = usage.input + usage.cache_read + usage.cache_write
     return {
         "prompt_tokens": prompt,
@@ -171,7 +171,7 @@ class _ChatRequest(msgspec.Struct):
 
     @property
     def wants_usage(self) -> bool:
-        """True when a streamed reply is to end with its token counts."""
+        """True if a streamed reply must end with its token counts."""
         return self.stream_options is not None and self.stream_options.include_usage
 
     def last_text(self) -> str:
@@ -185,7 +185,7 @@ class _ChatRequest(msgspec.Struct):
 
 
 def read_request(body: bytes) -> WireRequest | str:
-    """A request a Chat Completions server would accept, or why it would not."""
+    """Decode a request; returns the reason if a Chat Completions server would reject it."""
     try:
         request = msgspec.json.decode(body, type=_ChatRequest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -203,7 +203,7 @@ def _oddity(request: _ChatRequest) -> str | None:
 
 
 def _unanswered(messages: Sequence[_Message]) -> str | None:
-    """Every call must be answered once, by tool messages right behind the reply that made it."""
+    """Every call needs one result, in tool messages directly after its reply."""
     waiting: list[str] = []
     for place, message in enumerate(messages):
         if message.role == "tool":

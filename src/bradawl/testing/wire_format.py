@@ -39,7 +39,7 @@ class WireFormat(msgspec.Struct, frozen=True):
 
 
 def decoded(body: bytes) -> Json | str:
-    """A request's JSON, or why it is none."""
+    """A request's JSON object, or the reason if it is not one."""
     try:
         return msgspec.json.decode(body, type=Json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -47,7 +47,7 @@ def decoded(body: bytes) -> Json | str:
 
 
 def objects(value: object) -> list[Json]:
-    """The objects of a list, and nothing of anything else."""
+    """The objects of a list; empty for any other value."""
     if not isinstance(value, list):
         return []
     return [item for item in value if isinstance(item, dict)]

@@ -18,7 +18,7 @@ _FAILED: dict[StopReason, tuple[str, str]] = {
 
 
 def usage_json(usage: ScriptedUsage) -> Json:
-    """Token counts as this format words them: cached and written tokens are inside the input."""
+    """Token counts in the format of Responses: cached and written tokens are part of the input."""
     prompt = usage.input + usage.cache_read + usage.cache_write
     return {
         "input_tokens": prompt,
@@ -33,7 +33,7 @@ def usage_json(usage: ScriptedUsage) -> Json:
 
 
 class _Reply:
-    """One scripted reply, as the items and events of a response."""
+    """Encodes one scripted reply as items and events of a response."""
 
     def __init__(self, entry: Entry, number: int, request: WireRequest) -> None:
         self._entry = entry
@@ -162,7 +162,7 @@ class _Reply:
 
 
 def sse_events(entry: Entry, number: int, request: WireRequest) -> Iterator[bytes]:
-    """A streamed reply, event by event; the last says how it ended."""
+    """A streamed reply, event by event; the last one has the status."""
     return _Reply(entry, number, request).events()
 
 
@@ -175,7 +175,7 @@ def whole_reply(entry: Entry, number: int, request: WireRequest) -> bytes:
 
 
 def read_request(body: bytes) -> WireRequest | str:
-    """A request the Responses API would accept, or why it would not."""
+    """Decode a request; returns the reason if the Responses API would reject it."""
     request = decoded(body)
     if isinstance(request, str):
         return request
@@ -213,7 +213,7 @@ def _bad_item(items: list[Json]) -> str | None:
 
 
 def _unpaired(items: list[Json]) -> str | None:
-    """Every call has one output behind it, and every output a call before it."""
+    """Every call needs one output after it, and every output a call before it."""
     waiting: list[object] = []
     for place, item in enumerate(items):
         if item.get("type") == "function_call":

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, the format that compatible servers speak: a pure codec."""
+"""The codec of OpenAI Chat Completions, which compatible servers speak too. Sans-I/O."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 API = "openai_chat"
 
 _BAD_GENERATION_RETRIES = 1
-"""Groq throws away a call it can't read; the next attempt is often better, the third hardly ever."""
+"""Groq rejects a malformed call of its model; the second attempt often succeeds, the third hardly ever."""
 
 _FIXED = "reasoning_effort_none"
 _ALIASES: Mapping[str, str] = MappingProxyType(
@@ -61,7 +61,7 @@ _OFF: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "max_completion_tokens": {"max_tokens_field": "max_tokens"},
     }
 )
-"""What a profile becomes when a server refuses a field."""
+"""The changes of the profile after the server has refused a field."""
 
 
 def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tuple[OpenAIChat, Deadlines]":
@@ -71,10 +71,10 @@ def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tupl
 
 
 class OpenAIChat:
-    """The codec for the server at `base_url`, whose quirks are known by its host.
+    """The codec for the server at `base_url`; the profile of its host is the default.
 
-    `new_id` names calls without an id; `now_s` is Unix time, for servers that give a date
-    to come back at. When the server refuses an optional field, that is remembered.
+    `new_id` gives ids to calls without one. `now_s` gives Unix time, for retry times sent as a date.
+    An optional field that the server refuses is left out of later requests.
     """
 
     api = API
@@ -97,11 +97,11 @@ class OpenAIChat:
 
     @property
     def profile(self) -> CompatProfile:
-        """What is known about the server now."""
+        """The server's profile, without the fields it has refused."""
         return self._profile
 
     def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> ChatRequests:
-        """Begin a conversation with the model of `info`."""
+        """An encoder for a new conversation with the model of `info`."""
         if not self._knows_model:
             self._profile = for_model(self._profile, info.origin.model)
             self._knows_model = True
@@ -109,7 +109,7 @@ class OpenAIChat:
         return ChatRequests(prefix, info.origin, lambda: self._profile, session_id)
 
     def decoder(self) -> "ChatReply":
-        """Begin to read a reply."""
+        """A decoder for one reply."""
         from bradawl.providers.chat.reply import ChatReply
         from bradawl.providers.chat.text import ReplyText
 
@@ -120,9 +120,9 @@ class OpenAIChat:
         return openai_target(endpoint, "/chat/completions", self._profile.key_header)
 
     def error_of(self, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-        """What a response that is not a reply means. Header names are in lower case.
+        """The failure that an error response stands for. Header names are in lower case.
 
-        A refusal of a field we can do without is retryable at once: the next body leaves it out.
+        A refusal of an optional field is retryable at once: the next body leaves it out.
         """
         failure = failure_of_response(status, headers, body, self._now_s())
         if failure.code == "tool_use_failed":
@@ -136,7 +136,7 @@ class OpenAIChat:
         self._bad_generations = 0
 
     def _give_up_field(self, message: str) -> bool:
-        """Stop sending the field the server names, once for each field."""
+        """Give up the field that the message refuses; false if there is none or it was given up before."""
         field = self._downgrade.take(message, _fields_in_use(self._profile))
         if field is None:
             return False
@@ -153,7 +153,7 @@ _SWITCHES: Mapping[ThinkingField, str] = MappingProxyType(
 
 
 def _fields_in_use(profile: CompatProfile) -> frozenset[str]:
-    """What a request may carry as things stand, and what else can be given up."""
+    """The fields that a request may have with this profile, and that can be given up."""
     used = {
         "stream_options": profile.stream_options,
         "reasoning_effort": profile.effort_field == "reasoning_effort",

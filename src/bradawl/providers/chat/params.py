@@ -1,4 +1,4 @@
-"""The fields of a Chat Completions request behind its messages, as a server wants them. Pure."""
+"""The fields of a Chat Completions request besides its messages, by the server's profile. Pure."""
 
 from typing import cast
 
@@ -33,7 +33,7 @@ _SAYS_ITS_TYPE = frozenset({"type", "anyOf", "oneOf", "allOf", "$ref", "not", "i
 
 
 def typed_schema(schema: object) -> object:
-    """A JSON Schema in which every property says its type, as far as it can be told from `enum` or `const`."""
+    """A JSON Schema whose properties all have a `type`, derived from `enum` or `const` where it is missing."""
     if not isinstance(schema, dict):
         return schema
     typed = {key: _typed_member(key, value) for key, value in cast("Json", schema).items()}
@@ -70,7 +70,7 @@ def _with_type(schema: object) -> object:
 def request_fields(
     profile: CompatProfile, params: RequestParams, *, tools: bytes, session_id: str
 ) -> dict[str, object]:
-    """Everything but model and messages, by name. What the user put into `extra` wins."""
+    """All fields but model and messages, by name. The user's `extra` takes precedence."""
     fields: dict[str, object] = {"stream": True}
     if profile.stream_options:
         fields["stream_options"] = {"include_usage": True}
@@ -92,7 +92,7 @@ def request_fields(
 
 
 def _reasoning(profile: CompatProfile, effort: str | None) -> Json:
-    """How much to think, in the fields of this server."""
+    """The fields for effort and thinking."""
     word = profile.efforts.get(effort, effort) if effort else ""
     is_off = effort == "none" and word in ("", "none")
     fields = _thinking(profile, is_asked=bool(effort), is_off=is_off)
@@ -129,7 +129,7 @@ def _thinking(profile: CompatProfile, *, is_asked: bool, is_off: bool) -> Json:
 
 
 def answer_format(profile: CompatProfile, params: RequestParams, *, has_tools: bool) -> Json | None:
-    """The `response_format` of a request; None when none is asked for or this server can't be asked."""
+    """The `response_format` of a request; None without a schema or if the server does not support it."""
     if not params.answer_schema or (has_tools and not profile.answers_with_tools):
         return None
     if profile.answers == "json_object":
@@ -143,7 +143,7 @@ def answer_format(profile: CompatProfile, params: RequestParams, *, has_tools: b
 
 
 def answer_instructions(profile: CompatProfile, params: RequestParams, *, has_tools: bool) -> str:
-    """What the model must be told about the form of its answer where the server isn't told."""
+    """The schema as an instruction in the prompt, if it is not in `response_format`; else empty."""
     asked = answer_format(profile, params, has_tools=has_tools)
     if not params.answer_schema or (asked is not None and asked["type"] == "json_schema"):
         return ""

@@ -1,4 +1,4 @@
-"""Anthropic Messages, spoken by Anthropic, the clouds that resell it, and servers that imitate it: a pure codec."""
+"""The codec of Anthropic Messages: for Anthropic, clouds that resell it, and compatible servers. Sans-I/O."""
 
 import re
 import time
@@ -38,7 +38,7 @@ _OPTIONAL: Mapping[str, str] = {
     "thinking": "takes_thinking",
     "anthropic-beta": "has_betas",
 }
-"""What a server may refuse, and the field of the profile that leaves it out."""
+"""Fields that a server may refuse, and the profile's field that leaves each out."""
 _ALIASES: Mapping[str, str] = {
     '"thinking.type.enabled"': "budget_tokens",
     "effort parameter": "output_config.effort",
@@ -63,10 +63,10 @@ def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tupl
 
 
 class AnthropicMessages:
-    """The codec for the server at `base_url`, whose quirks are known by its host.
+    """The codec for the server at `base_url`; the profile of its host is the default.
 
-    `new_id` names calls without an id; `now_s` is Unix time, for servers that give a date
-    to come back at. When the server refuses an optional field, that is remembered.
+    `new_id` gives ids to calls without one. `now_s` gives Unix time, for retry times sent as a date.
+    An optional field that the server refuses is left out of later requests.
     """
 
     api = API
@@ -86,15 +86,15 @@ class AnthropicMessages:
 
     @property
     def profile(self) -> MessagesProfile:
-        """What is known about the server now."""
+        """The server's profile, without the fields it has refused."""
         return self._profile
 
     def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> MessagesRequests:
-        """Begin a conversation with the model of `info`."""
+        """An encoder for a new conversation with the model of `info`."""
         return MessagesRequests(prefix, info, lambda: self._profile)
 
     def decoder(self) -> "MessagesReply":
-        """Begin to read a reply."""
+        """A decoder for one reply."""
         from bradawl.providers.messages.reply import MessagesReply
 
         return MessagesReply(self._new_id)
@@ -141,9 +141,9 @@ class AnthropicMessages:
         return betas
 
     def error_of(self, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-        """What a response that is not a reply means. Header names are in lower case.
+        """The failure that an error response stands for. Header names are in lower case.
 
-        A refusal of something we can do without is retryable at once: the next body leaves it out.
+        A refusal of an optional field is retryable at once: the next body leaves it out.
         """
         error = untyped(body.decode("utf-8", "replace"))
         failure = with_code(failure_of_response(status, headers, body, self._now_s()), error)
@@ -152,12 +152,12 @@ class AnthropicMessages:
         return failure
 
     def _adapt(self, message: str) -> bool:
-        """Change what is sent to what the server asks for; each change is made once."""
+        """Adapt the profile to the server's message; each change is made once."""
         changed = self._profile
         if _UNBOUND.search(message):
             changed = msgspec.structs.replace(changed, drops_unbound_thinking=changed.name == "anthropic")
         elif (found := _TOO_LONG.search(message)) and int(found[1]) in (DEFAULT_LIMIT, UNKNOWN_LIMIT):
-            # Only our own guess is corrected; a limit the user set is the user's to change.
+            # Only bradawl's own default is corrected; a limit set by the user stays.
             changed = msgspec.structs.replace(changed, max_tokens_limit=max(1, int(found[2])))
         elif (refused := self._downgrade.take(message, _in_question(message))) is not None:
             changed = msgspec.structs.replace(changed, **{_OPTIONAL[refused]: False})
@@ -168,7 +168,7 @@ class AnthropicMessages:
 
 
 def _in_question(message: str) -> Collection[str]:
-    """What a refusal can be about: of the messages themselves only the markers can be left out."""
+    """The fields that a refusal can be about; within the messages only cache markers can be left out."""
     return ("cache_control",) if message.startswith("messages.") else _OPTIONAL
 
 

@@ -1,4 +1,4 @@
-"""OpenAI Responses, the format of OpenAI's own models: a pure codec."""
+"""The codec of OpenAI Responses, the protocol of OpenAI's own models. Sans-I/O."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 API = "openai_responses"
 
-# A part of a field is looked for before the field itself: giving up the summary saves the effort.
+# Parts of a field are looked for before the field: giving up only the summary keeps the effort.
 _PARTS = ("reasoning.summary", "reasoning.encrypted_content")
 _PART_ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -54,10 +54,10 @@ def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tupl
 
 
 class OpenAIResponses:
-    """The codec for the server at `base_url`, whose quirks are known by its host.
+    """The codec for the server at `base_url`; the profile of its host is the default.
 
-    `new_id` names calls without an id; `now_s` is Unix time, for servers that give a date
-    to come back at. When the server refuses an optional field, that is remembered.
+    `new_id` gives ids to calls without one. `now_s` gives Unix time, for retry times sent as a date.
+    An optional field that the server refuses is left out of later requests.
     """
 
     api = API
@@ -80,18 +80,18 @@ class OpenAIResponses:
 
     @property
     def profile(self) -> CompatProfile:
-        """What is known about the server now."""
+        """The server's profile, without the fields it has refused."""
         return self._profile
 
     def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> ResponsesRequests:
-        """Begin a conversation with the model of `info`."""
+        """An encoder for a new conversation with the model of `info`."""
         if not self._knows_model:
             self._profile = for_model(self._profile, info.origin.model)
             self._knows_model = True
         return ResponsesRequests(prefix, info.origin, self._profile, lambda: self._left_out, session_id)
 
     def decoder(self) -> "ResponsesReply":
-        """Begin to read a reply."""
+        """A decoder for one reply."""
         from bradawl.providers.responses.reply import ResponsesReply
 
         return ResponsesReply(self._new_id)
@@ -101,9 +101,9 @@ class OpenAIResponses:
         return openai_target(endpoint, "/responses", self._profile.key_header)
 
     def error_of(self, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-        """What a response that is not a reply means. Header names are in lower case.
+        """The failure that an error response stands for. Header names are in lower case.
 
-        A refusal of a field we can do without is retryable at once: the next body leaves it out.
+        A refusal of an optional field is retryable at once: the next body leaves it out.
         """
         failure = failure_of_response(status, headers, body, self._now_s())
         if failure.kind == "invalid_request" and status in (400, 422):
@@ -114,7 +114,7 @@ class OpenAIResponses:
         return failure
 
     def _give_up_field(self, message: str) -> bool:
-        """Stop sending the field the server names, once for each field."""
+        """Give up the field that the message refuses; false if there is none or it was given up before."""
         field = self._part_downgrade.take(message) or self._downgrade.take(message)
         if field is None:
             return False
@@ -124,7 +124,7 @@ class OpenAIResponses:
 
 
 def _param_of(body: bytes) -> str:
-    """The field an error is about: the message of a refused value often names only the value."""
+    """The `param` of an error: the message about a value often does not name the field."""
     try:
         error = msgspec.json.decode(body, type=_ErrorBody).error
     except (msgspec.DecodeError, RecursionError):
