@@ -205,15 +205,10 @@ def test_a_request_a_real_server_would_refuse_is_refused(wire_server, api, body,
     assert post(server, PATHS[api], body_for(api))[0] == 200
 
 
-@pytest.mark.parametrize("api", APIS)
-def test_one_script_may_be_asked_in_several_formats(wire_server, api):
-    server = wire_server([{"text": "first"}, {"text": "second"}])
-    assert post(server, PATHS[api], body_for(api))[0] == 200
-    other = APIS[(APIS.index(api) + 1) % len(APIS)]
-    assert "second" in json.dumps(post(server, PATHS[other], body_for(other))[1])
-
-
-def test_results_in_any_format_are_what_expect_looks_at(wire_server):
-    server = wire_server([{"text": "x", "expect": "ok"}] * 2)
-    assert post(server, "/v1/messages", body_for("anthropic_messages", HI, USE, RESULT))[0] == 200
-    assert post(server, "/v1/responses", body_for("openai_responses", HI, CALL, OUTPUT))[0] == 200
+def test_one_script_may_be_asked_in_several_formats_and_expects_the_results_in_each(wire_server):
+    server = wire_server([{"text": "x", "expect": "ok"}] * 3)
+    chat = ({"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "x", "arguments": "{}"}}]},)
+    chat += ({"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "ok"}]},)
+    asked = {"anthropic_messages": (USE, RESULT), "openai_responses": (CALL, OUTPUT), "openai_chat": chat}
+    for api, conversation in asked.items():
+        assert post(server, PATHS[api], body_for(api, HI, *conversation))[0] == 200

@@ -85,7 +85,9 @@ def _hint_about_trouble(failure: Failure, place: str) -> str:
         return f"The server asks to wait {duration_text(failure.retry_after_s)}."
     if failure.kind == "timeout" and failure.status is None:
         return f"If {place} is only slow, raise first_byte_s, idle_s or content_s in [providers.{place}.compat]."
-    message = f"{place} answered with HTTP {failure.status}" if failure.status else f"{place} reported an error in its reply"
+    message = (
+        f"{place} answered with HTTP {failure.status}" if failure.status else f"{place} reported an error in its reply"
+    )
     return f"{message}; if this continues, --fallback-model lets another model take over."
 
 
