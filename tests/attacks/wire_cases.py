@@ -29,7 +29,7 @@ from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.deadlines import Deadlines
 from bradawl.safety.permissions.protected_paths import built_in_rules
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore, Reply, ScriptedApprover, ScriptedHttp
-from bradawl.testing.raw_server import Exchange, RawServer
+from bradawl.testing.raw_server import RawServer, ServerExchange
 from bradawl.testing.scripted import ScriptedModel
 from bradawl.tools.web_fetch import WebFetch
 from bradawl.workspace.files import LocalFiles
@@ -260,13 +260,13 @@ def _redirected(code: int) -> str:
     elsewhere: list[str] = []
 
     async def main() -> TurnResult:
-        async def listen(exchange: Exchange) -> None:
+        async def listen(exchange: ServerExchange) -> None:
             elsewhere.append(exchange.header("authorization"))
             await exchange.answer(b"{}")
 
         async with RawServer(listen) as other:
 
-            async def send_away(exchange: Exchange) -> None:
+            async def send_away(exchange: ServerExchange) -> None:
                 await exchange.body()
                 await exchange.answer(b"", f"{code} Moved", f"location: {other.url}/v1/messages")
 

@@ -16,10 +16,6 @@ from patience import is_within
 
 PROMPT = {"role": "user", "content": "fix it"}
 STREAM = {"stream": True, "stream_options": {"include_usage": True}}
-CALLS = [
-    {"id": "a", "type": "function", "function": {"name": "x", "arguments": "{}"}},
-    {"id": "b", "type": "function", "function": {"name": "y", "arguments": "{}"}},
-]
 
 
 def body_of(*messages, **more):
@@ -205,47 +201,6 @@ def test_a_delayed_answer_comes_late_but_does_not_hold_up_the_end():
 
 
 # ---------------------------------------------------------------- what is refused
-
-
-ANSWER_A = {"role": "tool", "tool_call_id": "a", "content": "x"}
-ANSWER_B = {"role": "tool", "tool_call_id": "b", "content": "x"}
-REPLY = {"role": "assistant", "content": None, "tool_calls": CALLS}
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (b"{", "can't be read"),
-        (b"\xff", "can't be read"),
-        ({"messages": [PROMPT]}, "missing required field `model`"),
-        ({"model": "m"}, "missing required field `messages`"),
-        ({"model": "m", "messages": []}, "messages is empty"),
-        (body_of({"role": "robot", "content": "x"}), "messages[0] has the unknown role 'robot'"),
-        (body_of(PROMPT, REPLY), "no answer to a, b"),
-        (body_of(PROMPT, REPLY, ANSWER_A), "no answer to b"),
-        (body_of(PROMPT, REPLY, ANSWER_A, PROMPT, ANSWER_B), "no answer to b"),
-        (body_of(PROMPT, REPLY, PROMPT), "no answer to a, b"),
-        (body_of(PROMPT, REPLY, ANSWER_A, ANSWER_A), "messages[3] answers 'a'"),
-        (body_of(PROMPT, ANSWER_A), "messages[1] answers 'a'"),
-        (body_of(PROMPT, REPLY | {"tool_calls": [CALLS[0], CALLS[0]]}), "two calls with the same id"),
-        (
-            body_of(
-                PROMPT, {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "x", "arguments": {}}}]}
-            ),
-            "arguments",
-        ),
-        (body_of(tools=[{"type": "function", "function": {"name": "no spaces"}}]), "the tool name 'no spaces'"),
-    ],
-)
-def test_a_request_a_real_server_would_refuse_is_refused_and_takes_no_entry(wire_server, body, said):
-    server = wire_server([{"text": "still here"}])
-    response, data = ask(server, body)
-    assert response.status == 400
-    message = json.loads(data)["error"]["message"]
-    assert said in message
-    assert server.failures == [message]
-    server.failures.clear()
-    assert b"still here" in ask(server, body_of(PROMPT, REPLY, ANSWER_B, ANSWER_A, PROMPT))[1]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             state.estimated_tokens = estimated
             state.seen_before.clear()
         case ReplyWithdrawn(usage=usage, cost=cost):
-            _unsee(state)
+            _forget_files_of_withdrawn_reply(state)
             _spend(state, usage, cost)
         case AgentEnded(usage=usage, cost=cost):
             _spend(state, usage, cost)
@@ -88,7 +88,7 @@ def _spend(state: SessionState, usage: Usage | None, cost: float | None) -> None
         state.cost = add_costs(state.cost, cost)
 
 
-def _unsee(state: SessionState) -> None:
+def _forget_files_of_withdrawn_reply(state: SessionState) -> None:
     """Undo the files seen by a withdrawn reply: the model never got their content."""
     for path, before in state.seen_before.items():
         del state.files_seen[path]

@@ -16,7 +16,7 @@ _FILE = Path(__file__).with_name("catalog.json")
 _DATED = re.compile(r"-(20\d\d)(-?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])$")
 
 
-class Entry(msgspec.Struct, frozen=True):
+class CatalogEntry(msgspec.Struct, frozen=True):
     """The facts about one model; None where the sources have none."""
 
     name: str
@@ -90,7 +90,7 @@ class Catalog:
         url = f"{scheme.lower()}://{host.lower().removesuffix(':443')}/{path}{slash and '/'}"
         return next((vendor for own, vendor in self._file.urls.items() if url.startswith(own)), "")
 
-    def look_up(self, vendor: str, model: str) -> Entry | None:
+    def look_up(self, vendor: str, model: str) -> CatalogEntry | None:
         """The entry of a vendor's model, by its name, an alias or a dated name; None if unknown."""
         table = self._table(vendor)
         if table is None:
@@ -128,7 +128,7 @@ def _spellings(name: str) -> tuple[str, str] | None:
     return f"{undated}-{match[1]}{dash}{match[3]}{dash}{match[4]}", undated
 
 
-def _find(table: _Vendor, name: str, *, dated: bool = False) -> Entry | None:
+def _find(table: _Vendor, name: str, *, dated: bool = False) -> CatalogEntry | None:
     found = table.aliases.get(name, name)
     raw = table.models.get(found)
     if raw is None:
@@ -137,12 +137,12 @@ def _find(table: _Vendor, name: str, *, dated: bool = False) -> Entry | None:
     return None if dated and "d" not in (row.notes or "") else _entry(found, row)
 
 
-def _entry(name: str, row: _Row) -> Entry:
+def _entry(name: str, row: _Row) -> CatalogEntry:
     price = None
     if row.price is not None:
         price = Price(*row.price, tiers=tuple(PriceTier(*tier) for tier in row.tiers or ()))
     known = row.capabilities
-    return Entry(
+    return CatalogEntry(
         name=name,
         context_window=row.context_window,
         max_output=row.max_output,

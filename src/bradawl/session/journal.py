@@ -27,7 +27,7 @@ Sync = Callable[[int], None]
 """Syncs a file descriptor, as `os.fsync`; may block. Raises `OSError`."""
 
 
-class Loaded(msgspec.Struct):
+class LoadedSession(msgspec.Struct):
     """The contents of a session's file."""
 
     entries: tuple[Envelope, ...]
@@ -40,7 +40,7 @@ class Loaded(msgspec.Struct):
     """True if only the newline of the last entry is missing."""
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path) -> LoadedSession:
     """Read a session's file without changes to it. Raises `SessionDamaged` and `OSError`."""
     reader = Reader()
     entries: list[Envelope] = []
@@ -49,12 +49,12 @@ def load(path: Path) -> Loaded:
         for line in file:
             is_torn = not line.endswith(b"\n")
             if is_torn and not reader.can_read(line):
-                return Loaded(tuple(entries), reader, whole_bytes, torn=line)
+                return LoadedSession(tuple(entries), reader, whole_bytes, torn=line)
             entries.extend(reader.feed(line))
             whole_bytes += len(line)
             if is_torn:
-                return Loaded(tuple(entries), reader, whole_bytes, lacks_newline=True)
-    return Loaded(tuple(entries), reader, whole_bytes)
+                return LoadedSession(tuple(entries), reader, whole_bytes, lacks_newline=True)
+    return LoadedSession(tuple(entries), reader, whole_bytes)
 
 
 class Lock:
@@ -274,7 +274,9 @@ class Journal:
         return cls(path, clock, lock, _LineFile(path, None, 0, -1), EntryNumbering(), sync)
 
     @classmethod
-    def resume(cls, path: Path, clock: Clock, sync: Sync = os.fdatasync) -> tuple["Journal", Loaded, tuple[str, ...]]:
+    def resume(
+        cls, path: Path, clock: Clock, sync: Sync = os.fdatasync
+    ) -> tuple["Journal", LoadedSession, tuple[str, ...]]:
         """Open an existing file for appending; returns its contents and messages for the user.
 
         A torn last entry is moved to a `.torn` file beside it. Raises `SessionBusy`, `SessionDamaged`, `OSError`.
@@ -389,7 +391,7 @@ class Journal:
         return self._verdict and self.is_saved
 
 
-def _mend(path: Path, fd: int, loaded: Loaded) -> tuple[int, tuple[str, ...]]:
+def _mend(path: Path, fd: int, loaded: LoadedSession) -> tuple[int, tuple[str, ...]]:
     """Make the file end with a complete line; returns its size and a message for the user."""
     if loaded.lacks_newline:
         os.write(fd, b"\n")

@@ -20,7 +20,7 @@ from bradawl.core.messages import text_of
 from bradawl.core.ports import Blobs, Clock, Ids, OpenSession
 from bradawl.session.blobs import LocalBlobs, MemoryBlobs
 from bradawl.session.encoding import Reader
-from bradawl.session.journal import EntryNumbering, Journal, Loaded, MemoryLog, load
+from bradawl.session.journal import EntryNumbering, Journal, LoadedSession, MemoryLog, load
 
 _HEAD_BYTES = 64 * 1024
 _PREVIEW_CHARS = 80
@@ -120,7 +120,7 @@ class LocalStore:
         notices = (*reader.notices(), *more, _not_saved(error))
         return OpenSession(log, blobs, (*base, *loaded.entries), notices)
 
-    def _base_of(self, loaded: Loaded, seen: set[str]) -> tuple[tuple[Envelope, ...], tuple[str, ...]]:
+    def _base_of(self, loaded: LoadedSession, seen: set[str]) -> tuple[tuple[Envelope, ...], tuple[str, ...]]:
         """The entries that a fork continues, which may be a fork's too, and notices."""
         opening = loaded.entries[0] if loaded.entries else None
         if opening is None or not isinstance(opening.event, SessionForked):

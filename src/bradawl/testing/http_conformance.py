@@ -20,7 +20,7 @@ import msgspec
 
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http
-from bradawl.testing.raw_server import Answer, Exchange, RawServer
+from bradawl.testing.raw_server import Answer, RawServer, ServerExchange
 
 PROMPT_S = 0.2
 """Time limit for the end of a cancelled exchange."""
@@ -77,7 +77,7 @@ async def _failure(exchange: Awaitable[object], promise: str) -> HttpError:
 async def check_requests_arrive_whole(setup: HttpSetup) -> None:
     """The pieces of a body are sent as one body of known length; header values and unusual paths arrive unchanged."""
 
-    async def echo(exchange: Exchange) -> None:
+    async def echo(exchange: ServerExchange) -> None:
         await exchange.answer(await exchange.body())
 
     async with _serving(setup, echo) as (http, server):
@@ -100,7 +100,7 @@ async def check_requests_arrive_whole(setup: HttpSetup) -> None:
 async def check_what_can_not_be_sent_is_refused(setup: HttpSetup) -> None:
     """Line breaks in headers, invalid URLs and user names in URLs raise errors without secrets."""
 
-    async def never(exchange: Exchange) -> None:
+    async def never(exchange: ServerExchange) -> None:
         await exchange.answer()
 
     async with _serving(setup, never) as (http, server):
@@ -165,7 +165,7 @@ def _splits(data: bytes, size: int) -> Iterable[bytes]:
 async def respond(setup: HttpSetup, raw: bytes, size: int) -> tuple[int, dict[str, str], bytes]:
     """The adapter's result for these bytes, sent in pieces of `size`. Raises `HttpError`."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.body()
         await exchange.send(*_splits(raw, size))
         exchange.hang_up()
@@ -189,7 +189,7 @@ async def check_pieces_come_out_as_they_come_in(setup: HttpSetup) -> None:
     packer = zlib.compressobj(wbits=31)
     first = packer.compress(b"first") + packer.flush(zlib.Z_SYNC_FLUSH)
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.send(_head("Content-Encoding: gzip", "Transfer-Encoding: chunked"), b"%x\r\n" % len(first))
         await exchange.send(first, b"\r\n")
         await go_on.wait()
@@ -227,7 +227,7 @@ async def check_a_broken_exchange_says_where(setup: HttpSetup) -> None:
         _require(error.kind == "connection" and "127.0.0.1" in str(error), f"{name}: is the connection's, with host")
     for sent in (b"", b"HTTP/1.1 200 OK\r\n", _head("Content-Length: 10") + b"half"):
 
-        async def reset(exchange: Exchange, sent: bytes = sent) -> None:
+        async def reset(exchange: ServerExchange, sent: bytes = sent) -> None:
             await exchange.body()
             await exchange.send(sent)
             exchange.reset()
@@ -240,7 +240,7 @@ async def check_a_broken_exchange_says_where(setup: HttpSetup) -> None:
 async def check_an_answer_may_come_before_the_request_has_gone(setup: HttpSetup) -> None:
     """The response of a server that does not read the request's body is received."""
 
-    async def refuse(exchange: Exchange) -> None:
+    async def refuse(exchange: ServerExchange) -> None:
         await exchange.answer(b"too much", "413 Payload Too Large", "connection: close")
         await asyncio.wait_for(exchange.body(), _PATIENCE_S)  # a well-behaved server reads on for a while
 
@@ -255,7 +255,7 @@ async def check_an_answer_may_come_before_the_request_has_gone(setup: HttpSetup)
 async def check_connections_are_kept_and_no_longer_than_the_server_wants(setup: HttpSetup) -> None:
     """Requests share one connection; a new one is opened after the server closed it."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.body()
         await exchange.send(_head("Transfer-Encoding: chunked"), _chunked(b"one", 1))
         if exchange.path == "/last":
@@ -277,7 +277,7 @@ async def check_connections_are_kept_and_no_longer_than_the_server_wants(setup: 
 async def check_a_closing_server_is_asked_anew(setup: HttpSetup) -> None:
     """`Connection: close` is honoured."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.body()
         await exchange.answer(b"bye", "200 OK", "Connection: close")
         exchange.hang_up()
@@ -291,7 +291,7 @@ async def check_a_closing_server_is_asked_anew(setup: HttpSetup) -> None:
 async def check_concurrent_streams_do_not_mix(setup: HttpSetup) -> None:
     """Each of a hundred concurrent requests gets its own response."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.send(_head("Transfer-Encoding: chunked"), _chunked(await exchange.body() * 20, 11))
 
     async with _serving(setup, answer) as (http, server):
@@ -304,7 +304,7 @@ async def check_concurrent_streams_do_not_mix(setup: HttpSetup) -> None:
 async def check_ipv6_is_spoken(setup: HttpSetup) -> None:
     """IPv6 addresses in brackets work; skipped without IPv6."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.answer(exchange.header("host").encode())
 
     try:
@@ -322,11 +322,11 @@ async def check_redirects_stay_at_home(setup: HttpSetup) -> None:
     """Only 307 and 308 within the origin are followed, with method, body and key; other hosts get no request."""
     strangers: list[str] = []
 
-    async def stranger(exchange: Exchange) -> None:
+    async def stranger(exchange: ServerExchange) -> None:
         strangers.append(exchange.header("authorization"))
         await exchange.answer(b"stranger")
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         body = await exchange.body()
         code, _, place = exchange.path[1:].partition("/")
         if code == "end":
@@ -356,7 +356,7 @@ async def check_redirects_stay_at_home(setup: HttpSetup) -> None:
 async def check_silence_is_a_timeout_and_any_byte_is_life(setup: HttpSetup) -> None:
     """The idle timeout holds before the first byte and between bytes; any byte restarts it."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         if exchange.path == "/slow":
             await exchange.send(_head("Content-Length: 6"))
             for _ in range(6):
@@ -423,7 +423,7 @@ async def check_a_cancelled_exchange_hangs_up_at_once(setup: HttpSetup) -> None:
     """Cancelled before or during the response: the server sees the close, and the next request works."""
     ready = asyncio.Event()
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.body()
         if exchange.path == "/":
             return await exchange.answer(b"ok")
@@ -442,7 +442,7 @@ async def check_a_cancelled_exchange_hangs_up_at_once(setup: HttpSetup) -> None:
 async def check_cancelling_at_any_moment_leaves_nothing_open(setup: HttpSetup) -> None:
     """Cancelled after any number of loop iterations: no connection stays open, and later requests work."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.send(_head("Transfer-Encoding: chunked"), _chunked(await exchange.body() * 3, 2))
 
     async with _serving(setup, answer) as (http, server):
@@ -461,7 +461,7 @@ async def check_cancelling_at_any_moment_leaves_nothing_open(setup: HttpSetup) -
 async def check_leaving_early_ends_the_exchange(setup: HttpSetup) -> None:
     """Leaving the context does not wait for the rest of a body."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.send(_head("Transfer-Encoding: chunked"), b"1\r\n:\r\n")
         await exchange.until_gone()
 

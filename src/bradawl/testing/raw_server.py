@@ -9,7 +9,7 @@ from bradawl.testing.http1 import RequestHead, read_body, read_head
 from bradawl.testing.loopback import LoopbackServer, reset
 
 
-class Exchange:
+class ServerExchange:
     """One request at the server, and the writer of its response."""
 
     def __init__(self, head: RequestHead, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -68,7 +68,7 @@ class Exchange:
         self.keeps = False
 
 
-Answer = Callable[[Exchange], Awaitable[None]]
+Answer = Callable[[ServerExchange], Awaitable[None]]
 
 
 class RawServer(LoopbackServer):
@@ -77,13 +77,13 @@ class RawServer(LoopbackServer):
     def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
         super().__init__(self._one, host=host, tls=tls, buffer_bytes=1 << 16)
         self._answer = answer
-        self.seen: list[Exchange] = []
+        self.seen: list[ServerExchange] = []
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = await read_head(reader)
         if head is None:
             return False
-        exchange = Exchange(head, reader, writer)
+        exchange = ServerExchange(head, reader, writer)
         self.seen.append(exchange)
         await self._answer(exchange)
         if exchange.keeps:

@@ -50,7 +50,7 @@ Found = tuple[WrittenCall, ...] | Unfinished
 _UNFINISHED = Unfinished()
 
 
-class Forms:
+class TextCallParser:
     """Parses blocks of text as calls of the given tools: name to JSON Schema."""
 
     def __init__(self, tools: Mapping[str, msgspec.Raw]) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from bradawl.providers.chat.inline_thinking import possible_start
-from bradawl.providers.chat.text_call_forms import Forms, Unfinished, WrittenCall
+from bradawl.providers.chat.text_call_forms import TextCallParser, Unfinished, WrittenCall
 
 _CLOSERS: Mapping[str, str] = {
     "<tool_call>": "</tool_call>",
@@ -33,7 +33,7 @@ _QUOTES = frozenset("\"'`\u201c\u2018\u00ab\u201e")
 _TRIES = 64
 
 
-class _Quoting:
+class _QuoteTracker:
     """Tracks whether the end of a growing text is quoted, by Markdown or quotation marks."""
 
     def __init__(self) -> None:
@@ -96,8 +96,8 @@ class TextCalls:
     """
 
     def __init__(self, tools: Mapping[str, msgspec.Raw]) -> None:
-        self._forms = Forms(tools)
-        self._quoting = _Quoting()
+        self._parser = TextCallParser(tools)
+        self._quoting = _QuoteTracker()
         self._state: Literal["start", "text", "call"] = "start"
         self._pending = ""
         self._opener = ""
@@ -129,12 +129,12 @@ class TextCalls:
         block = "".join(self._held)
         self._held = []
         self._state = "text"
-        calls = self._forms.read(self._opener, block)
+        calls = self._parser.read(self._opener, block)
         if isinstance(calls, Unfinished) and not cut:
             # The token that closes a call often ends the reply as well, and servers drop it.
-            calls = self._forms.read(self._opener, block + _CLOSERS.get(self._opener, ""))
+            calls = self._parser.read(self._opener, block + _CLOSERS.get(self._opener, ""))
         if isinstance(calls, Unfinished):
-            begun = self._forms.truncated_call(block) if cut else None
+            begun = self._parser.truncated_call(block) if cut else None
             calls = () if begun is None else (begun,)
         if not calls:
             return block
@@ -219,7 +219,7 @@ class TextCalls:
         while end >= 0:
             end += len(closer)
             rest = block[end:].lstrip(" \t")
-            calls = self._forms.read(self._opener, block[:end])
+            calls = self._parser.read(self._opener, block[:end])
             if not isinstance(calls, Unfinished):
                 return self._decide(block, end, rest, calls, shown)
             end = block.find(closer, end)
