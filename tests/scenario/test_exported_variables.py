@@ -10,7 +10,7 @@ from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app.settings import RuleText
 from bradawl.app.tui.approve import granted_text
 from bradawl.core.permissions import Answer, Question
-from bradawl.safety.variables import is_execution_relevant, may_redirect, redirects_clients
+from bradawl.safety.environment_variables import is_execution_relevant, may_redirect, redirects_clients
 
 
 class Asked:

@@ -12,8 +12,9 @@ from shell_house import HOME, Judge, cases, judge_in, plant
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.safety.shell.allow.analyzer import confirmed_line, shell_effects
 from bradawl.safety.shell.allow.cross_check import confirm
-from bradawl.safety.shell.allow.parser import NotUnderstood, Token, read_line
-from bradawl.safety.shell.allow.path_lookup import Programs
+from bradawl.safety.shell.allow.parser import Token, read_line
+from bradawl.safety.shell.allow.program_lookup import Programs
+from bradawl.safety.shell.errors import NotUnderstood
 
 
 @pytest.fixture

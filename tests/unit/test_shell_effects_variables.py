@@ -2,7 +2,7 @@
 
 import pytest
 
-from bradawl.safety.variables import is_execution_relevant, matters_to_bash
+from bradawl.safety.environment_variables import is_execution_relevant, matters_to_bash
 
 RELEVANT = (
     *("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "PAGER", "GIT_PAGER", "MANPAGER", "EDITOR"),

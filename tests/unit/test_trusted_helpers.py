@@ -18,7 +18,7 @@ from bradawl.core.errors import SettingsError, ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
 from bradawl.safety.shell.allow.analyzer import shell_effects
-from bradawl.safety.shell.allow.path_lookup import Programs
+from bradawl.safety.shell.allow.program_lookup import Programs
 from bradawl.safety.trusted_programs import TrustedPrograms
 from bradawl.workspace.processes import LocalProcesses
 

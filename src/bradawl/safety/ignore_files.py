@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from bradawl.safety.git.directories import text_in
+from bradawl.safety.git.small_files import text_in
 
 _FILES: Final = (".ignore", ".rgignore", ".gitignore", ".git/info/exclude")
 

@@ -104,8 +104,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         command = self._command(params, context)
         effects = self._seen(params, command.cwd, context)
         if not self._only_reads_here(effects, command.cwd):
+            from bradawl.safety.environment_variables import matter_outside
             from bradawl.safety.shell.executed_files import run_files, sets_what_runs
-            from bradawl.safety.variables import matter_outside
 
             argvs = (*effects.commands, *effects.inner)
             runs = run_files(argvs, command.cwd, self.home)

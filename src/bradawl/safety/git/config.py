@@ -11,8 +11,8 @@ from posixpath import dirname
 from typing import Final, NamedTuple
 
 from bradawl.safety.git.config_file import Entry, parse
-from bradawl.safety.git.data import GitData
-from bradawl.safety.git.reads import LONGEST_INDEX, Reader, Reads, changed_keys, linked
+from bradawl.safety.git.data_check import GitData
+from bradawl.safety.git.read_paths import LONGEST_INDEX, Reader, Reads, changed_keys, linked
 from bradawl.safety.git.repository import GitFiles, OddRepository, Read, Repository, Stamp, find_repository, stamp
 
 _DEEPEST = 10

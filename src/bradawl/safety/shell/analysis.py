@@ -9,17 +9,17 @@ import msgspec
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.rules import Rule, speaks_of
+from bradawl.safety.environment_variables import may_redirect
 from bradawl.safety.shell.allow.analyzer import confirmed_line, effects_in
 from bradawl.safety.shell.allow.folder_listing import entries as entries_on_disk
 from bradawl.safety.shell.allow.parser import Line
 from bradawl.safety.shell.allow.path_effects import NOWHERE, Entries, Resolve, World
-from bradawl.safety.shell.allow.path_lookup import Programs
+from bradawl.safety.shell.allow.program_lookup import Programs
+from bradawl.safety.shell.argv import Argv
 from bradawl.safety.shell.deny.network_programs import reaches_out
 from bradawl.safety.shell.deny.protected_targets import Ground, is_home_of_a_user
 from bradawl.safety.shell.deny.scanner import Seen, look_through
-from bradawl.safety.shell.deny.wrappers import Argv
-from bradawl.safety.shell.paths.rule_matches import RuledPaths
-from bradawl.safety.variables import may_redirect
+from bradawl.safety.shell.path_rules import RuledPaths
 
 if TYPE_CHECKING:
     from bradawl.safety.shell.paths.refused_writes import Written

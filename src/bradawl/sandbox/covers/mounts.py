@@ -10,7 +10,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.safety.git.directories import data_above, data_folder
+from bradawl.safety.git.separate_data import data_above, data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names
 from bradawl.sandbox.covers.placeholders import Ghost
@@ -236,7 +236,7 @@ def secrets_below(folder: str) -> tuple[str, ...]:
     survey = Survey(folder, _MOST_FOLDERS, frozenset({".git"}))
     secrets = survey.finds().secrets
     if survey.is_cut:
-        from bradawl.safety.shell.allow.parser import NotUnderstood  # only lines without a sandbox are looked at so
+        from bradawl.safety.shell.errors import NotUnderstood  # only lines without a sandbox are looked at so
 
         raise NotUnderstood
     return secrets

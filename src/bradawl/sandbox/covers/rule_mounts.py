@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.rules import Rule, Subject, speaks_of
-from bradawl.safety.git.directories import tracks_below
+from bradawl.safety.git.tracked_files import tracks_below
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.rule_targets import MOST_FOLDERS, Match, RuledTree, TooMuch
 from bradawl.sandbox.covers.mounts import Cover

@@ -7,15 +7,16 @@ import msgspec
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import ToolError
+from bradawl.safety.environment_variables import is_execution_relevant, matters_to_bash
 from bradawl.safety.shell.allow.commands.git import GIT
 from bradawl.safety.shell.allow.commands.readers import PROGRAMS, VERSIONS, Program, check
 from bradawl.safety.shell.allow.commands.writers import WRITERS
 from bradawl.safety.shell.allow.cross_check import confirm
 from bradawl.safety.shell.allow.folder_listing import entries as entries_on_disk
-from bradawl.safety.shell.allow.parser import Line, NotUnderstood, Pipeline, SimpleCommand, read_line
+from bradawl.safety.shell.allow.parser import Line, Pipeline, SimpleCommand, read_line
 from bradawl.safety.shell.allow.path_effects import Resolve, Scene, Touched, World
-from bradawl.safety.shell.allow.path_lookup import Programs
-from bradawl.safety.variables import is_execution_relevant, matters_to_bash
+from bradawl.safety.shell.allow.program_lookup import Programs
+from bradawl.safety.shell.errors import NotUnderstood
 
 _MOST_FOLDERS = 4
 _KNOWN: dict[str, Program] = {**PROGRAMS, **WRITERS, "git": GIT}

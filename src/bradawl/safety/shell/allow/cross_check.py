@@ -3,7 +3,8 @@
 from functools import cache
 from typing import TYPE_CHECKING
 
-from bradawl.safety.shell.allow.parser import Line, NotUnderstood, Token
+from bradawl.safety.shell.allow.parser import Line, Token
+from bradawl.safety.shell.errors import NotUnderstood
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, TreeCursor

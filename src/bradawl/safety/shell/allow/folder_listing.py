@@ -2,7 +2,7 @@
 
 import os
 
-from bradawl.safety.shell.allow.parser import NotUnderstood
+from bradawl.safety.shell.errors import NotUnderstood
 
 _MOST = 2_001
 

@@ -8,13 +8,11 @@ from typing import Literal, cast
 
 import msgspec
 
+from bradawl.safety.shell.errors import NotUnderstood
+
 LONGEST = 8_192
 MOST_COMMANDS = 50
 Join = Literal[";", "&&", "||"]
-
-
-class NotUnderstood(Exception):
-    """What this text or command would do can't be told; never leaves the room."""
 
 
 class Word(msgspec.Struct, frozen=True):

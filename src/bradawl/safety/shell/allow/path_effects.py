@@ -8,8 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from bradawl.safety.shell.allow.parser import NotUnderstood, Word
-from bradawl.safety.shell.paths.rule_matches import RuledPaths
+from bradawl.safety.shell.allow.parser import Word
+from bradawl.safety.shell.errors import NotUnderstood
+from bradawl.safety.shell.path_rules import RuledPaths
 
 Resolve = Callable[[str, str], str]
 Entries = Callable[[str], Mapping[str, bool] | None]

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from itertools import pairwise
 from posixpath import basename, join
 
-from bradawl.safety.shell.deny.wrappers import Argv, names
-from bradawl.safety.shell.paths.arguments import arguments
-from bradawl.safety.shell.paths.change import NOTHING, Changes, Copies
+from bradawl.safety.shell.arguments import arguments
+from bradawl.safety.shell.argv import Argv, names
+from bradawl.safety.shell.paths.file_changes import NOTHING, Changes, Copies
 
 # ------------------------------------------------------------------ archives
 

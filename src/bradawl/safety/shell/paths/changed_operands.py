@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, name_of, names
+from bradawl.safety.shell.arguments import Arguments, arguments
+from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
 from bradawl.safety.shell.paths.archivers import ARCHIVERS
-from bradawl.safety.shell.paths.arguments import Arguments, arguments
-from bradawl.safety.shell.paths.change import NOTHING, Changes, Copies, outputs_of
+from bradawl.safety.shell.paths.file_changes import NOTHING, Changes, Copies, outputs_of
 
 
 def changes_of(argv: Argv) -> Changes:

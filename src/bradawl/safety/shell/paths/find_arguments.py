@@ -7,9 +7,9 @@ from posixpath import basename
 
 import msgspec
 
-from bradawl.safety.shell.deny.wrappers import Argv, name_of, names
-from bradawl.safety.shell.paths.candidates import files_in, is_link
-from bradawl.safety.shell.paths.candidates import is_folder as leads_to_folder
+from bradawl.safety.shell.argv import Argv, name_of, names
+from bradawl.safety.shell.links import files_in, is_link
+from bradawl.safety.shell.links import is_folder as leads_to_folder
 
 Truth = bool | None
 """None: it can't be told."""

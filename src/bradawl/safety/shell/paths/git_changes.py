@@ -6,9 +6,9 @@ from posixpath import join
 
 import msgspec
 
-from bradawl.safety.shell.deny.wrappers import Argv, names
-from bradawl.safety.shell.paths.arguments import arguments
-from bradawl.safety.shell.paths.change import Changes, Copies
+from bradawl.safety.shell.arguments import arguments
+from bradawl.safety.shell.argv import Argv, names
+from bradawl.safety.shell.paths.file_changes import Changes, Copies
 
 _GLOBAL = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"}

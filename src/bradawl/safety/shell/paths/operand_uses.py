@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import msgspec
 
-from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, name_of, names
+from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
 
 UNKNOWN_WORD = "$"
 """A word whose text is not known."""

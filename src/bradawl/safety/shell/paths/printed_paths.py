@@ -7,12 +7,13 @@ from fnmatch import fnmatchcase
 from posixpath import basename, dirname, join, relpath
 
 from bradawl.core.effects import is_within
-from bradawl.safety.shell.deny.wrappers import Argv, name_of
-from bradawl.safety.shell.paths.arguments import arguments
-from bradawl.safety.shell.paths.candidates import Links, expanded, is_folder, is_pattern
+from bradawl.safety.shell.arguments import arguments
+from bradawl.safety.shell.argv import Argv, name_of
+from bradawl.safety.shell.glob_expansion import expanded, is_pattern
+from bradawl.safety.shell.links import Links, is_folder
 from bradawl.safety.shell.paths.find_arguments import fd_of, find_of, is_fd, is_find
 from bradawl.safety.shell.paths.git_changes import git_call
-from bradawl.safety.shell.paths.protected_changes import files_below, is_tracked, repository_of
+from bradawl.safety.shell.paths.write_protection import files_below, is_tracked, repository_of
 
 Prints = Callable[[str], bool]
 _MOST_FILES = 2_000
@@ -202,7 +203,7 @@ def _holds(patterns: Argv, any_case: bool, includes: Argv) -> Prints:
 
 
 def _is_in(path: str, pattern: str, any_case: bool) -> bool:
-    from bradawl.safety.git.directories import text_in
+    from bradawl.safety.git.small_files import text_in
 
     text = text_in(path)
     if text is None or "$" in pattern or "\n" in pattern:

@@ -2,7 +2,7 @@
 
 import ast
 
-from bradawl.safety.shell.deny.wrappers import names
+from bradawl.safety.shell.argv import names
 
 _CALLS = names(
     "print open len sum min max sorted set list dict tuple str int float repr enumerate zip map filter"

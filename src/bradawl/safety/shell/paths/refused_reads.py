@@ -13,11 +13,13 @@ from posixpath import basename, dirname, join, normpath
 
 import msgspec
 
-from bradawl.safety.shell.allow.parser import NotUnderstood
+from bradawl.safety.shell.argv import Argv, name_of
+from bradawl.safety.shell.created_links import links_made
 from bradawl.safety.shell.deny.scanner import Seen
-from bradawl.safety.shell.deny.wrappers import Argv, name_of
-from bradawl.safety.shell.paths.candidates import Links, changes_case, expanded
-from bradawl.safety.shell.paths.created_links import links_made
+from bradawl.safety.shell.errors import NotUnderstood
+from bradawl.safety.shell.glob_expansion import changes_case, expanded
+from bradawl.safety.shell.links import Links
+from bradawl.safety.shell.path_rules import RuledPaths
 from bradawl.safety.shell.paths.operand_uses import (
     UNKNOWN_WORD,
     Use,
@@ -28,7 +30,6 @@ from bradawl.safety.shell.paths.operand_uses import (
     use_of,
 )
 from bradawl.safety.shell.paths.printed_paths import Listings
-from bradawl.safety.shell.paths.rule_matches import RuledPaths
 
 _MOST_PATHS = 20_000
 _MOST_BASES = 24
@@ -336,7 +337,8 @@ def _repository(folder: str) -> str:
 
 def is_ignored(path: str) -> bool:
     """Whether git's ignore files surely speak of a path: only plain lines, in files that take nothing back."""
-    from bradawl.safety.git.directories import is_tracked, text_in
+    from bradawl.safety.git.small_files import text_in
+    from bradawl.safety.git.tracked_files import is_tracked
 
     top = _repository(path)
     if not top or is_tracked(path, top):

@@ -12,21 +12,23 @@ from posixpath import basename, dirname, join, normpath
 import msgspec
 
 from bradawl.core.effects import is_within
-from bradawl.safety.shell.allow.parser import NotUnderstood
+from bradawl.safety.shell.argv import SHELLS, Argv, name_of
+from bradawl.safety.shell.created_links import links_made
 from bradawl.safety.shell.deny.protected_targets import Ground
 from bradawl.safety.shell.deny.scanner import Seen
-from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, name_of, started_by
-from bradawl.safety.shell.paths.candidates import is_file, is_folder, is_pattern
-from bradawl.safety.shell.paths.change import NOTHING, Changes, Copies
+from bradawl.safety.shell.deny.wrappers import started_by
+from bradawl.safety.shell.errors import NotUnderstood
+from bradawl.safety.shell.glob_expansion import is_pattern
+from bradawl.safety.shell.links import is_file, is_folder
+from bradawl.safety.shell.path_rules import RuledPaths
 from bradawl.safety.shell.paths.changed_operands import changes_of
-from bradawl.safety.shell.paths.created_links import links_made
+from bradawl.safety.shell.paths.file_changes import NOTHING, Changes, Copies
 from bradawl.safety.shell.paths.find_arguments import fd_of, find_of, is_fd, is_find
 from bradawl.safety.shell.paths.git_changes import git_call, git_changes, git_config_files, git_danger
 from bradawl.safety.shell.paths.operand_uses import UNKNOWN_WORD, filled, reads_names, starts_from_input
 from bradawl.safety.shell.paths.printed_paths import Listings
-from bradawl.safety.shell.paths.protected_changes import Protected
-from bradawl.safety.shell.paths.rule_matches import RuledPaths
-from bradawl.safety.shell.paths.write_targets import ProtectedPath, WrittenPaths
+from bradawl.safety.shell.paths.write_checker import ProtectedPath, WrittenPaths
+from bradawl.safety.shell.paths.write_protection import Protected
 
 _MOST_COPIED = 2_000
 _LITERAL = re.compile(r"[^\s'\"`$;|&<>(){},=@\\]+")

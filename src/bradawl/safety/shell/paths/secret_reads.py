@@ -16,9 +16,9 @@ import msgspec
 
 from bradawl.core.effects import Effects, is_within
 from bradawl.safety.permissions.protected_paths import credentials, never_read, own_folders
+from bradawl.safety.shell.argv import Argv, name_of, names
 from bradawl.safety.shell.deny.scanner import Seen
-from bradawl.safety.shell.deny.wrappers import Argv, name_of, names
-from bradawl.safety.shell.paths.candidates import expanded
+from bradawl.safety.shell.glob_expansion import expanded
 from bradawl.safety.shell.paths.operand_uses import UNKNOWN_WORD, Use, reads_names, starts_from_input, use_of
 
 _SEPARATORS = re.compile(r"[\s'\"`;|&<>(){}=,@:!%\\]+")

@@ -5,7 +5,8 @@ from functools import cache
 
 import msgspec
 
-from bradawl.safety.shell.allow.parser import NotUnderstood, Word
+from bradawl.safety.shell.allow.parser import Word
+from bradawl.safety.shell.errors import NotUnderstood
 
 _NUMBER = r"-[0-9]+"
 _STDIN = "-"

@@ -12,8 +12,9 @@ import msgspec
 
 from bradawl.safety.shell.allow.commands.options import Call, Options, options, read_options
 from bradawl.safety.shell.allow.commands.ripgrep import RG, SHOWS_HIDDEN, brings_back
-from bradawl.safety.shell.allow.parser import NotUnderstood, Word
+from bradawl.safety.shell.allow.parser import Word
 from bradawl.safety.shell.allow.path_effects import Scene
+from bradawl.safety.shell.errors import NotUnderstood
 
 Words = tuple[Word, ...]
 Judge = Callable[[Scene, Words], None]

@@ -8,8 +8,9 @@ from posixpath import basename, dirname
 
 from bradawl.safety.shell.allow.commands.options import options, read_options
 from bradawl.safety.shell.allow.commands.readers import Program, Words, check, check_literal
-from bradawl.safety.shell.allow.parser import NotUnderstood, Word
+from bradawl.safety.shell.allow.parser import Word
 from bradawl.safety.shell.allow.path_effects import NOWHERE, Scene
+from bradawl.safety.shell.errors import NotUnderstood
 
 
 def _tee(scene: Scene, words: Words) -> None:

@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterator
 from posixpath import basename, dirname, join, normpath
 
-from bradawl.safety.shell.allow.parser import NotUnderstood
-from bradawl.safety.shell.paths.candidates import Links, changes_case, expanded, is_folder, is_pattern, shows_hidden
-from bradawl.safety.shell.paths.change import Changes
+from bradawl.safety.shell.errors import NotUnderstood
+from bradawl.safety.shell.glob_expansion import changes_case, expanded, is_pattern, shows_hidden
+from bradawl.safety.shell.links import Links, is_folder
+from bradawl.safety.shell.paths.file_changes import Changes
 from bradawl.safety.shell.paths.operand_uses import UNKNOWN_WORD
-from bradawl.safety.shell.paths.protected_changes import Protected
+from bradawl.safety.shell.paths.write_protection import Protected
 
 _MOST_BASES = 24
 _MOST_PATHS = 20_000

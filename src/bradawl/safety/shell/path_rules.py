@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.safety.permissions.rule_targets import RuledTree, TooMuch
-from bradawl.safety.shell.allow.parser import NotUnderstood
+from bradawl.safety.shell.errors import NotUnderstood
 
 
 class RuledPaths:
@@ -40,7 +40,7 @@ class RuledPaths:
 
     def tracked_below(self, folder: str, repository: str) -> tuple[str, ...]:
         """As `below`, of what may not be read, as far as git has it in its index: that no sandbox hides."""
-        from bradawl.safety.git.directories import is_tracked, tracks_below
+        from bradawl.safety.git.tracked_files import is_tracked, tracks_below
 
         found = self.below("read", folder, also_covered=True)
         return tuple(path for path in found if is_tracked(path, repository) or tracks_below(path, repository))

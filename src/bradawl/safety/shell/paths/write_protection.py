@@ -12,8 +12,8 @@ from bradawl.core.effects import is_within
 from bradawl.safety.permissions.home_paths import LOGIN_FILES
 from bradawl.safety.permissions.protected_paths import is_guarded
 from bradawl.safety.shell.deny.protected_targets import Ground
-from bradawl.safety.shell.paths.candidates import is_folder
-from bradawl.safety.shell.paths.rule_matches import RuledPaths
+from bradawl.safety.shell.links import is_folder
+from bradawl.safety.shell.path_rules import RuledPaths
 
 _MOST_FILES = 2_000
 _MOST_MEMBERS = 5_000
@@ -162,7 +162,7 @@ class Protected:
 
     def named_in_patch(self, path: str) -> tuple[str, ...]:
         """Files that a patch would change, as it names them, with and without the first folder."""
-        from bradawl.safety.git.directories import text_in
+        from bradawl.safety.git.small_files import text_in
 
         found = re.findall(r"(?m)^(?:\+\+\+|---|rename to|rename from) ([^\t\n]+)", text_in(path) or "")
         return tuple(dict.fromkeys(each for name in found for each in (name, name.partition("/")[2]) if each))
@@ -225,8 +225,8 @@ def repository_of(path: str) -> str:
 
 def is_tracked(path: str) -> bool:
     """Whether git has a path, or something below it, in the index of the repository that it lies in."""
-    from bradawl.safety.git.directories import is_tracked as is_in_index
-    from bradawl.safety.git.directories import tracks_below
+    from bradawl.safety.git.tracked_files import is_tracked as is_in_index
+    from bradawl.safety.git.tracked_files import tracks_below
 
     repository = repository_of(path)
     return bool(repository) and (is_in_index(path, repository) or tracks_below(path, repository))

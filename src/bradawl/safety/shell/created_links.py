@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator
 from itertools import permutations
 from posixpath import basename, dirname, join
 
-from bradawl.safety.shell.deny.wrappers import Argv, name_of
-from bradawl.safety.shell.paths.arguments import arguments
-from bradawl.safety.shell.paths.candidates import Links, expanded, is_folder, is_link
+from bradawl.safety.shell.arguments import arguments
+from bradawl.safety.shell.argv import Argv, name_of
+from bradawl.safety.shell.glob_expansion import expanded
+from bradawl.safety.shell.links import Links, is_folder, is_link
 
 _STRING = re.compile(r"""(['"])([^'"\n]{1,400})\1""")
 _MOST_STRINGS = 8

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bradawl.safety.shell.deny.wrappers import Argv
+from bradawl.safety.shell.argv import Argv
 
 
 class Arguments(msgspec.Struct, frozen=True):

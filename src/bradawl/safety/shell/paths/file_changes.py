@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from bradawl.safety.shell.deny.wrappers import Argv
+from bradawl.safety.shell.argv import Argv
 
 
 class Copies(msgspec.Struct, frozen=True):
