@@ -11,7 +11,7 @@ import pytest
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, decide
 from bradawl.safety.permissions.protected_paths import built_in_rules
-from bradawl.safety.shell.analysis import Surroundings, line_effects
+from bradawl.safety.shell.analysis import ShellContext, line_effects
 from bradawl.workspace.files import LocalFiles
 
 
@@ -20,7 +20,7 @@ def lines(text: str) -> list[str]:
 
 
 def judged(line: str, home: str, ws: str, mode: Mode = "bypass", own: tuple[str, ...] = ()) -> Decision:
-    around = Surroundings(LocalFiles(home).resolve, home, (ws,), own=own)
+    around = ShellContext(LocalFiles(home).resolve, home, (ws,), own=own)
     policy = Policy(mode, rules=built_in_rules((ws,), home, own), roots=(ws,))
     return decide(policy, Request("bash", "digest", line_effects(line, ws, {}, around)))
 

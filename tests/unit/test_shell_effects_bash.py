@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bradawl.core.effects import Effects
-from bradawl.safety.shell.allow.analyzer import confirmed_line, shell_effects
+from bradawl.safety.shell.allow.analyzer import cross_checked_line, shell_effects
 from bradawl.safety.shell.deny.protected_targets import Ground
 from bradawl.safety.shell.deny.scanner import look_through
 from bradawl.workspace.files import LocalFiles
@@ -155,7 +155,7 @@ def _is_harmless(text: str, foretold: tuple[tuple[str, ...], ...]) -> bool:
 @given(SEVERAL_LINES)
 def test_bash_runs_no_command_and_no_argument_that_was_not_foretold(tmp_path: Path, lines: list[str]):
     (tmp_path / "in").touch()
-    foretold = {line: confirmed_line(line, shell_bash.HOME) for line in dict.fromkeys(lines)}
+    foretold = {line: cross_checked_line(line, shell_bash.HOME) for line in dict.fromkeys(lines)}
     plain = {line: told.argvs for line, told in foretold.items() if told is not None}
     understood = {line: argvs for line, argvs in plain.items() if _is_harmless(line, argvs)}
     for (line, argvs), real in zip(understood.items(), shell_bash.executed(list(understood), tmp_path), strict=True):

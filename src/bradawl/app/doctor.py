@@ -192,9 +192,9 @@ def _process_limit(sandbox: Sandbox) -> list[Check]:
 
 
 def _installation(roots: Sequence[str]) -> list[Check]:
-    from bradawl.safety.trusted_programs import own_places
+    from bradawl.safety.trusted_programs import installation_paths
 
-    places = own_places(roots)
+    places = installation_paths(roots)
     if not places:
         return []
     text = f"bradawl runs from {', '.join(places)}, in the workspace: no command and no tool can change that"

@@ -65,7 +65,7 @@ PolicyIn = Callable[[Mode], Policy]
 """The policy in force in a mode."""
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class ShellContext(msgspec.Struct, frozen=True):
     """What calls are judged against."""
 
     workspace: str
@@ -84,7 +84,7 @@ class Surroundings(msgspec.Struct, frozen=True):
 class Judge:
     """Judges calls that nobody makes. Its methods never raise."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: ShellContext) -> None:
         self._around = surroundings
         is_missing = surroundings.is_made_up and not Path(surroundings.workspace).is_dir()
         self._project = surroundings.workspace if is_missing else ""
@@ -334,7 +334,7 @@ def run_check(
     return 0
 
 
-def surroundings_of_cases(options: Mapping[str, object], cwd: str) -> Surroundings:
+def surroundings_of_cases(options: Mapping[str, object], cwd: str) -> ShellContext:
     """Where cases are judged: nobody's rules count, and no sandbox holds anything. Raises `SettingsError`."""
     workspace, home = _AS_IN_CASES
     workspace = _folder(options.get("workspace") or workspace, cwd)
@@ -344,7 +344,7 @@ def surroundings_of_cases(options: Mapping[str, object], cwd: str) -> Surroundin
     def policy(mode: Mode) -> Policy:
         return Policy(mode, rules=rules, roots=(workspace,))
 
-    return Surroundings(workspace, home, policy, (workspace,), mode=_mode(options), is_made_up=True)
+    return ShellContext(workspace, home, policy, (workspace,), mode=_mode(options), is_made_up=True)
 
 
 def _settings_here(options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Settings:

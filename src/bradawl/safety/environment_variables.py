@@ -134,7 +134,7 @@ def redirects_clients(name: str) -> bool:
     return not _ADDRESSES.isdisjoint(words) or any(word.endswith(_ENDS_OF_ADDRESSES) for word in words)
 
 
-def may_redirect(name: str, value: str | None) -> bool:
+def may_affect_program(name: str, value: str | None) -> bool:
     """Whether a variable may decide what a program outside the sandbox runs or reaches.
 
     A name can't be known for every program. So one that nobody knows counts by its value, unless that is a bare word:
@@ -145,16 +145,16 @@ def may_redirect(name: str, value: str | None) -> bool:
     return not (name in _HARMLESS or name.startswith("LC_") or value is None or _BARE_WORD.fullmatch(value))
 
 
-def matter_outside(variables: Mapping[str, str | None]) -> tuple[str, ...]:
+def risky_variables(variables: Mapping[str, str | None]) -> tuple[str, ...]:
     """The names of those that may decide what a program runs or reaches where no sandbox holds it.
 
     The shell itself moves PWD and OLDPWD: they do not count.
     """
     counted = (name for name in variables if name not in ("PWD", "OLDPWD"))
-    return tuple(sorted(name for name in counted if may_redirect(name, variables[name])))
+    return tuple(sorted(name for name in counted if may_affect_program(name, variables[name])))
 
 
-def matters_to_bash(name: str) -> bool:
+def affects_bash(name: str) -> bool:
     """Whether bash itself, without starting any program, may do something else because of a variable."""
     return bool(re.fullmatch(_MATTER_TO_BASH, name)) or not _is_name(name)
 

@@ -159,7 +159,7 @@ class TrustedPrograms:
         return around[0] if around else ""
 
 
-def own_places(roots: Iterable[str]) -> tuple[str, ...]:
+def installation_paths(roots: Iterable[str]) -> tuple[str, ...]:
     """Where the running program itself lies in these folders: its environment, its interpreter, its package.
 
     Whoever changes one of these decides what bradawl does, unheld, now or at its next start. They are folders and

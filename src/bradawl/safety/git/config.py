@@ -1,6 +1,6 @@
 """Whether git in a folder would start a program, or go elsewhere, because its configuration says so.
 
-Reads the files git would read, and starts nothing. What can't be read, or is read in two ways, counts as configured.
+GitReads the files git would read, and starts nothing. What can't be read, or is read in two ways, counts as configured.
 """
 
 import os
@@ -11,9 +11,17 @@ from posixpath import dirname
 from typing import Final, NamedTuple
 
 from bradawl.safety.git.config_file import Entry, parse
-from bradawl.safety.git.data_check import GitData
-from bradawl.safety.git.read_paths import LONGEST_INDEX, Reader, Reads, changed_keys, linked
-from bradawl.safety.git.repository import GitFiles, OddRepository, Read, Repository, Stamp, find_repository, stamp
+from bradawl.safety.git.data_check import GitDataCheck
+from bradawl.safety.git.read_paths import LONGEST_INDEX, GitReads, ReadPathFinder, followed_links, modified_secrets
+from bradawl.safety.git.repository import (
+    GitFiles,
+    Read,
+    Repository,
+    Stamp,
+    UnsupportedRepository,
+    find_repository,
+    stamp,
+)
 
 _DEEPEST = 10
 _SYSTEM_FILES = ("/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig", "/usr/etc/gitconfig")
@@ -53,7 +61,7 @@ def verifies_signatures(form: str) -> bool:
     return bool(_VERIFIES_SIGNATURES.search(form))
 
 
-class Configured(NamedTuple):
+class ConfiguredRepository(NamedTuple):
     """A repository, and what applies to it."""
 
     repository: Repository
@@ -78,8 +86,8 @@ class GitConfig:
         self._reads_system = environment.get("GIT_CONFIG_NOSYSTEM", "").lower() not in ("1", "true", "yes", "on")
         self._config_home = environment.get("XDG_CONFIG_HOME") or (home and f"{home}/.config")
         self._seen: dict[str, tuple[bool, dict[str, Stamp]]] = {}
-        self._reads: dict[str, tuple[Reads | None, dict[str, Stamp]]] = {}
-        self._data = GitData()
+        self._reads: dict[str, tuple[GitReads | None, dict[str, Stamp]]] = {}
+        self._data = GitDataCheck()
 
     def is_safe(self, folder: str) -> bool:
         """Whether git may look around in a folder: no program is started and no other machine asked. Never raises.
@@ -120,24 +128,24 @@ class GitConfig:
                 return None
             for place, tree in found.data:
                 self._data.check(place, tree, has_loose=has_loose)
-            keys = changed_keys(found.tracked, self._read) if shows_keys else ()
-            return (*found.others, *linked(found.tracked, is_search=is_search), *keys)
-        except (OddRepository, OSError, ValueError):
+            keys = modified_secrets(found.tracked, self._read) if shows_keys else ()
+            return (*found.others, *followed_links(found.tracked, is_search=is_search), *keys)
+        except (UnsupportedRepository, OSError, ValueError):
             return None
 
-    def _found(self, folder: str) -> Reads | None:
+    def _found(self, folder: str) -> GitReads | None:
         found, stamps = self._reads.get(folder, (None, {}))
         if _is_outdated(stamps):
             files = GitFiles(self._read)
             try:
-                found = Reader(files, self._settings, self._home, self._believed_users(files)).look(folder)
-            except (OddRepository, OSError, ValueError):
+                found = ReadPathFinder(files, self._settings, self._home, self._believed_users(files)).find(folder)
+            except (UnsupportedRepository, OSError, ValueError):
                 found = None
             self._reads[folder] = (found, files.stamps)
         return found
 
-    def configured(self, folder: str) -> Configured | None:
-        """The repository of a folder, and its settings; None if there is none. Raises `OddRepository`."""
+    def configured(self, folder: str) -> ConfiguredRepository | None:
+        """The repository of a folder, and its settings; None if there is none. Raises `UnsupportedRepository`."""
         files = GitFiles(self._read)
         try:
             repository = find_repository(files, os.path.realpath(folder))
@@ -146,8 +154,8 @@ class GitConfig:
             head = files.text(f"{repository.own}/HEAD") or ""
             own = tuple(_repository_entries(files, repository))
         except (OSError, ValueError) as error:
-            raise OddRepository(folder) from error
-        return Configured(repository, head, own, self._believed_users(files))
+            raise UnsupportedRepository(folder) from error
+        return ConfiguredRepository(repository, head, own, self._believed_users(files))
 
     def ignore_file(self, users: Iterable[Entry]) -> str:
         """The path of the user's own list of what git ignores; empty if there can be none."""
@@ -164,7 +172,7 @@ class GitConfig:
                 files.text(f"{self._config_home}/git/attributes")  # names drivers, which others would have to define
             if repository is not None:
                 _check_repository(files, repository)
-        except (OddRepository, OSError, ValueError):
+        except (UnsupportedRepository, OSError, ValueError):
             return False
         return True
 
@@ -172,7 +180,7 @@ class GitConfig:
         """As `_users_entries`, none if they can't be told."""
         try:
             return tuple(self._users_entries(files))
-        except (OddRepository, OSError, ValueError):
+        except (UnsupportedRepository, OSError, ValueError):
             return ()
 
     def _users_entries(self, files: GitFiles) -> Iterator[Entry]:
@@ -195,7 +203,7 @@ class GitConfig:
         Their paths are added to `included`.
         """
         if depth > _DEEPEST:
-            raise OddRepository(path)
+            raise UnsupportedRepository(path)
         for entry in _entries(files, path):
             if re.fullmatch(r"include(?:if\..*)?\.path", entry.name, re.DOTALL):
                 target = self._included(entry, path)
@@ -212,7 +220,7 @@ class GitConfig:
     def _included(self, entry: Entry, path: str) -> str:
         target = entry.value or ""
         if not target or target.startswith("%") or re.match(r"~[^/]", target):
-            raise OddRepository(path)
+            raise UnsupportedRepository(path)
         if target.startswith("~/"):
             return self._home + target[1:]
         return target if target.startswith("/") else f"{dirname(path)}/{target}"
@@ -222,7 +230,7 @@ def _entries(files: GitFiles, path: str) -> list[Entry]:
     text = files.text(path)
     found = [] if text is None else parse(text)
     if found is None:
-        raise OddRepository(path)
+        raise UnsupportedRepository(path)
     return found
 
 
@@ -231,13 +239,13 @@ def _repository_entries(files: GitFiles, repository: Repository) -> list[Entry]:
 
 
 def _check(entries: Iterable[Entry], names: str) -> None:
-    """Raise `OddRepository` if one of them would start or lead anywhere."""
+    """Raise `UnsupportedRepository` if one of them would start or lead anywhere."""
     for name, value in entries:
         if re.fullmatch(_SHOWN_FORMATS, name, re.DOTALL) and verifies_signatures(value or ""):
-            raise OddRepository(name)
+            raise UnsupportedRepository(name)
         is_no = name in _MAY_BE_NO and value is not None and value.lower() in _NO
         if re.fullmatch(names, name.lower(), re.DOTALL) and not is_no:
-            raise OddRepository(name)
+            raise UnsupportedRepository(name)
 
 
 def _is_outdated(stamps: Mapping[str, Stamp]) -> bool:
@@ -253,10 +261,10 @@ def _check_repository(files: GitFiles, repository: Repository) -> None:
     ]
     _check(entries, f"{_RUNS}|{_RUNS_IN_REPOSITORY}")
     if any(files.exists(f"{repository.shared}/hooks/{name}") for name in _HOOKS):
-        raise OddRepository("hooks")
+        raise UnsupportedRepository("hooks")
     files.exists(repository.own)  # a new file in it may be another part of the index
     if any(file.name.startswith("sharedindex.") for file in Path(repository.own).iterdir()):
-        raise OddRepository("index")
+        raise UnsupportedRepository("index")
     index = files.data(f"{repository.own}/index", LONGEST_INDEX)
     if index is not None and (_A_SUBMODULE in index or _HAS_FOLDERS in index):
-        raise OddRepository("index")
+        raise UnsupportedRepository("index")

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from posixpath import basename, dirname
 from typing import Final, NamedTuple
 
-from bradawl.safety.git.repository import OddRepository
+from bradawl.safety.git.repository import UnsupportedRepository
 from bradawl.safety.permissions.protected_paths import may_hold_secrets
 
 _MOST_ENTRIES: Final = 200_000
@@ -30,7 +30,7 @@ class _Kind(Enum):
 _AT_TOP: Final = {"hooks": _Kind.HOOKS, **dict.fromkeys(("objects", "modules", "lfs", "annex"), _Kind.OBJECTS)}
 
 
-class _Look(NamedTuple):
+class _FolderScan(NamedTuple):
     """What was seen in one folder."""
 
     below: list[tuple[str, _Kind]]
@@ -41,17 +41,17 @@ class _Look(NamedTuple):
     """Nothing in it depends on what is elsewhere, as a link does."""
 
 
-class GitData:
+class GitDataCheck:
     """Looks through folders of git's, and again only through those that have changed."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, _Kind], tuple[tuple[int, ...], _Look]] = {}
+        self._known: dict[tuple[str, _Kind], tuple[tuple[int, ...], _FolderScan]] = {}
 
     def check(self, folder: str, tree: str = "", *, has_loose: bool = True) -> None:
-        """Raise `OddRepository` unless all below is plain.
+        """Raise `UnsupportedRepository` unless all below is plain.
 
         `folder` is a repository's, or one of objects if no `tree` is given; `tree` is the root of the working tree.
-        Unless it `has_loose` ones to look at, objects that are files of their own are passed over.
+        Unless it `has_loose` ones to scan at, objects that are files of their own are passed over.
         """
         pending = [(folder, _Kind.DATA if tree else _Kind.OBJECTS)]
         count = 0
@@ -59,35 +59,35 @@ class GitData:
             place = pending.pop()
             is_top = bool(tree) and place[0] == folder
             try:
-                below, seen, _ = self._look(*place, tree if is_top else "")
+                below, seen, _ = self._scan(*place, tree if is_top else "")
             except FileNotFoundError:  # a folder that git has emptied meanwhile
                 continue
             except OSError:
-                raise OddRepository(place[0]) from None
+                raise UnsupportedRepository(place[0]) from None
             count += seen
             if count > _MOST_ENTRIES:
-                raise OddRepository(folder)
+                raise UnsupportedRepository(folder)
             pending += below if has_loose else [each for each in below if not _is_of_loose_objects(*each)]
 
-    def _look(self, folder: str, kind: _Kind, tree: str) -> _Look:
+    def _scan(self, folder: str, kind: _Kind, tree: str) -> _FolderScan:
         """What is in a folder; `tree` is given for the topmost alone."""
         found = os.lstat(folder)
         if not stat.S_ISDIR(found.st_mode):
-            raise OddRepository(folder)
+            raise UnsupportedRepository(folder)
         now = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
         key = (folder, kind)
         known = self._known.get(key)
         if known is not None and known[0] == now:
             return known[1]
         self._known.pop(key, None)
-        look = _looked_at(folder, kind, tree)
-        if look.is_settled and time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED_NS:
-            self._known[key] = (now, look)
-        return look
+        scan = _scan_folder(folder, kind, tree)
+        if scan.is_settled and time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED_NS:
+            self._known[key] = (now, scan)
+        return scan
 
 
-def _looked_at(folder: str, kind: _Kind, tree: str) -> _Look:
-    """Raises `OddRepository`, `OSError`."""
+def _scan_folder(folder: str, kind: _Kind, tree: str) -> _FolderScan:
+    """Raises `UnsupportedRepository`, `OSError`."""
     below, count, is_settled = list[tuple[str, _Kind]](), 0, True
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -100,8 +100,8 @@ def _looked_at(folder: str, kind: _Kind, tree: str) -> _Look:
                 is_settled = False
                 below += _behind(entry, kind, tree)
             if count > _MOST_ENTRIES:
-                raise OddRepository(folder)
-    return _Look(below, count, is_settled)
+                raise UnsupportedRepository(folder)
+    return _FolderScan(below, count, is_settled)
 
 
 def _is_of_loose_objects(folder: str, kind: _Kind) -> bool:
@@ -123,25 +123,25 @@ def _check_file(entry: "os.DirEntry[str]", kind: _Kind) -> None:
     if kind is _Kind.HOOKS and found.st_mode & 0o111:
         return
     if found.st_nlink > 1 or (kind is _Kind.HOOKS and may_hold_secrets(entry.name)):
-        raise OddRepository(entry.path)
+        raise UnsupportedRepository(entry.path)
 
 
 def _behind(entry: "os.DirEntry[str]", kind: _Kind, tree: str) -> list[tuple[str, _Kind]]:
     """Nothing, for what git can't read or only starts; the folder of the working tree that holds the hooks.
 
-    Raises `OddRepository` for any other link, and for a pipe or a device.
+    Raises `UnsupportedRepository` for any other link, and for a pipe or a device.
     """
     if not entry.is_symlink():
         if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
             return []  # as the program has that watches files for git; it can't be opened
-        raise OddRepository(entry.path)
+        raise UnsupportedRepository(entry.path)
     if _leads_nowhere(entry.path) or (kind is _Kind.HOOKS and _is_program(entry.path)):
         return []
     if tree and entry.name == "hooks":
         target = os.path.realpath(entry.path)
         if target.startswith(f"{tree}/") and not f"{target}/".startswith(f"{tree}/.git/"):
             return [(target, _Kind.HOOKS)]
-    raise OddRepository(entry.path)
+    raise UnsupportedRepository(entry.path)
 
 
 def _leads_nowhere(link: str) -> bool:

@@ -11,7 +11,7 @@ from functools import cached_property
 from posixpath import basename
 from typing import Final
 
-from bradawl.safety.git.repository import OddRepository
+from bradawl.safety.git.repository import UnsupportedRepository
 from bradawl.safety.permissions.protected_paths import may_hold_secrets
 
 _HEADER: Final = struct.Struct(">4sII")
@@ -42,7 +42,7 @@ class Index:
         self.submodules = tuple(map(_text, submodules))
 
     @cached_property
-    def keys(self) -> tuple[tuple[str, bytes], ...]:
+    def secrets(self) -> tuple[tuple[str, bytes], ...]:
         """Tracked files that may hold keys, by their names, and the hash of the content that git has."""
         named = enumerate(map(_text, self._names))
         return tuple((name, self._hashes(at)) for at, name in named if may_hold_secrets(basename(name)))
@@ -64,18 +64,18 @@ class Index:
 
 
 def read_index(data: bytes, hash_length: int) -> Index:
-    """`hash_length` is 20 or 32. Raises `OddRepository` also for names that git would not have written."""
+    """`hash_length` is 20 or 32. Raises `UnsupportedRepository` also for names that git would not have written."""
     try:
         kind, version, count = _HEADER.unpack_from(data)
         if kind != b"DIRC" or version not in (2, 3, 4):
-            raise OddRepository("index")
+            raise UnsupportedRepository("index")
         read = _shortened if version == 4 else _whole
         names, submodules, ends, end = read(data, count, 40 + hash_length)
         remembered = _untracked(data, end, hash_length)
     except (struct.error, IndexError, ValueError):
-        raise OddRepository("index") from None
+        raise UnsupportedRepository("index") from None
     if _leads_elsewhere(names) or _leads_elsewhere(remembered) or any(b"/" in name[:-1] for name in remembered):
-        raise OddRepository("index")
+        raise UnsupportedRepository("index")
     return Index(names, submodules, lambda at: data[ends[at] - hash_length : ends[at]])
 
 
@@ -93,7 +93,7 @@ def _whole(data: bytes, count: int, flags_at: int) -> _Entries:
             submodules.append(name)
         at += (end - at + 8) & ~7
         if _said_length(data, flags) != min(end - start, _LONG) or data[end:at] != _PADDING[: at - end]:
-            raise OddRepository("index")
+            raise UnsupportedRepository("index")
     return names, submodules, ends, at
 
 
@@ -106,10 +106,10 @@ def _shortened(data: bytes, count: int, flags_at: int) -> _Entries:
         cut, start = _number(data, start)
         end = data.index(b"\0", start)
         if cut > len(name):
-            raise OddRepository("index")
+            raise UnsupportedRepository("index")
         name = name[: len(name) - cut] + data[start:end]
         if _said_length(data, flags) != min(len(name), _LONG):
-            raise OddRepository("index")
+            raise UnsupportedRepository("index")
         names.append(name)
         ends.append(flags)
         if data[at + 26 : at + 28] == _SUBMODULE:
@@ -122,12 +122,12 @@ def _untracked(data: bytes, end: int, hash_length: int) -> list[bytes]:
     """Names of untracked files and folders that git remembers, and may go into without another look."""
     last = len(data) - 2 * hash_length - 12
     if data[last : last + 4] == b"EOIE" and int.from_bytes(data[last + 8 : last + 12]) != end:
-        raise OddRepository("index")  # git would begin there
+        raise UnsupportedRepository("index")  # git would begin there
     names, at = list[bytes](), end
     while at <= len(data) - hash_length - 8:
         kind, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8])
         if kind == b"IEOT":  # says where parts of the list begin: git would not read them one after the other
-            raise OddRepository("index")
+            raise UnsupportedRepository("index")
         if kind == b"UNTR":
             names += _remembered(data[at + 8 : at + 8 + size], hash_length)
         at += 8 + size

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from bradawl.safety.git.config_file import Entry
 from bradawl.safety.git.index import Index, read_index
-from bradawl.safety.git.repository import GitFiles, OddRepository, Read, Repository, find_repository, plain_path
+from bradawl.safety.git.repository import GitFiles, Read, Repository, UnsupportedRepository, find_repository, plain_path
 from bradawl.safety.path_walk import followed
 
 LONGEST_INDEX: Final = 50_000_000
@@ -31,7 +31,7 @@ Settings = Callable[[GitFiles, str, list[str]], Iterable[Entry]]
 """The settings in a file and in those it includes; the paths of these are added to the list."""
 
 
-class Reads(NamedTuple):
+class GitReads(NamedTuple):
     """What git reads for a folder. All paths are absolute."""
 
     others: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Reads(NamedTuple):
     """Working trees, and what git has in the index of each."""
 
 
-class Reader:
+class ReadPathFinder:
     """Finds what git would read for one folder, submodules included."""
 
     def __init__(self, files: GitFiles, settings: Settings, home: str, users: Iterable[Entry] = ()) -> None:
@@ -55,15 +55,15 @@ class Reader:
         self._data: dict[tuple[str, str], None] = {}
         self._tracked: list[tuple[str, Index]] = []
 
-    def look(self, folder: str) -> Reads:
-        """Of an absolute folder free of links. Raises `OddRepository`, `OSError`, `ValueError`."""
+    def find(self, folder: str) -> GitReads:
+        """Of an absolute folder free of links. Raises `UnsupportedRepository`, `OSError`, `ValueError`."""
         repository = find_repository(self._files, folder)
         pending = [] if repository is None else [repository]
         for repository in pending:
             pending += self._repository(repository)
             if len(pending) > _MOST_REPOSITORIES:
-                raise OddRepository(folder)
-        return Reads(tuple(dict.fromkeys(self._others)), tuple(self._data), tuple(self._tracked))
+                raise UnsupportedRepository(folder)
+        return GitReads(tuple(dict.fromkeys(self._others)), tuple(self._data), tuple(self._tracked))
 
     def _repository(self, repository: Repository) -> list[Repository]:
         """Its submodules."""
@@ -83,8 +83,8 @@ class Reader:
         said = [entry.value for entry in entries if entry.name == "core.worktree"]
         if not said and repository.is_elsewhere:
             self._others.append(repository.own)
-        elif said and not (repository.is_elsewhere and names_back(repository, said[-1])):
-            raise OddRepository(repository.own)
+        elif said and not (repository.is_elsewhere and points_back(repository, said[-1])):
+            raise UnsupportedRepository(repository.own)
 
     def _links(self, top: str) -> Iterator[str]:
         for path in (f"{top}/{name}" for name in _FOLLOWED):
@@ -92,16 +92,16 @@ class Reader:
             if kind == stat.S_IFLNK:
                 yield path
             elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise OddRepository(path)
+                raise UnsupportedRepository(path)
 
     def _named(self, entry: Entry, top: str) -> str:
         """The file a setting names."""
         value = entry.value
         if value is None or value.startswith(("%", ":")) or re.match(r"~[^/]", value):
-            raise OddRepository(top)
+            raise UnsupportedRepository(top)
         if value.startswith("~"):
             if not self._home:
-                raise OddRepository(top)
+                raise UnsupportedRepository(top)
             return self._home + value[1:]
         return os.path.join(top, value)  # noqa: PTH118 - `..` behind a link is for whoever resolves it
 
@@ -113,20 +113,20 @@ class Reader:
         for name in os.listdir(place):  # noqa: PTH208 - names are enough
             common = f"{place}/{name}/commondir"
             if self._files.kind(common) and (self._files.text(common) or "").rstrip("\n") != "../..":
-                raise OddRepository(common)
+                raise UnsupportedRepository(common)
 
     def _objects(self, objects: str, depth: int) -> None:
         chain = self._files.text(f"{objects}/info/commit-graphs/commit-graph-chain")
         if depth > _DEEPEST or not _CHAIN.fullmatch(chain or ""):
-            raise OddRepository(objects)
+            raise UnsupportedRepository(objects)
         for line in (self._files.text(f"{objects}/info/alternates") or "").split("\n"):
             if not line or line.startswith("#"):
                 continue
             if line.startswith('"') or "\0" in line:
-                raise OddRepository(objects)
+                raise UnsupportedRepository(objects)
             *links, place = followed(os.path.join(objects, line))  # noqa: PTH118 - as above
             if any(not self._files.exists(link) for link in links) or self._files.kind(place) != stat.S_IFDIR:
-                raise OddRepository(objects)
+                raise UnsupportedRepository(objects)
             self._others.append(place)
             if (place, "") not in self._data:
                 self._data[place, ""] = None
@@ -141,7 +141,7 @@ class Reader:
         for name in ("index", *(name for name in names if name.startswith("sharedindex."))):
             path = f"{repository.own}/{name}"
             if self._files.kind(path) not in (0, stat.S_IFREG):
-                raise OddRepository(path)
+                raise UnsupportedRepository(path)
             data = self._files.data(path, LONGEST_INDEX)
             if data is not None:
                 index = read_index(data, hash_length)
@@ -160,12 +160,12 @@ class Reader:
         return found
 
 
-def names_back(repository: Repository, worktree: str | None) -> bool:
+def points_back(repository: Repository, worktree: str | None) -> bool:
     """Whether the setting `core.worktree` of a repository elsewhere names the working tree it was found from."""
     return bool(worktree) and plain_path(worktree or "", repository.own) == repository.top
 
 
-def linked(tracked: Iterable[tuple[str, Index]], *, is_search: bool) -> list[str]:
+def followed_links(tracked: Iterable[tuple[str, Index]], *, is_search: bool) -> list[str]:
     """Tracked files with patterns that are links now, which old versions follow, and folders, which a search does."""
     paths = [
         f"{top}/{name}" for top, index in tracked for name in (*index.patterns, *(index.folders if is_search else ()))
@@ -173,14 +173,14 @@ def linked(tracked: Iterable[tuple[str, Index]], *, is_search: bool) -> list[str
     return [path for path in paths if os.path.islink(path)]  # noqa: PTH114 - there may be thousands
 
 
-def changed_keys(tracked: Iterable[tuple[str, Index]], read: Read) -> Iterator[str]:
+def modified_secrets(tracked: Iterable[tuple[str, Index]], read: Read) -> Iterator[str]:
     """Tracked files that may hold keys and are not as git has them.
 
     Who is to see what git has recorded is not to see what was written into the file since, or that an index lists a
     file that nobody has committed.
     """
     for top, index in tracked:
-        for name, recorded in index.keys:
+        for name, recorded in index.secrets:
             path = f"{top}/{name}"
             if os.path.lexists(path) and recorded != _hash(read(path, _LARGEST_KEYS), len(recorded)):
                 yield path

@@ -25,7 +25,7 @@ _GITFILE: Final = re.compile(r"gitdir: ([^\0\r\n]*[^\0\r\n ])\n?")
 _ONE_LINE: Final = re.compile(r"([^\0\r\n]*[^\0\r\n ])\n?")
 
 
-class OddRepository(Exception):
+class UnsupportedRepository(Exception):
     """Which repository git would use, or what it would read there, can't be told."""
 
 
@@ -58,12 +58,12 @@ class GitFiles:
         return self.stamps[path] is not None
 
     def data(self, path: str, limit: int = _LONGEST) -> bytes | None:
-        """None if there is no such file. Raises `OddRepository` if it can't be read."""
+        """None if there is no such file. Raises `UnsupportedRepository` if it can't be read."""
         if not self.exists(path):
             return None
         data = self._read(path, limit)
         if data is None:
-            raise OddRepository(path)
+            raise UnsupportedRepository(path)
         return data
 
     def text(self, path: str) -> str | None:
@@ -74,7 +74,7 @@ class GitFiles:
         try:
             return data.decode()
         except UnicodeDecodeError:
-            raise OddRepository(path) from None
+            raise UnsupportedRepository(path) from None
 
     def kind(self, path: str) -> int:
         """The type bits of the mode, 0 if there is nothing. A link is not followed."""
@@ -84,7 +84,7 @@ class GitFiles:
         except (FileNotFoundError, NotADirectoryError):
             return 0
         except OSError:
-            raise OddRepository(path) from None
+            raise UnsupportedRepository(path) from None
 
 
 def stamp(path: str) -> Stamp:
@@ -106,7 +106,7 @@ def stamp(path: str) -> Stamp:
 def find_repository(files: GitFiles, folder: str) -> Repository | None:
     """The repository git would use in an absolute folder free of links; None if there is none up to `/`.
 
-    Raises `OddRepository`.
+    Raises `UnsupportedRepository`.
     """
     while True:
         dot_git = f"{folder.rstrip('/')}/.git"
@@ -117,7 +117,7 @@ def find_repository(files: GitFiles, folder: str) -> Repository | None:
         if kind:
             return _linked(files, folder, dot_git)
         if _may_be_bare(files, folder):
-            raise OddRepository(folder)
+            raise UnsupportedRepository(folder)
         if folder == "/":
             return None
         folder = dirname(folder)
@@ -134,18 +134,18 @@ def _may_be_bare(files: GitFiles, folder: str) -> bool:
 def _check_git_folder(files: GitFiles, place: str, *, is_worktree: bool = False) -> None:
     """Raise unless git takes the folder for a repository, and unless all it would read is in it."""
     if files.kind(f"{place}/HEAD") != stat.S_IFREG or not _HEAD.fullmatch(files.text(f"{place}/HEAD") or ""):
-        raise OddRepository(place)
+        raise UnsupportedRepository(place)
     if is_worktree:
         return
     if any(files.kind(f"{place}/{name}") != stat.S_IFDIR for name in ("objects", "refs")):
-        raise OddRepository(place)
+        raise UnsupportedRepository(place)
     if files.exists(f"{place}/commondir"):  # only worktrees have one
-        raise OddRepository(place)
+        raise UnsupportedRepository(place)
 
 
 def _linked(files: GitFiles, folder: str, gitfile: str) -> Repository:
     if files.kind(gitfile) != stat.S_IFREG:
-        raise OddRepository(gitfile)
+        raise UnsupportedRepository(gitfile)
     own = _place_said_in(files, gitfile, _GITFILE, folder)
     if not files.exists(f"{own}/commondir"):
         _check_git_folder(files, own)
@@ -154,7 +154,7 @@ def _linked(files: GitFiles, folder: str, gitfile: str) -> Repository:
     back = _place_said_in(files, f"{own}/gitdir", _ONE_LINE, own)
     is_registered = dirname(dirname(own)) == shared and basename(dirname(own)) == "worktrees" and back == gitfile
     if not is_registered:
-        raise OddRepository(own)
+        raise UnsupportedRepository(own)
     _check_git_folder(files, own, is_worktree=True)
     _check_git_folder(files, shared)
     return Repository(folder, own, shared)
@@ -163,19 +163,19 @@ def _linked(files: GitFiles, folder: str, gitfile: str) -> Repository:
 def _place_said_in(files: GitFiles, path: str, form: re.Pattern[str], folder: str) -> str:
     """The path a small file consists of, relative ones from `folder`."""
     if files.kind(path) != stat.S_IFREG:
-        raise OddRepository(path)
+        raise UnsupportedRepository(path)
     match = form.fullmatch(files.text(path) or "")
     if match is None:
-        raise OddRepository(path)
+        raise UnsupportedRepository(path)
     return plain_path(match[1], folder)
 
 
 def plain_path(said: str, folder: str) -> str:
-    """The absolute path of `said`, relative ones from `folder`. Raises `OddRepository` where a link is on the way."""
+    """The absolute path of `said`, relative to `folder`. Raises `UnsupportedRepository` if it leads through a link."""
     try:
         *links, real = followed(said if said.startswith("/") else f"{folder}/{said}")
     except (OSError, ValueError):
-        raise OddRepository(said) from None
+        raise UnsupportedRepository(said) from None
     if links:
-        raise OddRepository(said)
+        raise UnsupportedRepository(said)
     return real

@@ -16,6 +16,7 @@ def text_in(path: str) -> str | None:
 
 
 def read_text(path: str) -> str:
+    """As `read_bytes`, decoded, of a file smaller than 64 KiB."""
     return os.fsdecode(read_bytes(path, _LARGEST))
 
 

@@ -25,6 +25,12 @@ def repository_root(path: str) -> str:
     return folder
 
 
+def tracks(path: str) -> bool:
+    """Whether git has a path, or something below it, in the index of the repository that it lies in."""
+    repository = repository_root(path)
+    return bool(repository) and (is_tracked(path, repository) or tracks_below(path, repository))
+
+
 def is_tracked(path: str, repository: str) -> bool:
     """Whether git has a file in its index, so that its content is no secret of this machine.
 

@@ -10,7 +10,7 @@ from bradawl.core.ports import Files
 from bradawl.core.rules import Rule
 
 
-def guarded(policy: Policy, files: Files) -> Policy:
+def with_builtin_rules(policy: Policy, files: Files) -> Policy:
     """The policy, with the built-in rules if it has none. `files` knows the home folder."""
     if policy.has_guards:
         return policy

@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+HOME_PARENTS: Final = ("/home", "/Users")
+"""Folders in which each folder is the home of a user."""
+ROOT_HOMES: Final = ("/root", "/var/root")
 CREDENTIALS: Final = (
     ".ssh .aws .gnupg .azure .kube .netrc _netrc .docker .npmrc .yarnrc.yml .pypirc .git-credentials"
     " .config/git/credentials .config/gcloud .config/gh .config/hub .config/glab-cli .config/op .config/rclone"
@@ -36,7 +39,8 @@ def any_of(names: Iterable[str]) -> str:
 
 def below_home(home: str, names: str) -> str:
     """A pattern for these names, separated by blanks, in `home` and in the usual home folders of other users."""
-    homes = ("/root", "/var/root", "/home/[^/]+", "/Users/[^/]+", *((re.escape(home.rstrip("/")),) if home else ()))
+    usual = (*ROOT_HOMES, *(f"{parent}/[^/]+" for parent in HOME_PARENTS))
+    homes = (*usual, *((re.escape(home.rstrip("/")),) if home else ()))
     return rf"(?:{'|'.join(homes)})/{any_of(names.split())}(?:/.*)?"
 
 

@@ -19,7 +19,7 @@ _PASSED_OVER: Final = frozenset(
 Kind = Literal["file", "folder", "link"]
 
 
-class TooMuch(Exception):
+class TooManyFolders(Exception):
     """A rule speaks of more of the disk than can be looked through; never leaves the room. Its text is the rule's."""
 
 
@@ -44,7 +44,7 @@ class _Group(NamedTuple):
     rules: tuple[Rule, ...]
 
 
-class RuledTree:
+class RuleMatcher:
     """The disk as some rules see it. A folder that has not changed since it was last read is not read again."""
 
     def __init__(self, rules: tuple[Rule, ...], exact: tuple[str, ...] = ()) -> None:
@@ -57,7 +57,7 @@ class RuledTree:
         self._left = 0
 
     def matches(self, top: str = "/") -> Iterator[Match]:
-        """All there are now at or below a folder. Raises `TooMuch`."""
+        """All there are now at or below a folder. Raises `TooManyFolders`."""
         self._left = MOST_FOLDERS
         for number, group in enumerate(self._groups):
             for start in self._spelled(group.place):
@@ -71,13 +71,13 @@ class RuledTree:
         waiting = [] if all(speaks_of(rule, start) for rule in group.rules) else [start]
         while waiting:
             if self._left <= 0:
-                raise TooMuch(group.rules[0].text)
+                raise TooManyFolders(group.rules[0].text)
             self._left -= 1
-            if (folder := self._look(number, group, waiting.pop())) is not None:
+            if (folder := self._scanned(number, group, waiting.pop())) is not None:
                 yield from folder.matches
                 waiting += folder.inner
 
-    def _look(self, number: int, group: _Group, path: str) -> _Folder | None:
+    def _scanned(self, number: int, group: _Group, path: str) -> _Folder | None:
         try:
             changed_ns = os.lstat(path).st_ctime_ns
             known = self._folders.get((number, path))

@@ -20,7 +20,7 @@ _LONGEST: Final = 2_000
 _MOST_WORDS: Final = 60
 
 
-class _Meaning(NamedTuple):
+class _RuleSubject(NamedTuple):
     """What a name in front of the parenthesis stands for."""
 
     on: Subject
@@ -30,31 +30,31 @@ class _Meaning(NamedTuple):
     """By itself it stands for all that is done in this way, by whatever tool."""
 
 
-_WRITES: Final = _Meaning("write", ("edit_file", "multi_edit", "write_file"), is_kind=True)
-_READS: Final = _Meaning("read", ("glob", "grep", "read_file"), is_kind=True)
-_RUNS: Final = _Meaning("run", ("bash", "bash_kill", "bash_output"))
-_STOPS: Final = _Meaning("tool", ("bash_kill",))
-_SHOWS: Final = _Meaning("tool", ("bash_output",))
-_LISTS: Final = _Meaning("read", ("glob",))
-_REACHES: Final = _Meaning("reach", ("web_fetch",))
-_DELEGATES: Final = _Meaning("tool", ("agent",))
-_PLANS: Final = _Meaning("tool", ("exit_plan",))
-_ASKS: Final = _Meaning("tool", ("ask_user",))
-_NOTES: Final = _Meaning("tool", ("todo_write",))
+_WRITES: Final = _RuleSubject("write", ("edit_file", "multi_edit", "write_file"), is_kind=True)
+_READS: Final = _RuleSubject("read", ("glob", "grep", "read_file"), is_kind=True)
+_RUNS: Final = _RuleSubject("run", ("bash", "bash_kill", "bash_output"))
+_STOPS: Final = _RuleSubject("tool", ("bash_kill",))
+_SHOWS: Final = _RuleSubject("tool", ("bash_output",))
+_LISTS: Final = _RuleSubject("read", ("glob",))
+_REACHES: Final = _RuleSubject("reach", ("web_fetch",))
+_DELEGATES: Final = _RuleSubject("tool", ("agent",))
+_PLANS: Final = _RuleSubject("tool", ("exit_plan",))
+_ASKS: Final = _RuleSubject("tool", ("ask_user",))
+_NOTES: Final = _RuleSubject("tool", ("todo_write",))
 
-ALIASES: Final[Mapping[str, _Meaning]] = {
+ALIASES: Final[Mapping[str, _RuleSubject]] = {
     "Edit": _WRITES,
     "Write": _WRITES,
     "MultiEdit": _WRITES,
     "NotebookEdit": _WRITES,
-    "edit_file": _Meaning("write", ("edit_file",)),
-    "write_file": _Meaning("write", ("write_file",)),
+    "edit_file": _RuleSubject("write", ("edit_file",)),
+    "write_file": _RuleSubject("write", ("write_file",)),
     "Read": _READS,
     "NotebookRead": _READS,
-    "read_file": _Meaning("read", ("read_file",)),
+    "read_file": _RuleSubject("read", ("read_file",)),
     "Glob": _LISTS,
     "LS": _LISTS,
-    "Grep": _Meaning("read", ("grep",)),
+    "Grep": _RuleSubject("read", ("grep",)),
     "Bash": _RUNS,
     "Shell": _RUNS,
     "run_shell_command": _RUNS,
@@ -65,7 +65,7 @@ ALIASES: Final[Mapping[str, _Meaning]] = {
     "KillBash": _STOPS,
     "TaskStop": _STOPS,
     "WebFetch": _REACHES,
-    "WebSearch": _Meaning("tool", ("web_search",)),
+    "WebSearch": _RuleSubject("tool", ("web_search",)),
     "Agent": _DELEGATES,
     "Task": _DELEGATES,
     "TodoWrite": _NOTES,
@@ -74,12 +74,12 @@ ALIASES: Final[Mapping[str, _Meaning]] = {
     "exit_plan": _PLANS,
     "AskUserQuestion": _ASKS,
     "ask_user": _ASKS,
-    "Skill": _Meaning("tool", ("skill",)),
+    "Skill": _RuleSubject("tool", ("skill",)),
 }
 """Names that may stand in a rule, in any case, with or without underscores."""
 
 
-class _Written(NamedTuple):
+class _RuleText(NamedTuple):
     """A rule as it was taken apart."""
 
     verdict: Literal["deny", "ask", "allow"]
@@ -137,7 +137,7 @@ def parse_project_rule(
         if verdict in ("allow", "network"):
             return (), f"{error} It is ignored."
         name = text.partition("(")[0].strip()
-        bare = _Written("deny", name, None, text[:200], source, bases, resolve)
+        bare = _RuleText("deny", name, None, text[:200], source, bases, resolve)
         try:
             rules, what = _read(bare), name
         except ValueError:
@@ -162,7 +162,7 @@ def hidden_tools(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]
 
 def _take_apart(
     text: str, verdict: Literal["deny", "ask", "allow"], source: str, bases: Bases, resolve: Resolve
-) -> _Written:
+) -> _RuleText:
     text = text.strip()
     if not text.isprintable():
         raise ValueError("it has a character in it that can't be seen")
@@ -174,65 +174,65 @@ def _take_apart(
     spec = rest[:-1].strip() if opened else None
     if spec == "":
         raise ValueError(f"nothing stands in its parentheses; write {name.strip()} for all of it")
-    return _Written(verdict, name.strip(), spec, text, source, bases, resolve)
+    return _RuleText(verdict, name.strip(), spec, text, source, bases, resolve)
 
 
-def _meaning_of(name: str) -> _Meaning | None:
+def _subject_of(name: str) -> _RuleSubject | None:
     plain = name.replace("_", "").lower()
-    return next((meaning for alias, meaning in ALIASES.items() if alias.replace("_", "").lower() == plain), None)
+    return next((subject for alias, subject in ALIASES.items() if alias.replace("_", "").lower() == plain), None)
 
 
-def _read(written: _Written) -> tuple[Rule, ...]:
-    meaning = _meaning_of(written.name)
-    if meaning is None:
-        meaning = _Meaning("tool", ())
-        _check_name(written)
-    if written.spec is None or (written.spec in ("*", ":*") and meaning.on in ("run", "reach", "tool")):
-        return _bare(written, meaning)
-    match meaning.on:
+def _read(rule_text: _RuleText) -> tuple[Rule, ...]:
+    subject = _subject_of(rule_text.name)
+    if subject is None:
+        subject = _RuleSubject("tool", ())
+        _check_name(rule_text)
+    if rule_text.spec is None or (rule_text.spec in ("*", ":*") and subject.on in ("run", "reach", "tool")):
+        return _bare(rule_text, subject)
+    match subject.on:
         case "read" | "write":
-            found = located_pattern(written.spec, written.bases, written.resolve, widens=written.widens)
-            rule = written.rule(meaning.on, found.expression)
+            found = located_pattern(rule_text.spec, rule_text.bases, rule_text.resolve, widens=rule_text.widens)
+            rule = rule_text.rule(subject.on, found.expression)
             return (msgspec.structs.replace(rule, places=found.places),)
         case "run":
-            words = _words(written.spec, written.bases.home, widens=written.widens)
-            return tuple(written.rule("run", words=each) for each in _ways_to_call(words, widens=written.widens))
+            words = _words(rule_text.spec, rule_text.bases.home, widens=rule_text.widens)
+            return tuple(rule_text.rule("run", words=each) for each in _ways_to_call(words, widens=rule_text.widens))
         case "reach":
-            return (written.rule("reach", _host(written.spec)),)
+            return (rule_text.rule("reach", _host(rule_text.spec)),)
         case "tool" | "network":
-            raise ValueError(f"{written.name} takes nothing in parentheses; write {written.name}")
+            raise ValueError(f"{rule_text.name} takes nothing in parentheses; write {rule_text.name}")
         case _:
-            assert_never(meaning.on)
+            assert_never(subject.on)
 
 
-def _bare(written: _Written, meaning: _Meaning) -> tuple[Rule, ...]:
+def _bare(rule_text: _RuleText, subject: _RuleSubject) -> tuple[Rule, ...]:
     """The name alone: the tools, and where it stands for a way to touch the world, everything that does so."""
-    if written.name.lower().startswith("mcp__"):
-        pattern = name_pattern(written.name)
-        tools = pattern if "__" in written.name[5:] else f"{pattern}(?:__.*)?"
+    if rule_text.name.lower().startswith("mcp__"):
+        pattern = name_pattern(rule_text.name)
+        tools = pattern if "__" in rule_text.name[5:] else f"{pattern}(?:__.*)?"
     else:
-        tools = "|".join(meaning.tools) or name_pattern(written.name.lower())
-    rules = (written.rule("tool", tools if written.widens else f"(?i:{tools})"),)
-    if not meaning.is_kind:
+        tools = "|".join(subject.tools) or name_pattern(rule_text.name.lower())
+    rules = (rule_text.rule("tool", tools if rule_text.widens else f"(?i:{tools})"),)
+    if not subject.is_kind:
         return rules
-    everything = written.rule(meaning.on, ".*")
-    return (everything,) if written.widens else (*rules, everything)
+    everything = rule_text.rule(subject.on, ".*")
+    return (everything,) if rule_text.widens else (*rules, everything)
 
 
-def _check_name(written: _Written) -> None:
+def _check_name(rule_text: _RuleText) -> None:
     """Refuse a name that can be no tool's. Raises `ValueError`."""
-    name = written.name
+    name = rule_text.name
     if name.lower().startswith("mcp__"):
         if not re.fullmatch(r"[^\s()\[\]?\\/]{6,200}", name):
-            raise ValueError("a server and its tools are written mcp__server or mcp__server__tool")
-        if written.widens and "*" in name[5:].partition("__")[0]:
+            raise ValueError("a server and its tools are rule_text mcp__server or mcp__server__tool")
+        if rule_text.widens and "*" in name[5:].partition("__")[0]:
             raise ValueError("name the server whose tools you allow, such as mcp__github__get_*")
         return
     if not re.fullmatch(r"[a-z0-9_*]{1,64}", name):
         raise ValueError(_no_tool(name))
-    if written.widens and name.startswith("*"):
+    if rule_text.widens and name.startswith("*"):
         raise ValueError("that would allow everything; `--permission-mode bypass` does so for one run")
-    if written.spec not in (None, "*"):
+    if rule_text.spec not in (None, "*"):
         raise ValueError(_no_tool(name) + f"; a tool of your own is named alone: {name}")
 
 
@@ -269,11 +269,11 @@ def _host(spec: str) -> str:
 
 
 def _network(text: str, source: str, home: str) -> Rule:
-    written = _take_apart(text, "allow", source, Bases("", home, ""), str)
-    spec = written.text
-    if written.spec is not None and _meaning_of(written.name) is _RUNS:
-        spec = written.spec
-    return Rule("allow", "network", words=_words(spec, home, widens=True), text=written.text, source=source)
+    rule_text = _take_apart(text, "allow", source, Bases("", home, ""), str)
+    spec = rule_text.text
+    if rule_text.spec is not None and _subject_of(rule_text.name) is _RUNS:
+        spec = rule_text.spec
+    return Rule("allow", "network", words=_words(spec, home, widens=True), text=rule_text.text, source=source)
 
 
 def _words(spec: str, home: str, *, widens: bool) -> tuple[str, ...]:

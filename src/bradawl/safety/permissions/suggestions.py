@@ -10,7 +10,7 @@ from typing import Final
 
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.permissions import Request
-from bradawl.safety.permissions.protected_paths import is_special
+from bradawl.safety.permissions.protected_paths import is_asked_about_by_name
 
 _MOST: Final = 10
 
@@ -138,7 +138,7 @@ def _around(tool: str, path: str, cwd: str, home: str) -> str:
         return ""
     folder = dirname(path)
     is_wide = folder.count("/") < 2 or is_within(cwd, folder) or is_within(home, folder)
-    named = _literally(path) if is_wide or is_special(path, home) else f"{_literally(folder)}/**"
+    named = _literally(path) if is_wide or is_asked_about_by_name(path, home) else f"{_literally(folder)}/**"
     return f"{tool}({_from_somewhere(named, _literally(cwd), _literally(home))})"
 
 

@@ -1,4 +1,4 @@
-"""Arguments of a program, told apart as getopt does, from a table of the options that take a value."""
+"""Splits the arguments of a program into options and operands as getopt does, given the options that take a value."""
 
 import msgspec
 
@@ -9,15 +9,15 @@ class Arguments(msgspec.Struct, frozen=True):
     """Options with their values, and operands."""
 
     given: tuple[tuple[str, str], ...]
-    """Letter or name, and the value; an empty one where there is none."""
+    """Letter or long name of each option, and its value; the value is empty if the option has none."""
     operands: Argv
 
     def has(self, letters: str, *names: str) -> bool:
-        """Whether an option is given, by its letter or by its name, also shortened."""
+        """Whether an option is given by one of `letters` or by one of `names`, which may be abbreviated."""
         return any(_is(option, letters, names) for option, _ in self.given)
 
     def values(self, letters: str, *names: str) -> Argv:
-        """All values of an option."""
+        """All non-empty values of the options, in order."""
         return tuple(value for option, value in self.given if value and _is(option, letters, names))
 
 
@@ -26,7 +26,11 @@ def _is(option: str, letters: str, names: tuple[str, ...]) -> bool:
 
 
 def arguments(words: Argv, letters: str = "", names: str = "", optional: str = "") -> Arguments:
-    """Tell them apart. `letters` and `names` are the options with a value, `optional` letters with an attached one."""
+    """Split `words` (the program included) into options and operands.
+
+    `letters` and `names` (separated by blanks) are the options that take a value; `optional` are letters whose value is
+    only ever attached, as in `-i.bak`.
+    """
     given: list[tuple[str, str]] = []
     operands: list[str] = []
     long = tuple(names.split())

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 Argv = tuple[str, ...]
 
+UNKNOWN_WORD = "$"
+"""Stands for a word, or the part of a word, whose text is not known."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"})
 
 

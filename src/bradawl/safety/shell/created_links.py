@@ -1,4 +1,4 @@
-"""Links that the commands of a line make, and what they lead to."""
+"""Links that the commands of a line would create, and their targets."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -16,9 +16,9 @@ _LINKERS = frozenset({"ln", "gln", "link", "cp", "gcp", "mv", "gmv", "install", 
 
 
 def links_made(argvs: Iterable[Argv], bases: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Absolute paths of links, and of what they lead to, for each folder in which the line may be.
+    """Yield (link, target) for each link that the commands create, for each working directory in `bases`.
 
-    Of copies and moves only those of links count, and hard links.
+    Paths are absolute. Symbolic and hard links count, and copies and moves of links.
     """
     links = Links()
     for argv in argvs:
@@ -64,7 +64,7 @@ def _of_command(name: str, argv: Argv, base: str, links: Links) -> Iterator[tupl
 
 
 def _names(target: str, name: str) -> Iterator[str]:
-    """The names that a link may get: in an existing folder, or as it is given."""
+    """The possible paths of a new link: inside `target` if that is a folder, or `target` itself."""
     yield join(target, name)
     if is_link(target) or not is_folder(target):
         yield target

@@ -1,4 +1,4 @@
-"""Paths that a word of a line may lead to: names for patterns, existing links, and links that the line itself makes."""
+"""Expands the patterns of a shell word into the existing paths that they may stand for."""
 
 import os
 import re
@@ -14,25 +14,25 @@ _MARKS = re.compile(r"[*?\[]|[+@!]\(")
 
 
 def changes_case(text: str) -> bool:
-    """Whether a line may make patterns match names in another case."""
+    """Whether a line may switch the shell to case-insensitive patterns (`shopt -s nocasematch`, zsh)."""
     return _ANY_CASE.search(re.sub(r"['\"\\]", "", text)) is not None
 
 
 def shows_hidden(text: str) -> bool:
-    """Whether a line may make patterns match hidden names."""
+    """Whether a line may make patterns match names that begin with a dot (`shopt -s dotglob`, zsh)."""
     return _HIDDEN.search(re.sub(r"['\"\\]", "", text)) is not None
 
 
 def is_pattern(text: str) -> bool:
-    """Whether bash may replace a word by names."""
+    """Whether a word contains a pattern: `*`, `?`, `[` or an extended pattern such as `@(a|b)`."""
     return _MARKS.search(text) is not None
 
 
 def expanded(pattern: str, links: Links | None = None, *, any_case: bool = False, hidden: bool = True) -> Iterator[str]:
-    """Existing names that an absolute pattern may stand for; the pattern itself where it is none.
+    """Yield the existing paths that an absolute pattern may match; a text without a pattern is yielded as it is.
 
-    `hidden`: a star stands for a leading dot, too. `**` descends and extended patterns are known, whether or not the
-    shell is told so.
+    With `hidden`, `*` also matches a leading dot. `**` and extended patterns are expanded even if the shell does not
+    enable them.
     """
     if not is_pattern(pattern):
         yield pattern

@@ -1,4 +1,4 @@
-"""Symbolic links on the disk and links that a line would make, and tests of paths that never raise."""
+"""Resolves symbolic links on the disk together with links that a line creates before it uses them."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,13 +11,13 @@ _MOST_TURNS = 64
 
 
 class Links:
-    """Links on the disk, and those that a line makes before it uses them."""
+    """The links on the disk, and those that the line creates."""
 
     def __init__(self) -> None:
         self._made: dict[str, dict[str, None]] = {}
 
     def add(self, link: str, target: str) -> None:
-        """Count `link` as a link to `target`; both absolute."""
+        """Record that `link` becomes a link to `target`. Both are absolute."""
         if len(self._made) >= _MOST_LINKS:
             return
         for folder in self.places(dirname(link)):
@@ -26,7 +26,7 @@ class Links:
                 self._made.setdefault(place, {})[target] = None
 
     def targets(self, path: str) -> tuple[str, ...]:
-        """Where a link leads by its own text, made or existing; empty for anything else."""
+        """The targets of a link as its text gives them; empty if the path is no link."""
         found = [target for folder in self.places(dirname(path)) for target in self._of(join(folder, basename(path)))]
         return tuple(found)
 
@@ -36,7 +36,7 @@ class Links:
             yield join(dirname(place), target)
 
     def places(self, path: str) -> tuple[str, ...]:
-        """Every place that an absolute path may lead to; the first is the one without links that the line makes."""
+        """Every real path that an absolute path may have. The first ignores the links that the line creates."""
         if not self._made:
             return (os.path.realpath(path),)
         found: dict[str, None] = {}
@@ -51,11 +51,11 @@ class Links:
         return tuple(found)
 
     def is_made(self, path: str) -> bool:
-        """Whether a path is there only by links that the line makes."""
+        """Whether a path exists only because of links that the line creates."""
         return bool(self._made) and (path in self._made or any(map(os.path.lexists, self.places(path))))
 
     def _followed(self, path: str) -> tuple[str, list[str]]:
-        """The real path, and the paths that links of the line make of it."""
+        """The real path, and the paths that result from following links of the line instead."""
         pending = path.split("/")[::-1]
         current, others, turns = "/", list[str](), 0
         while pending:
@@ -74,12 +74,12 @@ class Links:
         return current, others
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, with those of links that the line makes there."""
+        """The names in a folder, including links that the line creates there."""
         made = [basename(place) for place in self._made if dirname(place) == folder]
         return [*_names(folder), *made]
 
     def folders(self, path: str) -> tuple[str, ...]:
-        """The folders that a path may lead to, for patterns behind it."""
+        """The folders that a path may resolve to, in which the next part of a pattern is matched."""
         return self.places(path or "/") if self._made else (path or "/",)
 
 
@@ -91,17 +91,17 @@ def _read(place: str) -> str | None:
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path leads to a folder; false where that may not be seen."""
+    """Whether a path leads to a folder; False if it can't be examined."""
     return _is(path, Path.is_dir)
 
 
 def is_file(path: str) -> bool:
-    """Whether a path leads to a file; false where that may not be seen."""
+    """Whether a path leads to a file; False if it can't be examined."""
     return _is(path, Path.is_file)
 
 
 def is_link(path: str) -> bool:
-    """Whether a path is a symbolic link; false where that may not be seen."""
+    """Whether a path is a symbolic link; False if it can't be examined."""
     return _is(path, Path.is_symlink)
 
 
@@ -113,7 +113,7 @@ def _is(path: str, test: Callable[[Path], bool]) -> bool:
 
 
 def files_in(folder: str) -> Iterator[str]:
-    """Names of what lies directly in a folder; one that may not be listed counts as full."""
+    """Yield the names of a folder's entries; one empty name if the folder can't be listed."""
     try:
         with os.scandir(folder) as entries:
             yield from (entry.name for entry in entries)
@@ -127,3 +127,13 @@ def _names(folder: str) -> list[str]:
             return [entry.name for entry, _ in zip(entries, range(MOST_NAMES), strict=False)]
     except OSError:
         return []
+
+
+def files_below(folder: str, most: int) -> Iterator[str]:
+    """Yield the paths of up to `most` files and folders below a folder."""
+    for top, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            most -= 1
+            if most < 0:
+                return
+            yield join(top, name)

@@ -1,45 +1,48 @@
-"""What permission rules say of the paths that a line of bash names, or would read below a folder."""
+"""Matches the user's permission rules against the paths that a shell line names, or would reach below a folder."""
 
 import os
 from collections.abc import Callable
 
 from bradawl.core.rules import Rule, Subject, speaks_of
-from bradawl.safety.permissions.rule_targets import RuledTree, TooMuch
-from bradawl.safety.shell.errors import NotUnderstood
+from bradawl.safety.permissions.rule_targets import RuleMatcher, TooManyFolders
+from bradawl.safety.shell.errors import UnsupportedSyntax
 
 
-class RuledPaths:
-    """Rules that refuse paths or ask about them, held against the paths of one line."""
+class PathRules:
+    """Rules that deny access to paths, or ask about it, as one shell line is compared with them."""
 
     def __init__(self, rules: tuple[Rule, ...], is_covered: Callable[[], bool] = bool) -> None:
-        """`is_covered` tells whether a sandbox keeps programs from all that the rules refuse."""
+        """`is_covered` returns whether a sandbox hides everything that the rules deny."""
         self._rules = rules
         self._is_covered = is_covered
-        self._tree = RuledTree(rules)
+        self._tree = RuleMatcher(rules)
 
-    def speaks(self, on: Subject, path: str) -> bool:
-        """Whether a rule speaks of this path."""
+    def matches(self, on: Subject, path: str) -> bool:
+        """Whether a rule about reads or writes (`on`) matches a path."""
         return any(rule.on == on and speaks_of(rule, path) for rule in self._rules)
 
     def applies(self, on: Subject) -> bool:
-        """Whether there are such rules, and no sandbox covers what they refuse."""
+        """Whether there are rules about reads or writes (`on`) that no sandbox enforces."""
         return any(rule.on == on for rule in self._rules) and not self._is_covered()
 
     def below(self, on: Subject, folder: str, *, also_covered: bool = False) -> tuple[str, ...]:
-        """Paths at or below a folder that a rule speaks of; none where a sandbox covers them.
+        """Existing paths at or below a folder that a rule matches; empty where a sandbox enforces the rules.
 
-        Raises `NotUnderstood` where that is too much to look through.
+        With `also_covered` a sandbox makes no difference. Raises `UnsupportedSyntax` if there are too many folders to
+        search.
         """
         if not any(rule.on == on for rule in self._rules) or (not also_covered and self._is_covered()):
             return ()
         try:
             found = {os.path.realpath(match.path) for match in self._tree.matches(folder) if match.rule.on == on}
-        except TooMuch:
-            raise NotUnderstood from None
+        except TooManyFolders:
+            raise UnsupportedSyntax from None
         return tuple(sorted(found))
 
     def tracked_below(self, folder: str, repository: str) -> tuple[str, ...]:
-        """As `below`, of what may not be read, as far as git has it in its index: that no sandbox hides."""
+        """As `below` for reads, only paths in git's index: their contents can be read from git although a sandbox hides
+        them.
+        """
         from bradawl.safety.git.tracked_files import is_tracked, tracks_below
 
         found = self.below("read", folder, also_covered=True)

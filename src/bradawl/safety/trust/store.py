@@ -22,7 +22,7 @@ _HASHED_WHOLE_BYTES: Final = 50_000_000
 _MOST_WORDS: Final = 1_000
 
 
-class Trusted(msgspec.Struct, frozen=True, omit_defaults=True):
+class FolderTrust(msgspec.Struct, frozen=True, omit_defaults=True):
     """The user's word about one folder."""
 
     is_trusted: bool = False
@@ -35,7 +35,7 @@ class Trusted(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class _Content(msgspec.Struct, frozen=True):
     version: int = 1
-    folders: dict[str, Trusted] = msgspec.field(default_factory=dict)
+    folders: dict[str, FolderTrust] = msgspec.field(default_factory=dict)
 
 
 class TrustStore:
@@ -83,11 +83,11 @@ class TrustStore:
         """Remember a yes to the folder and to what is in it now. Raises `SettingsError`."""
         if why := self.refusal(path):
             raise SettingsError(f"{why}.")
-        self._put(path, Trusted(is_trusted=True, below=below, items=dict(items)))
+        self._put(path, FolderTrust(is_trusted=True, below=below, items=dict(items)))
 
     def decline(self, path: str, items: Mapping[str, str]) -> None:
         """Remember a no, so that the same question is not put again. Raises `SettingsError`."""
-        self._put(path, Trusted(items=dict(items)))
+        self._put(path, FolderTrust(items=dict(items)))
 
     def distrust(self, path: str) -> bool:
         """Forget the folder; False if nothing was known of it. Raises `SettingsError`."""
@@ -97,11 +97,11 @@ class TrustStore:
         self._put(real, None)
         return True
 
-    def trusted(self) -> tuple[tuple[str, Trusted], ...]:
+    def trusted(self) -> tuple[tuple[str, FolderTrust], ...]:
         """The folders with a yes, by path."""
         return tuple((path, one) for path, one in sorted(self._folders().items()) if one.is_trusted)
 
-    def _folders(self) -> Mapping[str, Trusted]:
+    def _folders(self) -> Mapping[str, FolderTrust]:
         if self._content is None:
             try:
                 self._content = self._read()
@@ -109,7 +109,7 @@ class TrustStore:
                 self._content = _Content()
         return self._content.folders
 
-    def _put(self, path: str, word: Trusted | None) -> None:
+    def _put(self, path: str, word: FolderTrust | None) -> None:
         real = os.path.realpath(path)
         try:
             with self._locked():

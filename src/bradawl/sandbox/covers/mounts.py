@@ -231,14 +231,14 @@ def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -
 def secrets_below(folder: str) -> tuple[str, ...]:
     """Files with keys below a folder that a sandbox would show without content; looked for now, at any depth.
 
-    Raises `NotUnderstood` where there are too many folders to look through.
+    Raises `UnsupportedSyntax` where there are too many folders to look through.
     """
     survey = Survey(folder, _MOST_FOLDERS, frozenset({".git"}))
     secrets = survey.finds().secrets
     if survey.is_cut:
-        from bradawl.safety.shell.errors import NotUnderstood  # only lines without a sandbox are looked at so
+        from bradawl.safety.shell.errors import UnsupportedSyntax  # only lines without a sandbox are looked at so
 
-        raise NotUnderstood
+        raise UnsupportedSyntax
     return secrets
 
 

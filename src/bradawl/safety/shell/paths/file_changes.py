@@ -1,4 +1,4 @@
-"""What a command does to the paths among its words."""
+"""Data types for the changes that one command makes to its operands."""
 
 import re
 
@@ -8,47 +8,47 @@ from bradawl.safety.shell.argv import Argv
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """Files that get other names, or others with the same content."""
+    """Files that are copied, moved or linked."""
 
     sources: Argv
     target: str
     is_deep: bool = False
-    """With all that lies below folders."""
+    """Folders are copied with everything below them."""
     is_contents: bool = False
-    """What lies in a source comes directly below the target."""
+    """The contents of a source folder are placed directly below the target."""
     is_archive: bool = False
-    """Sources are archives; `-` is one that another command of the line makes."""
+    """The sources are archives that are unpacked; `-` is one that another command of the line creates."""
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What a command does to the paths among its words."""
+    """The changes that one command makes to the paths among its words."""
 
     files: Argv = ()
-    """Words whose paths are written to, created or removed."""
+    """Words whose paths are written, created or removed."""
     trees: Argv = ()
-    """Words whose paths are changed with all that lies below."""
+    """Words whose paths are changed with everything below them."""
     copies: tuple[Copies, ...] = ()
-    loose: Argv = ()
-    """Words of a program that is not known: any part of them may be a path that it changes."""
+    maybe_changed: Argv = ()
+    """Words of an unknown program: any part of them may be a path that it changes."""
     texts: Argv = ()
-    """Code or patches: what they name may be changed."""
+    """Code or patches that may change the files they name."""
     removes: bool = False
-    """Whether `trees` go away."""
+    """Whether `trees` are removed."""
     packed: tuple[tuple[str, str], ...] = ()
-    """Folders, and words seen from there, that get into an archive."""
+    """What is packed into an archive: pairs of a folder and a path relative to it."""
     is_whole_tree: bool = False
-    """A folder among `loose` counts with all that lies below."""
+    """A folder in `maybe_changed` is changed with everything below it."""
     suffixes: tuple[str, ...] = ()
-    """Of `trees`: only files whose names end so."""
+    """Only files in `trees` with these suffixes are changed."""
     tracked: bool | None = None
-    """Of `trees`: only what git has in its index, or only what it has not."""
+    """True: only tracked files in `trees` are changed. False: only untracked ones. None: all."""
 
 
-NOTHING = Changes()
+NO_CHANGES = Changes()
 
 
-def outputs_of(argv: Argv) -> Argv:
-    """Values of options that usually name what is made."""
+def named_outputs(argv: Argv) -> Argv:
+    """The values of options that commonly name an output file or folder."""
     found: list[str] = []
     for place, word in enumerate(argv[1:], 1):
         name, equals, value = word.partition("=")

@@ -1,4 +1,4 @@
-"""Which files a command of git changes in a working tree or elsewhere, apart from its own records in `.git`."""
+"""Which files a git command changes in a working tree or elsewhere, apart from its own data in `.git`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,18 +10,18 @@ from bradawl.safety.shell.arguments import arguments
 from bradawl.safety.shell.argv import Argv, names
 from bradawl.safety.shell.paths.file_changes import Changes, Copies
 
-_GLOBAL = frozenset(
+GIT_OPTIONS_WITH_VALUE = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"}
 )
 _SYSTEM_TEMPLATES = ("/usr/share/git-core/templates", "/usr/local/share/git-core/templates")
 
 
 class GitCall(msgspec.Struct, frozen=True):
-    """A command of git, taken apart."""
+    """A parsed git command."""
 
     sub: str
     words: Argv
-    """The subcommand and what is behind it."""
+    """The subcommand and its arguments."""
     git_dirs: Argv = ()
     work_trees: Argv = ()
     settings: Argv = ()
@@ -29,12 +29,12 @@ class GitCall(msgspec.Struct, frozen=True):
 
 
 def git_call(argv: Argv, environment: Mapping[str, str]) -> GitCall:
-    """The parts of a command, with what variables of git say."""
+    """Parse a git command. `environment` holds variables that the line sets, such as GIT_DIR."""
     given: dict[str, list[str]] = {"-c": [], "--git-dir": [], "--work-tree": []}
     place = 1
     while place < len(argv) and argv[place][:1] == "-":
         name, equals, value = argv[place].partition("=")
-        if name in _GLOBAL and not equals and name != "--exec-path":
+        if name in GIT_OPTIONS_WITH_VALUE and not equals and name != "--exec-path":
             value = argv[place + 1] if place + 1 < len(argv) else ""
             place += 1
         given.setdefault(name, []).append(value)
@@ -50,13 +50,13 @@ def _of(environment: Mapping[str, str], *variables: str) -> Argv:
 
 
 def git_changes(call: GitCall) -> Changes:
-    """The files that it changes, created ones among them."""
-    if judge := _JUDGES.get(call.sub):
-        found = judge(call)
+    """The files that it changes or creates."""
+    if handler := _HANDLERS.get(call.sub):
+        found = handler(call)
     elif call.sub in _KEEPS_TO_ITSELF or not call.sub:
         found = Changes(files=_output(call))
     else:
-        found = Changes(loose=call.words[1:])
+        found = Changes(maybe_changed=call.words[1:])
     if call.work_trees and call.sub in _FILLS_A_TREE:
         trees = call.work_trees
         found = msgspec.structs.replace(found, files=(*found.files, *trees), trees=(*found.trees, *trees))
@@ -64,7 +64,7 @@ def git_changes(call: GitCall) -> Changes:
 
 
 def git_danger(call: GitCall, environment: Mapping[str, str]) -> str:
-    """Why a command must not run that would change what git obeys, without naming the file."""
+    """Why the command is refused in every mode because it changes what git executes; empty if it isn't."""
     if call.sub in ("init", "clone"):
         options = arguments(call.words, "bojcu", "template branch origin depth config jobs")
         set_by = (
@@ -79,7 +79,7 @@ def git_danger(call: GitCall, environment: Mapping[str, str]) -> str:
 
 
 def git_config_files(call: GitCall, environment: Mapping[str, str]) -> Argv:
-    """Configuration files that a command writes to, where it names them itself; `.git` stands for its folder."""
+    """Configuration files that the command names and writes to; for a git directory its `config`."""
     if call.sub != "config" or _is_look(call.words[1:]):
         return ()
     options = arguments(call.words, "f", "file blob type default comment value")
@@ -101,7 +101,7 @@ def _is_look(words: Argv) -> bool:
 
 
 def _output(call: GitCall) -> Argv:
-    """Of those that print: `--output`."""
+    """The value of `--output`, for subcommands that print."""
     found = [after for word, after in zip(call.words, call.words[1:], strict=False) if word == "--output"]
     return (*found, *(word[9:] for word in call.words if word.startswith("--output=")))
 
@@ -135,7 +135,7 @@ def _restore(call: GitCall) -> Changes:
 
 
 def _checkout(call: GitCall) -> Changes:
-    """Operands may be branches: only what exists counts, which is for the caller to see."""
+    """Operands may be branches; the caller ignores those that are no existing path."""
     if "--" in call.words:
         paths = _pathspecs(call.words[call.words.index("--") + 1 :])
         return Changes(files=paths, trees=paths, tracked=True)
@@ -143,7 +143,7 @@ def _checkout(call: GitCall) -> Changes:
     if options.has("bB", "orphan", "detach"):
         return Changes()
     return Changes(
-        loose=options.operands,
+        maybe_changed=options.operands,
         trees=tuple(word for word in options.operands if "/" in word or word == "."),
         tracked=True,
     )
@@ -187,7 +187,7 @@ def _apply(call: GitCall) -> Changes:
         return Changes()
     return Changes(
         files=options.values("", "directory", "build-fake-ancestor"),
-        loose=tuple(f"@{word}" for word in options.operands),
+        maybe_changed=tuple(f"@{word}" for word in options.operands),
         texts=("",),
     )
 
@@ -222,7 +222,7 @@ def _all(call: GitCall) -> Changes:
 
 
 def _pathspecs(words: Argv) -> Argv:
-    """As patterns of the shell: a star of git also stands for slashes."""
+    """Pathspecs as shell patterns. In a pathspec, `*` also matches slashes."""
     found: list[str] = []
     for word in words:
         plain = re.sub(r"\A:(?:\([^)]*\)|/)", "", word)
@@ -248,7 +248,7 @@ _KEEPS_TO_ITSELF = names(
 _FILLS_A_TREE = names(
     "checkout checkout-index restore reset switch read-tree merge pull stash rebase apply clean rm am"
 )
-_JUDGES: dict[str, Callable[[GitCall], Changes]] = {
+_HANDLERS: dict[str, Callable[[GitCall], Changes]] = {
     **dict.fromkeys(("archive", "format-patch", "bugreport", "diagnose", "fast-export", "mailsplit"), _into_file),
     **dict.fromkeys(("index-pack", "credential-store", "credential-cache"), _into_file),
     "bundle": _bundle,

@@ -1,4 +1,4 @@
-"""Which paths the commands of a line print, from where other commands of the line may take them."""
+"""Which paths the listing commands of a line (`ls`, `find`, `git ls-files`, `grep -l`) print for other commands."""
 
 import os
 import re
@@ -7,13 +7,15 @@ from fnmatch import fnmatchcase
 from posixpath import basename, dirname, join, relpath
 
 from bradawl.core.effects import is_within
+from bradawl.safety.git.small_files import text_in
+from bradawl.safety.git.tracked_files import repository_root, tracks
+from bradawl.safety.ignore_files import is_ignored_by_git
 from bradawl.safety.shell.arguments import arguments
 from bradawl.safety.shell.argv import Argv, name_of
 from bradawl.safety.shell.glob_expansion import expanded, is_pattern
-from bradawl.safety.shell.links import Links, is_folder
+from bradawl.safety.shell.links import Links, files_below, is_folder
 from bradawl.safety.shell.paths.find_arguments import fd_of, find_of, is_fd, is_find
 from bradawl.safety.shell.paths.git_changes import git_call
-from bradawl.safety.shell.paths.write_protection import files_below, is_tracked, repository_of
 
 Prints = Callable[[str], bool]
 _MOST_FILES = 2_000
@@ -22,12 +24,12 @@ _GIT_VALUES = "diff-filter format pretty since until author max-count exclude-fr
 
 
 class Listings:
-    """The listing commands of a line, and what each of them prints."""
+    """The listing commands of a line, and the paths that each of them prints."""
 
     def __init__(
         self, argvs: tuple[Argv, ...], bases: tuple[str, ...], links: Links, *, only_files: bool = False
     ) -> None:
-        """`only_files`: a folder that `ls` names is nothing to whoever takes the name."""
+        """`only_files`: ignore folders that `ls` prints, since the commands that take the names read only files."""
         self._only_files = only_files
         self._bases = bases
         self._links = links
@@ -36,11 +38,11 @@ class Listings:
             self._add(argv)
 
     def starts(self) -> tuple[str, ...]:
-        """Folders at or below which everything lies that they print."""
+        """The folders that contain everything the commands print."""
         return tuple(start for start, _ in self._found)
 
     def prints(self, path: str) -> bool:
-        """Whether one of them may print this path, or one below it."""
+        """Whether one of the commands may print this path, or one below it."""
         return any(is_within(path, start) and prints(path) for start, prints in self._found)
 
     def _add(self, argv: Argv) -> None:
@@ -141,7 +143,7 @@ class Listings:
 
     def _recorded(self, pathspecs: Argv, *, tracked: bool, untracked: bool, ignored: bool) -> None:
         for base in self._bases:
-            if repository := repository_of(base):
+            if repository := repository_root(base):
                 in_git = _InGit(repository, tracked=tracked, untracked=untracked, ignored=ignored)
                 self._found.append((repository, _both(in_git, _spoken_of(pathspecs, base, repository))))
 
@@ -154,13 +156,11 @@ class _InGit:
     def __call__(self, path: str) -> bool:
         if is_within(path, join(self._repository, ".git")):
             return False
-        if is_tracked(path):
+        if tracks(path):
             return self._tracked
         if not self._untracked:
             return False
-        from bradawl.safety.shell.paths.refused_reads import is_ignored
-
-        return self._ignored or not is_ignored(path)
+        return self._ignored or not is_ignored_by_git(path)
 
 
 def _both(one: Prints, other: Prints) -> Prints:
@@ -190,7 +190,7 @@ def _visible(start: str, holds: Prints, *, hidden: bool) -> Prints:
 
 
 def _holds(patterns: Argv, any_case: bool, includes: Argv) -> Prints:
-    """Whether a file holds what is searched for; true where that can't be told."""
+    """Tests whether a file contains one of the patterns; True where that can't be determined."""
 
     def prints(path: str) -> bool:
         if is_folder(path):
@@ -203,8 +203,6 @@ def _holds(patterns: Argv, any_case: bool, includes: Argv) -> Prints:
 
 
 def _is_in(path: str, pattern: str, any_case: bool) -> bool:
-    from bradawl.safety.git.small_files import text_in
-
     text = text_in(path)
     if text is None or "$" in pattern or "\n" in pattern:
         return True
@@ -219,7 +217,7 @@ def _is_in(path: str, pattern: str, any_case: bool) -> bool:
 
 
 def _spoken_of(pathspecs: Argv, base: str, repository: str) -> Prints:
-    """Whether pathspecs of git, seen from a folder, may speak of a path."""
+    """Tests whether pathspecs, relative to `base`, may match a path."""
     specs = [re.sub(r"\A:(?:\([^)]*\)|/)", "", spec) for spec in pathspecs]
 
     def meets(path: str) -> bool:

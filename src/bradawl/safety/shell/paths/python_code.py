@@ -1,4 +1,4 @@
-"""Whether a piece of Python surely only reads files: for code that stands on a command line."""
+"""Whether Python code on a command line is certain to only read files."""
 
 import ast
 
@@ -19,7 +19,7 @@ _MODULES = names("json re sys pathlib collections pprint hashlib tomllib csv yam
 
 
 def only_reads(code: str) -> bool:
-    """Whether each call in it is known to change nothing. False for what is not Python."""
+    """Whether every call in the code is known to change nothing; False if it can't be parsed."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -48,7 +48,7 @@ def _is_harmless(node: ast.AST) -> bool:
 
 
 def _renames(target: ast.expr) -> bool:
-    """Whether a name that is trusted gets another meaning."""
+    """Whether the code rebinds the name of a function that is considered harmless."""
     return any(isinstance(node, ast.Name) and node.id in _CALLS for node in ast.walk(target))
 
 

@@ -1,64 +1,65 @@
-"""Where the words of a line lead that name what it changes, and whether that is protected."""
+"""Resolves the words that name what a line changes, and checks the paths against protection and rules."""
 
 import os
 import re
 from collections.abc import Iterator
 from posixpath import basename, dirname, join, normpath
 
-from bradawl.safety.shell.errors import NotUnderstood
+from bradawl.safety.shell.argv import UNKNOWN_WORD
+from bradawl.safety.shell.errors import UnsupportedSyntax
 from bradawl.safety.shell.glob_expansion import changes_case, expanded, is_pattern, shows_hidden
 from bradawl.safety.shell.links import Links, is_folder
 from bradawl.safety.shell.paths.file_changes import Changes
-from bradawl.safety.shell.paths.operand_uses import UNKNOWN_WORD
-from bradawl.safety.shell.paths.write_protection import Protected
+from bradawl.safety.shell.paths.word_parts import is_readable, word_parts
+from bradawl.safety.shell.paths.write_protection import WriteProtection
 
 _MOST_BASES = 24
 _MOST_PATHS = 20_000
-_LONGEST_WORD = 4_096
+_SEPARATORS = re.compile("[=,:@]")
 
 
 class ProtectedPath(Exception):
-    """Something would be changed that no mode lets a line change; its text says why. Never leaves the room."""
+    """A line would change something that no mode allows; the text is the reason. Caught in `refused_writes`."""
 
 
-class WrittenPaths:
-    """Compares words with what is protected, from each folder in which the line may be."""
+class WriteChecker:
+    """Checks words against the protected paths, from each possible working directory."""
 
-    def __init__(self, text: str, folders: tuple[str, ...], protected: Protected) -> None:
+    def __init__(self, text: str, folders: tuple[str, ...], protected: WriteProtection) -> None:
         self.found: dict[str, None] = {}
-        """Paths of which the user's rules speak."""
+        """Paths that a rule of the user matches."""
         self.protected = protected
         self.links = Links()
         self.bases = dict.fromkeys(folders)
         self.touched: dict[str, None] = {}
-        """Paths that the line writes, as they are named."""
+        """Paths that the line writes, before links are resolved."""
         self._any_case = changes_case(text)
         self._hidden = shows_hidden(text)
         self._left = _MOST_PATHS
 
-    def stop_if(self, why: str) -> None:
-        """Nothing more is looked for where there is a reason. Raises `ProtectedPath`."""
+    def raise_if(self, why: str) -> None:
+        """Raise `ProtectedPath` unless the reason is empty."""
         if why:
             raise ProtectedPath(why)
 
     def _take(self) -> None:
         self._left -= 1
         if self._left < 0:
-            raise NotUnderstood
+            raise UnsupportedSyntax
 
     def learn_folders(self, words: tuple[str, ...]) -> None:
-        """Folders that the line goes to, by `cd` or by an option."""
+        """Add the folders that `cd` or an option names to the possible working directories."""
         for word in words:
             for path in list(self.paths(word)):
                 if len(self.bases) < _MOST_BASES and any(map(is_folder, self.links.places(path))):
                     self.bases[path] = None
 
     def paths(self, word: str, *, hidden: bool = False) -> Iterator[str]:
-        """Where a word may lead, from each folder in which the line may be; not yet followed.
+        """The paths that a word may mean, from each possible working directory; links are not resolved.
 
-        `hidden`: its stars also stand for a leading dot.
+        `hidden`: patterns also match names that begin with a dot.
         """
-        if not word or "\0" in word or len(word) > _LONGEST_WORD:
+        if not is_readable(word):
             return
         for base in tuple(self.bases):
             raw = join(base, word)
@@ -72,78 +73,73 @@ class WrittenPaths:
             if word.startswith("/"):
                 return
 
-    def path(self, path: str, *, is_device: bool = True) -> None:
-        """One path that is written to."""
+    def check_path(self, path: str, *, is_device: bool = True) -> None:
+        """Check one path that is written."""
         self.touched[normpath(path)] = None
         for place in dict.fromkeys((*self.links.places(path), normpath(path))):
             self._take()
-            self.stop_if(self.protected.why(place, is_device=is_device))
-            if self.protected.is_ruled(place):
+            self.raise_if(self.protected.write_refusal(place, is_device=is_device))
+            if self.protected.has_rule(place):
                 self.found[place] = None
 
-    def file(self, word: str) -> None:
-        """A word that names a file that is written, created or removed."""
+    def check_file(self, word: str) -> None:
+        """Check a word that names a file to be written, created or removed."""
         if word == "-":
             return
         for path in self.paths(word):
-            self.path(path)
-        self._guessed(word)
+            self.check_path(path)
+        self._check_guessed(word)
 
-    def _guessed(self, word: str) -> None:
-        """A word with a part that is not known may be any existing path that fits; only rules are held against it."""
+    def _check_guessed(self, word: str) -> None:
+        """Check every existing path that fits a partly unknown word, against the user's rules only."""
         if UNKNOWN_WORD not in word or not re.search(r"[\w-]", word.replace(UNKNOWN_WORD, "")):
             return
         for path in self.paths(word.replace(UNKNOWN_WORD, "*"), hidden=True):
-            self.found |= {place: None for place in self.links.places(path) if self.protected.is_ruled(place)}
+            self.found |= {place: None for place in self.links.places(path) if self.protected.has_rule(place)}
 
-    def tree(self, word: str, changes: Changes) -> None:
-        """What lies below a path is changed, too."""
+    def check_tree(self, word: str, changes: Changes) -> None:
+        """Check a word whose path is changed with everything below it."""
         if changes.removes and is_pattern(basename(word)):
             for folder in self.paths(dirname(word) or "."):
                 for place in self.links.places(folder):
-                    self.stop_if(self.protected.why_emptied(place, basename(word)))
+                    self.raise_if(self.protected.emptying_refusal(place, basename(word)))
         for path in self.paths(word):
             for place in self.links.places(path):
                 if changes.removes:
-                    self.stop_if(self.protected.why_removed(place))
-                for each in self.protected.ruled_below(place):
+                    self.raise_if(self.protected.removal_refusal(place))
+                for each in self.protected.rule_paths_below(place):
                     is_meant = not changes.suffixes or each.endswith(changes.suffixes) or is_folder(each)
                     is_theirs = changes.tracked is None or self.protected.is_tracked(each) == changes.tracked
                     self.found |= {each: None} if is_meant and is_theirs else {}
 
-    def loose(self, word: str, *, descends: bool = False) -> None:
-        """A word of which any part may be a path that is changed."""
+    def check_word(self, word: str, *, descends: bool = False) -> None:
+        """Check a word of which any part may be a path that is changed."""
         if word[:1] == "@":
             for path in self.paths(word[1:]):
                 for target in self.protected.named_in_patch(path):
-                    self.file(target)
+                    self.check_file(target)
             return
         for piece in _pieces(word):
-            self._guessed(piece)
+            self._check_guessed(piece)
             for path in self.paths(piece):
                 for place in self.links.places(path):
                     self._take()
-                    self.stop_if(self.protected.why(place, is_device=False))
+                    self.raise_if(self.protected.write_refusal(place, is_device=False))
                     is_named = "/" in piece or "." in piece or os.path.lexists(place)
-                    if is_named and self.protected.is_ruled(place):
+                    if is_named and self.protected.has_rule(place):
                         self.found[place] = None
                     elif descends and self.protected.has_rules and is_folder(place):
-                        self.found |= dict.fromkeys(self.protected.ruled_below(place))
+                        self.found |= dict.fromkeys(self.protected.rule_paths_below(place))
 
-    def meet(self, path: str) -> None:
-        """One existing path that is surely or maybe changed."""
-        self.stop_if(self.protected.why(path))
-        if self.protected.is_ruled(path):
+    def check_existing(self, path: str) -> None:
+        """Check one existing path that is changed, certainly or possibly."""
+        self.raise_if(self.protected.write_refusal(path))
+        if self.protected.has_rule(path):
             self.found[path] = None
 
 
 def _pieces(word: str) -> dict[str, None]:
-    """Parts of a word that may be paths; a word with blanks is one path or none."""
-    if not word or "\0" in word or len(word) > _LONGEST_WORD:
-        return {}
+    """As `word_parts`, but a word with blanks is one path or none."""
     if any(char.isspace() for char in word):
-        return {word: None}
-    found = dict.fromkeys((word, *filter(None, re.split(r"[=,:@]", word)), *filter(None, word.partition("=")[2:])))
-    if re.match(r"-[a-zA-Z]", word) and len(word) > 2:
-        found |= dict.fromkeys(word[place:] for place in range(2, min(len(word), 6)))
-    return found
+        return {word: None} if is_readable(word) else {}
+    return word_parts(word, separators=_SEPARATORS, most_letters=6)

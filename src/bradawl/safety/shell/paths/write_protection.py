@@ -1,4 +1,4 @@
-"""What the commands of one line must not change: what no mode lets them, and what the user's rules speak of."""
+"""Which paths a line must not change: the built-in protection of every mode, and the user's rules about writes."""
 
 import os
 import re
@@ -9,11 +9,12 @@ from posixpath import dirname, join
 from typing import NamedTuple
 
 from bradawl.core.effects import is_within
+from bradawl.safety.git.tracked_files import tracks
 from bradawl.safety.permissions.home_paths import LOGIN_FILES
-from bradawl.safety.permissions.protected_paths import is_guarded
+from bradawl.safety.permissions.protected_paths import write_refusal
 from bradawl.safety.shell.deny.protected_targets import Ground
-from bradawl.safety.shell.links import is_folder
-from bradawl.safety.shell.path_rules import RuledPaths
+from bradawl.safety.shell.links import files_below, is_folder
+from bradawl.safety.shell.path_rules import PathRules
 
 _MOST_FILES = 2_000
 _MOST_MEMBERS = 5_000
@@ -24,31 +25,30 @@ _KERNEL = re.compile(r"/(?:dev|proc|sys)(?:/.*)?", re.DOTALL)
 
 
 class Candidate(NamedTuple):
-    """A path that a program may meet, and the protected path that is changed with it."""
+    """A path that a command may change, and the protected path that changes with it."""
 
     path: str
     protected: str
 
 
-class Protected:
-    """Answers about absolute paths in which links have been followed."""
+class WriteProtection:
+    """Answers questions about absolute, resolved paths."""
 
-    def __init__(self, ground: Ground, ruled: RuledPaths | None) -> None:
+    def __init__(self, ground: Ground, path_rules: PathRules | None) -> None:
         self._ground = ground
-        self._ruled = ruled if ruled is not None and ruled.applies("write") else None
+        self._path_rules = path_rules if path_rules is not None and path_rules.applies("write") else None
         self._plain = tuple(f"{root.rstrip('/')}/" for root in ground.roots if self._is_plain_root(root))
         self._below: dict[str, tuple[str, ...]] = {}
 
     def _is_plain_root(self, root: str) -> bool:
-        """Whether only git's names and bradawl's are refused in this workspace."""
+        """Whether only git's and bradawl's own names are protected in this workspace."""
         home = self._ground.home
-        return not (home and is_within(home, root)) and not is_guarded(join(root, "x"), self._ground.roots, home)
+        return not (home and is_within(home, root)) and not write_refusal(join(root, "x"), self._ground.roots, home)
 
     # -------------------------------------------------------------- what no mode allows
 
-    def why(self, place: str, *, is_device: bool = True) -> str:
-        """Why nothing may be written there; empty if something may. Without `is_device` files of the kernel are not
-        spoken of."""
+    def write_refusal(self, place: str, *, is_device: bool = True) -> str:
+        """Why a path can't be written; empty if it can. Without `is_device`, files of the kernel are not checked."""
         if any(place.startswith(root) and not _NOT_PLAIN.search(place, len(root)) for root in self._plain):
             return self._of_installation(place)
         if not is_device and _KERNEL.fullmatch(place):
@@ -62,12 +62,12 @@ class Protected:
 
     @cached_property
     def _installation(self) -> tuple[str, ...]:
-        from bradawl.safety.trusted_programs import own_places
+        from bradawl.safety.trusted_programs import installation_paths
 
-        return own_places(self._ground.roots)
+        return installation_paths(self._ground.roots)
 
-    def why_removed(self, place: str) -> str:
-        """Why a folder may not go away with all that lies below it; empty if it may."""
+    def removal_refusal(self, place: str) -> str:
+        """Why a folder can't be removed with everything below it; empty if it can."""
         if what := self._ground.loss(place, "/"):
             return f"it would delete or move {what}"
         for path in self._kept(place):
@@ -75,8 +75,8 @@ class Protected:
                 return f"it would delete or move {path}, which is to stay as it is; leave that to the user"
         return ""
 
-    def why_emptied(self, folder: str, pattern: str) -> str:
-        """Why all that a pattern stands for in a folder may not go away; empty if it may."""
+    def emptying_refusal(self, folder: str, pattern: str) -> str:
+        """Why everything that a pattern matches in a folder can't be removed; empty if it can."""
         what = self._ground.loss(join(folder, pattern), "/")
         return f"it would delete or move {what}" if what else ""
 
@@ -88,42 +88,42 @@ class Protected:
             yield from (join(home, name) for name in LOGIN_FILES.split())
 
     def guarded_names(self) -> tuple[str, ...]:
-        """Names below a folder of a project that nothing writes to."""
+        """Names that are protected in every folder of a project."""
         return (".git", ".bradawl")
 
     # -------------------------------------------------------------- rules of the user
 
     @property
     def has_rules(self) -> bool:
-        """Whether there are any about writing."""
-        return self._ruled is not None
+        """Whether the user has rules about writes."""
+        return self._path_rules is not None
 
-    def is_ruled(self, place: str) -> bool:
-        """Whether a rule speaks of this path."""
-        return self._ruled is not None and self._ruled.speaks("write", place)
+    def has_rule(self, place: str) -> bool:
+        """Whether a rule matches a path."""
+        return self._path_rules is not None and self._path_rules.matches("write", place)
 
-    def ruled_below(self, place: str) -> tuple[str, ...]:
-        """Existing paths at or below a folder that a rule speaks of. Raises `NotUnderstood`."""
-        if self._ruled is None:
+    def rule_paths_below(self, place: str) -> tuple[str, ...]:
+        """Existing paths at or below a folder that a rule matches. Raises `UnsupportedSyntax`."""
+        if self._path_rules is None:
             return ()
         if place not in self._below:
-            self._below[place] = self._ruled.below("write", place)
+            self._below[place] = self._path_rules.below("write", place)
         return self._below[place]
 
     def is_tracked(self, path: str) -> bool:
-        """Whether git has it, or something below it, in the index of the repository that it lies in."""
-        return is_tracked(path)
+        """Whether git tracks a path, or one below it."""
+        return tracks(path)
 
     # -------------------------------------------------------------- what a program may meet
 
     def below_any(self, starts: Iterable[str]) -> Iterator[Candidate]:
-        """All that is protected below some folders."""
+        """Everything that is protected below some folders."""
         for start in dict.fromkeys(starts):
             yield from self.below(start)
 
     def below(self, start: str, *, include_above: bool = False) -> Iterator[Candidate]:
-        """All that is protected at or below a folder; with `include_above` also for each folder on the way to it."""
-        for path in (*self.ruled_below(start), *self._guarded_below(start)):
+        """Everything that is protected at or below a folder; with `include_above` also the folders between them."""
+        for path in (*self.rule_paths_below(start), *self._guarded_below(start)):
             yield Candidate(path, path)
             above = dirname(path)
             while include_above and is_within(above, start):
@@ -135,7 +135,7 @@ class Protected:
                 yield Candidate(inner, inner)
 
     def _guarded_below(self, start: str) -> Iterator[str]:
-        if self.why(start, is_device=False):
+        if self.write_refusal(start, is_device=False):
             yield start
             return
         for folder in dict.fromkeys((*self._ground.roots, start)):
@@ -161,14 +161,14 @@ class Protected:
     # -------------------------------------------------------------- names in files
 
     def named_in_patch(self, path: str) -> tuple[str, ...]:
-        """Files that a patch would change, as it names them, with and without the first folder."""
+        """The files that a patch changes, with and without the first folder of their names."""
         from bradawl.safety.git.small_files import text_in
 
         found = re.findall(r"(?m)^(?:\+\+\+|---|rename to|rename from) ([^\t\n]+)", text_in(path) or "")
         return tuple(dict.fromkeys(each for name in found for each in (name, name.partition("/")[2]) if each))
 
     def names_in_archive(self, path: str) -> tuple[str, ...]:
-        """Names that come out of an archive; none if it can't be read, or is too large to be looked through."""
+        """The names in an archive; none if it can't be read or is too large."""
         try:
             if not Path(path).is_file() or Path(path).stat().st_size > _LARGEST_ARCHIVE:
                 return ()
@@ -201,32 +201,3 @@ def _members(path: str) -> tuple[str, ...]:
         RuntimeError,
     ):
         return ()
-
-
-def files_below(folder: str, most: int) -> Iterator[str]:
-    """Files and folders below a folder."""
-    for top, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            most -= 1
-            if most < 0:
-                return
-            yield join(top, name)
-
-
-def repository_of(path: str) -> str:
-    """The nearest folder at or above a path that holds a `.git`; empty if there is none."""
-    folder = path
-    while not os.path.lexists(join(folder, ".git")):
-        if folder in ("/", ""):
-            return ""
-        folder = dirname(folder)
-    return folder
-
-
-def is_tracked(path: str) -> bool:
-    """Whether git has a path, or something below it, in the index of the repository that it lies in."""
-    from bradawl.safety.git.tracked_files import is_tracked as is_in_index
-    from bradawl.safety.git.tracked_files import tracks_below
-
-    repository = repository_of(path)
-    return bool(repository) and (is_in_index(path, repository) or tracks_below(path, repository))
