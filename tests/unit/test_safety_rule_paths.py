@@ -123,7 +123,7 @@ def test_the_folders_rules_start_from_are_resolved():
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("!x", "takes nothing back"),
+        ("!x", "makes no exceptions"),
         ("~other/x", "your own home"),
         ("$HOME/x", "variables"),
         ("a/[b", "not closed"),

@@ -111,7 +111,7 @@ def test_a_file_that_others_can_write_says_nothing(store, project, mode):
     store.path.chmod(mode)
     fresh = again(store)
     assert not fresh.is_trusted(str(project))
-    with pytest.raises(SettingsError, match="not yours alone"):
+    with pytest.raises(SettingsError, match="can be written by others"):
         fresh.trust(str(project), {})
 
 

@@ -135,7 +135,7 @@ def test_a_damaged_memory_is_told_and_trusts_nothing(place):
     (place.home / ".local/share/bradawl/trust.json").write_text("{")
     assert not place.settings().is_trusted
     code, _, err = place.run(str(place.project))
-    assert code == 2 and "remove it to begin anew" in err
+    assert code == 2 and "remove it to start again" in err
 
 
 def test_a_flag_trusts_for_one_run_and_leaves_nothing_behind(place):

@@ -1,17 +1,17 @@
-"""Which variables of the environment decide what later commands run, or where they reach."""
+"""Which environment variables decide what later commands run, or which machines they contact."""
 
 import re
 from collections.abc import Mapping
 
 _EXACT = frozenset(
-    # the shell, and how it finds and reads things
+    # the shell: how it finds and reads programs and files
     {"PATH", "IFS", "ENV", "PS4", "CDPATH", "GLOBIGNORE", "EXECIGNORE", "FIGNORE", "PROMPT_COMMAND", "SHELLOPTS"}
     | {"HOME", "PWD", "OLDPWD", "SHELL", "TMPDIR", "TMP", "TEMP", "TEMPDIR", "ZDOTDIR", "FPATH", "INPUTRC", "UID"}
     | {"EUID", "FUNCNEST", "HISTFILE", "MAILPATH", "TIMEFORMAT", "OPTIND", "POSIXLY_CORRECT", "_POSIX2_VERSION"}
     # the C library
     | {"GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "LOCALDOMAIN", "RES_OPTIONS", "GLIBC_TUNABLES", "TERMINFO"}
     | {"TERMINFO_DIRS", "TERMCAP", "TEXTDOMAINDIR", "GETCONF_DIR", "NIS_PATH", "LANGUAGE", "LIBPATH", "SHLIB_PATH"}
-    # programs that are started for others
+    # programs that others start
     | {"VISUAL", "BROWSER", "LESS", "LESSOPEN", "LESSCLOSE", "LESSKEY", "MORE", "MANPATH", "MANROFFOPT", "FCEDIT"}
     | {"CVS_RSH", "RSYNC_RSH", "RSH", "SVN_SSH", "TAPE", "TAR_OPTIONS", "GZIP", "BZIP", "BZIP2", "ZIPOPT", "UNZIP"}
     | {"GREP_OPTIONS", "RIPGREP_CONFIG_PATH", "MAGIC", "VERSION_CONTROL", "SIMPLE_BACKUP_SUFFIX", "ACKRC", "WGETRC"}
@@ -104,7 +104,7 @@ _ADDRESSES = frozenset(
     | {"PROXY", "SOCKS", "RELAY", "UPSTREAM", "DOMAIN", "CONTEXT", "PROFILE", "TUNNEL", "WEBHOOK", "CALLBACK", "PEER"}
     | {"TOKEN", "CERT", "CACERT", "CERTIFICATE", "CA", "VERIFY", "INSECURE", "DISPLAY", "CHANNEL", "CHANNELS", "TARGET"}
 )
-"""Words in the names of variables that say where clients connect, or whom they believe."""
+"""Words in names of variables that say where clients connect, or which servers they trust."""
 _ENDS_OF_ADDRESSES = ("URL", "URLS", "HOST", "ADDR", "ENDPOINT")
 _HARMLESS = frozenset(
     {"NODE_ENV", "RUST_BACKTRACE", "RUST_LOG", "LANG", "TZ", "TERM", "LS_COLORS", "SOURCE_DATE_EPOCH"}
@@ -117,9 +117,9 @@ _MATTER_TO_BASH = (
 
 
 def is_execution_relevant(name: str) -> bool:
-    """Whether a variable may decide what later commands run, load or reach. Names differ by case, as in the system.
+    """Whether a variable may decide what later commands run, load or contact. Names are case-sensitive.
 
-    Better one too many than one too few: who sets such a variable is asked, no more. Proxies count in both spellings.
+    Errs on the safe side: a match only causes a question. Proxies count in both spellings.
     """
     if name in _HARMLESS:
         return False
@@ -129,16 +129,16 @@ def is_execution_relevant(name: str) -> bool:
 
 
 def redirects_clients(name: str) -> bool:
-    """Whether a variable may tell a program which machine to speak to: by a word of its name, in any case."""
+    """Whether a word in a variable's name suggests that it tells a program which machine to contact, in any case."""
     words = name.upper().split("_")
     return not _ADDRESSES.isdisjoint(words) or any(word.endswith(_ENDS_OF_ADDRESSES) for word in words)
 
 
 def may_affect_program(name: str, value: str | None) -> bool:
-    """Whether a variable may decide what a program outside the sandbox runs or reaches.
+    """Whether a variable may decide what a program outside the sandbox runs or contacts.
 
-    A name can't be known for every program. So one that nobody knows counts by its value, unless that is a bare word:
-    paths, addresses, machines with a dot in their names and command lines hold more than that.
+    Not every name can be known. An unknown one counts by its value, unless that is a bare word: paths, addresses, host
+    names with a dot and command lines contain other characters.
     """
     if is_execution_relevant(name) or redirects_clients(name):
         return True
@@ -146,19 +146,19 @@ def may_affect_program(name: str, value: str | None) -> bool:
 
 
 def risky_variables(variables: Mapping[str, str | None]) -> tuple[str, ...]:
-    """The names of those that may decide what a program runs or reaches where no sandbox holds it.
+    """The names of variables that may decide what a program outside the sandbox runs or contacts, sorted.
 
-    The shell itself moves PWD and OLDPWD: they do not count.
+    PWD and OLDPWD, which the shell itself sets, are left out.
     """
     counted = (name for name in variables if name not in ("PWD", "OLDPWD"))
     return tuple(sorted(name for name in counted if may_affect_program(name, variables[name])))
 
 
 def affects_bash(name: str) -> bool:
-    """Whether bash itself, without starting any program, may do something else because of a variable."""
+    """Whether a variable may change what bash itself does, without starting any program."""
     return bool(re.fullmatch(_MATTER_TO_BASH, name)) or not _is_name(name)
 
 
 def _is_name(name: str) -> bool:
-    """What is no name of a variable in bash, `BASH_FUNC_ls%%` for one, means something to somebody."""
+    """Whether it is a valid variable name. Others have special meanings, such as `BASH_FUNC_ls%%`."""
     return name.isascii() and name.isidentifier()

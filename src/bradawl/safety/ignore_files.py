@@ -1,4 +1,4 @@
-"""Whether files that searches pass over are brought back by what a project's ignore files say."""
+"""What ignore files say: whether ripgrep searches a hidden file because of one, and whether git ignores a file."""
 
 import os
 import re
@@ -14,9 +14,9 @@ _FILES: Final = (".ignore", ".rgignore", ".gitignore", ".git/info/exclude")
 
 
 def is_unignored(path: str) -> bool:
-    """Whether an ignore file above a file may say that the file, or a folder it lies in, is to be searched after all.
+    """Whether an ignore file above a file may re-include it, or a folder above it.
 
-    ripgrep then searches it although its name begins with a dot. True also for an ignore file that can't be read.
+    ripgrep then searches the file although its name begins with a dot. Also True for an unreadable ignore file.
     """
     names = [part.lower() for part in path.split("/") if part]
     files = (str(folder / name) for folder in Path(path).parents for name in _FILES)
@@ -24,7 +24,7 @@ def is_unignored(path: str) -> bool:
 
 
 def may_match(pattern: str, names: list[str]) -> bool:
-    """Whether the last name in a pattern may be one of these, which are in lower case."""
+    """Whether the last name in a pattern may match one of `names`, which are in lower case."""
     last = pattern.strip().rstrip("/").rpartition("/")[2].lower()
     return not last or "\\" in last or "{" in last or any(fnmatchcase(name, last) for name in names)
 
@@ -40,7 +40,7 @@ def _text(path: str) -> str | None:
 
 
 def is_ignored_by_git(path: str) -> bool:
-    """Whether git's ignore files surely speak of a path: only plain lines, in files that take nothing back."""
+    """Whether git certainly ignores a path. Only plain patterns count, and only if no file re-includes anything."""
 
     top = repository_root(path)
     if not top or is_tracked(path, top):

@@ -1,7 +1,7 @@
-"""Whether a repository's folder holds what git puts there: plain files in plain folders.
+"""Checks that a git directory contains only plain files in plain folders, as git creates them.
 
-Git follows links in its data and shows lines of what it can't make sense of, so that a link in there shows a file from
-anywhere. A name of a commit may stand for any file of the folder, whatever it is called.
+Git follows links in its data, and its error messages quote lines that it can't parse. A link can thus show a file from
+anywhere, and the name of a commit may resolve to any file in the directory.
 """
 
 import os
@@ -16,42 +16,42 @@ from bradawl.safety.permissions.protected_paths import may_hold_secrets
 
 _MOST_ENTRIES: Final = 200_000
 _SETTLED_NS: Final = 20_000_000
-"""A folder that was changed later than so long ago may change again without a new time."""
+"""A folder that changed more recently than this may change again without a new timestamp."""
 
 
 class _Kind(Enum):
     DATA = auto()
     OBJECTS = auto()
-    """Also what other programs keep; files may be hard links, as those of a local clone are."""
+    """Object stores, and folders of other programs. Hard links are allowed: a local clone creates them."""
     HOOKS = auto()
-    """Programs: they may be links to programs."""
+    """Hook scripts. Links to programs are allowed."""
 
 
 _AT_TOP: Final = {"hooks": _Kind.HOOKS, **dict.fromkeys(("objects", "modules", "lfs", "annex"), _Kind.OBJECTS)}
 
 
 class _FolderScan(NamedTuple):
-    """What was seen in one folder."""
+    """The result of scanning one folder."""
 
     below: list[tuple[str, _Kind]]
-    """The folders in it that are git's, too."""
+    """Subfolders that belong to git, too."""
     size: int
-    """The number of names in it."""
+    """The number of entries."""
     is_settled: bool
-    """Nothing in it depends on what is elsewhere, as a link does."""
+    """The result does not depend on anything outside the folder, as that of a link does."""
 
 
 class GitDataCheck:
-    """Looks through folders of git's, and again only through those that have changed."""
+    """Checks git directories, and caches the results of folders that have not changed."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, _Kind], tuple[tuple[int, ...], _FolderScan]] = {}
 
     def check(self, folder: str, tree: str = "", *, has_loose: bool = True) -> None:
-        """Raise `UnsupportedRepository` unless all below is plain.
+        """Raise `UnsupportedRepository` unless everything below `folder` is plain.
 
-        `folder` is a repository's, or one of objects if no `tree` is given; `tree` is the root of the working tree.
-        Unless it `has_loose` ones to scan at, objects that are files of their own are passed over.
+        `folder` is a git directory, or an object store if `tree` is empty. `tree` is the root of the working tree.
+        Without `has_loose`, folders of loose objects are skipped.
         """
         pending = [(folder, _Kind.DATA if tree else _Kind.OBJECTS)]
         count = 0
@@ -60,7 +60,7 @@ class GitDataCheck:
             is_top = bool(tree) and place[0] == folder
             try:
                 below, seen, _ = self._scan(*place, tree if is_top else "")
-            except FileNotFoundError:  # a folder that git has emptied meanwhile
+            except FileNotFoundError:  # git has removed the folder meanwhile
                 continue
             except OSError:
                 raise UnsupportedRepository(place[0]) from None
@@ -70,7 +70,7 @@ class GitDataCheck:
             pending += below if has_loose else [each for each in below if not _is_of_loose_objects(*each)]
 
     def _scan(self, folder: str, kind: _Kind, tree: str) -> _FolderScan:
-        """What is in a folder; `tree` is given for the topmost alone."""
+        """Scan a folder, or return the cached result. `tree` is given for the topmost folder only."""
         found = os.lstat(folder)
         if not stat.S_ISDIR(found.st_mode):
             raise UnsupportedRepository(folder)
@@ -105,7 +105,7 @@ def _scan_folder(folder: str, kind: _Kind, tree: str) -> _FolderScan:
 
 
 def _is_of_loose_objects(folder: str, kind: _Kind) -> bool:
-    """Whether it is one of the 256 that git spreads objects over."""
+    """Whether the folder is one of the 256 folders of loose objects."""
     return kind is _Kind.OBJECTS and folder[-3] == "/"
 
 
@@ -116,7 +116,7 @@ def _kind_of(name: str, kind: _Kind, *, is_top: bool) -> _Kind:
 
 
 def _check_file(entry: "os.DirEntry[str]", kind: _Kind) -> None:
-    """A hard link would show another file just as well; git makes them of objects alone."""
+    """Raise for hard links, which may expose another file. Git creates them for objects only."""
     if kind is _Kind.OBJECTS:
         return
     found = entry.stat(follow_symlinks=False)
@@ -127,13 +127,13 @@ def _check_file(entry: "os.DirEntry[str]", kind: _Kind) -> None:
 
 
 def _behind(entry: "os.DirEntry[str]", kind: _Kind, tree: str) -> list[tuple[str, _Kind]]:
-    """Nothing, for what git can't read or only starts; the folder of the working tree that holds the hooks.
+    """The folders behind a link: none if it is harmless, or the hooks folder in the working tree.
 
     Raises `UnsupportedRepository` for any other link, and for a pipe or a device.
     """
     if not entry.is_symlink():
         if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
-            return []  # as the program has that watches files for git; it can't be opened
+            return []  # belongs to git's file system monitor; it can't be opened as a file
         raise UnsupportedRepository(entry.path)
     if _leads_nowhere(entry.path) or (kind is _Kind.HOOKS and _is_program(entry.path)):
         return []
@@ -145,18 +145,18 @@ def _behind(entry: "os.DirEntry[str]", kind: _Kind, tree: str) -> list[tuple[str
 
 
 def _leads_nowhere(link: str) -> bool:
-    """Whether it names nothing, in its own folder: so editors mark a file as theirs."""
+    """Whether a link names a missing file in its own folder: editors use such links as locks."""
     target = os.readlink(link)  # noqa: PTH115 - pathlib would normalise it
     return basename(target) == target and not os.path.lexists(f"{dirname(link)}/{target}")
 
 
 def _is_program(link: str) -> bool:
-    """Whether a link leads to a program, or to one that is not in the working tree at the moment."""
+    """Whether a link leads to a program, or to a missing one outside the working tree."""
     target = os.path.realpath(link)
     try:
         mode = os.lstat(target).st_mode
     except FileNotFoundError:
-        return not target.startswith(("/proc/", "/dev/"))  # where another process finds other files
+        return not target.startswith(("/proc/", "/dev/"))  # these names lead to other files in another process
     except OSError:
         return False
     return stat.S_ISREG(mode) and bool(mode & 0o111)

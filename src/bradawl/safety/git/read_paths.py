@@ -1,6 +1,6 @@
-"""What git would read besides its own data when it only looks around in a repository.
+"""Which files git reads outside its own data when it only inspects a repository.
 
-That is what its settings name, what it borrows objects from, and links in the working tree that older versions follow.
+These are files that settings name, object stores of other repositories, and links that older versions of git follow.
 """
 
 import os
@@ -16,7 +16,7 @@ from bradawl.safety.path_walk import followed
 
 LONGEST_INDEX: Final = 50_000_000
 _DEEPEST: Final = 5
-"""Where git, too, ends a chain of borrowed objects."""
+"""Git itself stops at this depth of borrowed object stores."""
 _LARGEST_KEYS: Final = 1_000_000
 _MOST_REPOSITORIES: Final = 500
 _NAME_A_FILE: Final = frozenset(
@@ -28,25 +28,25 @@ _FOLLOWED: Final = (".gitattributes", ".gitignore", ".gitmodules", ".mailmap")
 """Git follows links of these names up to version 2.31."""
 _CHAIN: Final = re.compile(r"(?:[0-9a-f]{40,64}\n)*")
 Settings = Callable[[GitFiles, str, list[str]], Iterable[Entry]]
-"""The settings in a file and in those it includes; the paths of these are added to the list."""
+"""The settings of a file and of those it includes; their paths are appended to the list."""
 
 
 class GitReads(NamedTuple):
     """What git reads for a folder. All paths are absolute."""
 
     others: tuple[str, ...] = ()
-    """Files and folders that are neither git's own data nor taken from the index."""
+    """Files and folders outside git's own data and the index."""
     data: tuple[tuple[str, str], ...] = ()
-    """Folders of repositories with the roots of their working trees, and folders of objects with none."""
+    """Pairs of a git directory and the root of its working tree, or of an object store and ""."""
     tracked: tuple[tuple[str, Index], ...] = ()
-    """Working trees, and what git has in the index of each."""
+    """Pairs of a working tree and its index."""
 
 
 class ReadPathFinder:
-    """Finds what git would read for one folder, submodules included."""
+    """Finds what git would read for a folder and its submodules."""
 
     def __init__(self, files: GitFiles, settings: Settings, home: str, users: Iterable[Entry] = ()) -> None:
-        """`users` are the settings of the user and the system, which may name a file in each working tree."""
+        """`users` are the settings of the user and the system. They may name files in each working tree."""
         self._files = files
         self._everywhere = [entry.value for entry in users if entry.name in _NAME_A_FILE]
         self._settings = settings
@@ -56,7 +56,7 @@ class ReadPathFinder:
         self._tracked: list[tuple[str, Index]] = []
 
     def find(self, folder: str) -> GitReads:
-        """Of an absolute folder free of links. Raises `UnsupportedRepository`, `OSError`, `ValueError`."""
+        """`folder` is absolute and contains no links. Raises `UnsupportedRepository`, `OSError`, `ValueError`."""
         repository = find_repository(self._files, folder)
         pending = [] if repository is None else [repository]
         for repository in pending:
@@ -66,7 +66,7 @@ class ReadPathFinder:
         return GitReads(tuple(dict.fromkeys(self._others)), tuple(self._data), tuple(self._tracked))
 
     def _repository(self, repository: Repository) -> list[Repository]:
-        """Its submodules."""
+        """Add what git reads for one repository, and return its submodules."""
         entries = list(self._settings(self._files, f"{repository.shared}/config", self._others))
         entries += self._settings(self._files, f"{repository.own}/config.worktree", self._others)
         self._working_tree(repository, entries)
@@ -79,7 +79,9 @@ class ReadPathFinder:
         return self._submodules(repository, self._index(repository, entries))
 
     def _working_tree(self, repository: Repository, entries: Iterable[Entry]) -> None:
-        """A repository elsewhere that does not name the working tree in turn is another's until the rules allow it."""
+        """Require that a git directory elsewhere names this working tree. If it names none, it needs permission as
+        another path.
+        """
         said = [entry.value for entry in entries if entry.name == "core.worktree"]
         if not said and repository.is_elsewhere:
             self._others.append(repository.own)
@@ -95,7 +97,7 @@ class ReadPathFinder:
                 raise UnsupportedRepository(path)
 
     def _named(self, entry: Entry, top: str) -> str:
-        """The file a setting names."""
+        """The file that a setting names."""
         value = entry.value
         if value is None or value.startswith(("%", ":")) or re.match(r"~[^/]", value):
             raise UnsupportedRepository(top)
@@ -106,7 +108,7 @@ class ReadPathFinder:
         return os.path.join(top, value)  # noqa: PTH118 - `..` behind a link is for whoever resolves it
 
     def _worktrees(self, repository: Repository) -> None:
-        """Those that are registered: git reads references where they say that the common ones are."""
+        """Check the registered worktrees: git reads references from the git directory that they name."""
         place = f"{repository.shared}/worktrees"
         if self._files.kind(place) != stat.S_IFDIR:
             return
@@ -133,7 +135,7 @@ class ReadPathFinder:
                 self._objects(place, depth + 1)
 
     def _index(self, repository: Repository, entries: Iterable[Entry]) -> Iterator[str]:
-        """The submodules in the index, and all its parts are kept."""
+        """Record all parts of the index, and yield the submodules in it."""
         self._files.exists(repository.own)  # a new file in it may be another part
         form = [entry.value for entry in entries if entry.name == "extensions.objectformat"]
         hash_length = 32 if form and form[-1] == "sha256" else 20
@@ -161,12 +163,12 @@ class ReadPathFinder:
 
 
 def points_back(repository: Repository, worktree: str | None) -> bool:
-    """Whether the setting `core.worktree` of a repository elsewhere names the working tree it was found from."""
+    """Whether `core.worktree` of a git directory elsewhere names the working tree from which it was found."""
     return bool(worktree) and plain_path(worktree or "", repository.own) == repository.top
 
 
 def followed_links(tracked: Iterable[tuple[str, Index]], *, is_search: bool) -> list[str]:
-    """Tracked files with patterns that are links now, which old versions follow, and folders, which a search does."""
+    """Tracked pattern files that are links now (old versions follow them), and for a search also such folders."""
     paths = [
         f"{top}/{name}" for top, index in tracked for name in (*index.patterns, *(index.folders if is_search else ()))
     ]
@@ -174,10 +176,9 @@ def followed_links(tracked: Iterable[tuple[str, Index]], *, is_search: bool) -> 
 
 
 def modified_secrets(tracked: Iterable[tuple[str, Index]], read: Read) -> Iterator[str]:
-    """Tracked files that may hold keys and are not as git has them.
+    """Tracked key files that differ from the index.
 
-    Who is to see what git has recorded is not to see what was written into the file since, or that an index lists a
-    file that nobody has committed.
+    Permission to see the committed version does not cover the changes since, nor a file that only the index lists.
     """
     for top, index in tracked:
         for name, recorded in index.secrets:
@@ -187,7 +188,7 @@ def modified_secrets(tracked: Iterable[tuple[str, Index]], read: Read) -> Iterat
 
 
 def _hash(data: bytes | None, length: int) -> bytes:
-    """What git calls a file with this content; empty for no file that can be read."""
+    """Git's object name of this content; empty if the file could not be read."""
     from hashlib import sha1, sha256  # few repositories have such a file
 
     if data is None:

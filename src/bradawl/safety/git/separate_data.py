@@ -1,7 +1,8 @@
-"""Where the data of a repository lies that is not in the workspace: of a second working tree, a submodule, a folder.
+"""Finds a repository's data outside the workspace: those of a linked worktree, a submodule, or a folder in a
+repository.
 
-The file belongs to the project and may name any folder, so that a folder only counts if it names the working tree in
-turn: that is written there by git, and not by who wrote the project.
+A project may contain a `.git` file that names any folder. The folder counts only if it names the working tree in
+return: only git writes that.
 """
 
 import os
@@ -15,9 +16,9 @@ from bradawl.safety.path_walk import real_path
 
 
 def data_folder(dot_git: str) -> str:
-    """The repository behind a `.git` file that has to be writable for git to work; empty if it can't be believed.
+    """The git directory that must be writable for git to work; empty if it can't be confirmed.
 
-    `dot_git` is absolute and resolved. Of a second working tree it is the data folder of the first.
+    `dot_git` is an absolute, resolved `.git` file. For a linked worktree the result is the main git directory.
     """
     named = named_in(dot_git, "gitdir:")
     if not named:
@@ -35,9 +36,10 @@ def data_folder(dot_git: str) -> str:
 
 
 def data_above(root: str, home: str) -> str:
-    """The data of the repository in which a folder lies that is none itself; empty where there is none to write to.
+    """The git directory of the repository around a folder that is no repository itself; empty if there is none to write
+    to.
 
-    It has to be of this user's making, and not one that holds the home folder, as some keep their settings in.
+    The repository must belong to this user, and must not contain the home folder, as repositories of dotfiles do.
     """
     while (above := root.rpartition("/")[0]) or root not in ("", "/"):
         root = above

@@ -1,4 +1,4 @@
-"""Reads small files of projects and of git: text files, and the index."""
+"""Reads small text files of projects, and git's own files, without following a link."""
 
 import os
 
@@ -6,7 +6,7 @@ _LARGEST = 65_536
 
 
 def text_in(path: str) -> str | None:
-    """A small file's text; None for one that is large or can't be read."""
+    """The text of a file smaller than 64 KiB; None if it is larger or can't be read."""
     try:
         size = os.lstat(path).st_size
     except OSError:
@@ -21,7 +21,7 @@ def read_text(path: str) -> str:
 
 
 def read_bytes(path: str, limit: int) -> bytes:
-    """A file that is smaller; nothing of any other."""
+    """The contents of a file smaller than `limit`; empty for any other file."""
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -37,6 +37,6 @@ def read_bytes(path: str, limit: int) -> bytes:
 
 
 def named_in(path: str, before: str) -> str:
-    """The one path in a file of git's; empty for another kind of file."""
+    """The path behind the prefix `before` in a one-line file of git; empty for any other file."""
     text = read_text(path)
     return text[len(before) :].strip(" \r\n") if text.startswith(before) else ""

@@ -1,4 +1,4 @@
-"""Which files of a working tree git has in its index, found without starting git."""
+"""Which files git tracks, according to the index, without starting git."""
 
 import os
 from functools import cache, lru_cache
@@ -10,13 +10,13 @@ from bradawl.safety.git.small_files import named_in, read_bytes
 from bradawl.safety.path_walk import real_path
 
 _LARGEST_INDEX = 50_000_000
-_WHOLE_NAMES = 3  # later versions of an index write only what differs from the name before
+_WHOLE_NAMES = 3  # later versions store only the difference to the name before
 HIDDEN_TEXT = "# this file holds keys: it is not shown in the sandbox\n"
 """What a sandbox shows in place of a file with keys."""
 
 
 def repository_root(path: str) -> str:
-    """The nearest folder at or above an absolute path that holds a `.git`; empty if there is none."""
+    """The nearest folder at or above an absolute path that contains `.git`; empty if there is none."""
     folder = path
     while not os.path.lexists(join(folder, ".git")):
         if folder in ("/", ""):
@@ -26,15 +26,15 @@ def repository_root(path: str) -> str:
 
 
 def tracks(path: str) -> bool:
-    """Whether git has a path, or something below it, in the index of the repository that it lies in."""
+    """Whether git tracks a path, or one below it, in the repository that contains it."""
     repository = repository_root(path)
     return bool(repository) and (is_tracked(path, repository) or tracks_below(path, repository))
 
 
 def is_tracked(path: str, repository: str) -> bool:
-    """Whether git has a file in its index, so that its content is no secret of this machine.
+    """Whether git tracks a file, so that its content is no secret of this machine.
 
-    What git tracks must not be hidden from it either: it would take the cover for the new content, and commit that.
+    A sandbox must not cover a tracked file: git would see the cover as a change, and could commit it.
     """
     index = _index_of(repository)
     try:
@@ -46,7 +46,7 @@ def is_tracked(path: str, repository: str) -> bool:
 
 
 def tracks_below(folder: str, repository: str) -> bool:
-    """Whether git has a file below a folder in its index; true also where that can't be told."""
+    """Whether git tracks a file below a folder; also True if that can't be determined."""
     index = _index_of(repository)
     try:
         found = os.lstat(index)
@@ -78,10 +78,10 @@ def _lists_below(index: str, stamp: tuple[int, int, int], name: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def _listed(index: str, _: tuple[int, int, int], name: bytes) -> Literal["", "tracked", "empty", "cover"]:
-    """What an index says of a file.
+    """What the index says about a file.
 
-    An entry ends in the content's hash, the length of its name, in twelve bits, the name, and a NUL. A content that is
-    a sandbox's cover was added by a program in a sandbox, and so may be one that is empty (`git add -N`).
+    An entry ends with the content hash, the length of the name in twelve bits, the name, and a NUL. An entry with the
+    content of a sandbox's cover was added by a program in a sandbox; an empty one may have been (`git add -N`).
     """
     data = read_bytes(index, _LARGEST_INDEX)
     start = data.find(name + b"\0")
@@ -100,7 +100,7 @@ def _kind_of(entry: bytes) -> Literal["tracked", "empty", "cover"]:
 
 @cache
 def _hashes(text: str) -> tuple[bytes, ...]:
-    """What git calls a file with this text, in repositories of both kinds."""
+    """Git's object names of this text, for both hash functions."""
     from hashlib import sha1, sha256
 
     blob = b"blob %d\0%b" % (len(text), text.encode())

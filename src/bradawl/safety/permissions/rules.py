@@ -1,6 +1,6 @@
-"""Permission rules as people write them, `Tool` or `Tool(what)`, made into rules that calls are compared with.
+"""Parses permission rules as users write them, `Tool` or `Tool(what)`.
 
-Whatever can be read in two ways is read in the way that allows less.
+An ambiguous rule is read in the way that allows less.
 """
 
 import re
@@ -15,19 +15,19 @@ from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.safety.permissions.path_globs import Bases, Resolve, located_pattern, name_pattern
 
 Verdict = Literal["deny", "ask", "allow", "network"]
-"""What a rule says; `network`: these commands may reach the network unasked."""
+"""What a rule does. `network`: these commands may use the network without a question."""
 _LONGEST: Final = 2_000
 _MOST_WORDS: Final = 60
 
 
 class _RuleSubject(NamedTuple):
-    """What a name in front of the parenthesis stands for."""
+    """What the name in front of the parentheses applies to."""
 
     on: Subject
-    """What the parenthesis is about; `tool` if there may be none."""
+    """What the text in parentheses is about; `tool` if none is allowed."""
     tools: tuple[str, ...]
     is_kind: bool = False
-    """By itself it stands for all that is done in this way, by whatever tool."""
+    """Without parentheses the rule applies to every access of this kind, by any tool."""
 
 
 _WRITES: Final = _RuleSubject("write", ("edit_file", "multi_edit", "write_file"), is_kind=True)
@@ -76,11 +76,11 @@ ALIASES: Final[Mapping[str, _RuleSubject]] = {
     "ask_user": _ASKS,
     "Skill": _RuleSubject("tool", ("skill",)),
 }
-"""Names that may stand in a rule, in any case, with or without underscores."""
+"""Names of tools in rules, without regard to case and underscores."""
 
 
 class _RuleText(NamedTuple):
-    """A rule as it was taken apart."""
+    """The parts of a rule's text."""
 
     verdict: Literal["deny", "ask", "allow"]
     name: str
@@ -108,9 +108,9 @@ def parse_rule(
     bases: Bases,
     resolve: Resolve = realpath,
 ) -> tuple[Rule, ...]:
-    """What one text says; all of its rules count. Raises `SettingsError` with what is wrong and an example.
+    """The rules that one text stands for. Raises `SettingsError` that says what is wrong, with an example.
 
-    `source` is named in messages.
+    `source` names the file or flag in messages.
     """
     try:
         if verdict == "network":
@@ -127,9 +127,9 @@ def parse_project_rule(
     bases: Bases,
     resolve: Resolve = realpath,
 ) -> tuple[tuple[Rule, ...], str]:
-    """The same for a rule of somebody who can't be asked to mend it, and a warning, empty if there is none.
+    """As `parse_rule`, for a rule that the user can't correct. Also returns a warning, empty if there is none.
 
-    What narrows and can't be read refuses the whole tool, or every tool when even that can't be told.
+    A deny or ask rule that can't be parsed denies the whole tool, or every tool if the name is unclear.
     """
     try:
         return parse_rule(text, verdict, source, bases, resolve), ""
@@ -147,7 +147,7 @@ def parse_project_rule(
 
 
 def network_rule(text: str, source: str, home: str) -> Rule:
-    """Commands that may reach the network unasked: `npm install *`, or the same within `Bash(...)`.
+    """A rule for commands that may use the network without a question: `npm install *`, or the same in `Bash(...)`.
 
     Raises `SettingsError`.
     """
@@ -155,7 +155,7 @@ def network_rule(text: str, source: str, home: str) -> Rule:
 
 
 def hidden_tools(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
-    """The tools that are refused whatever they are called with; the model need not see them."""
+    """The tools that a rule denies completely, so that the model need not see them."""
     bare = [rule for rule in rules if rule.verdict == "deny" and rule.on == "tool"]
     return tuple(name for name in names if any(speaks_of(rule, name) for rule in bare))
 
@@ -165,7 +165,7 @@ def _take_apart(
 ) -> _RuleText:
     text = text.strip()
     if not text.isprintable():
-        raise ValueError("it has a character in it that can't be seen")
+        raise ValueError("it contains an invisible character")
     if len(text) > _LONGEST:
         raise ValueError(f"it is longer than {_LONGEST} characters")
     name, opened, rest = text.partition("(")
@@ -173,7 +173,7 @@ def _take_apart(
         raise ValueError("its parenthesis is not closed; write Tool or Tool(what), such as Bash(npm run test:*)")
     spec = rest[:-1].strip() if opened else None
     if spec == "":
-        raise ValueError(f"nothing stands in its parentheses; write {name.strip()} for all of it")
+        raise ValueError(f"its parentheses are empty; write {name.strip()} for all of it")
     return _RuleText(verdict, name.strip(), spec, text, source, bases, resolve)
 
 
@@ -206,7 +206,7 @@ def _read(rule_text: _RuleText) -> tuple[Rule, ...]:
 
 
 def _bare(rule_text: _RuleText, subject: _RuleSubject) -> tuple[Rule, ...]:
-    """The name alone: the tools, and where it stands for a way to touch the world, everything that does so."""
+    """The rules of a bare name: for the tools, and if it names a kind of access, for every such access."""
     if rule_text.name.lower().startswith("mcp__"):
         pattern = name_pattern(rule_text.name)
         tools = pattern if "__" in rule_text.name[5:] else f"{pattern}(?:__.*)?"
@@ -220,7 +220,7 @@ def _bare(rule_text: _RuleText, subject: _RuleSubject) -> tuple[Rule, ...]:
 
 
 def _check_name(rule_text: _RuleText) -> None:
-    """Refuse a name that can be no tool's. Raises `ValueError`."""
+    """Raise `ValueError` for a name that no tool can have."""
     name = rule_text.name
     if name.lower().startswith("mcp__"):
         if not re.fullmatch(r"[^\s()\[\]?\\/]{6,200}", name):
@@ -247,7 +247,7 @@ def _no_tool(name: str) -> str:
 
 
 def _host(spec: str) -> str:
-    """The host and all below it; `*` for any."""
+    """The host in a rule, which includes its subdomains; `*` for any host."""
     kind, colon, host = spec.partition(":")
     example = "write WebFetch(domain:example.com), which stands for all below it, too"
     if kind.strip().lower() != "domain" or not colon:
@@ -277,9 +277,9 @@ def _network(text: str, source: str, home: str) -> Rule:
 
 
 def _words(spec: str, home: str, *, widens: bool) -> tuple[str, ...]:
-    """A glob for each word. Raises `ValueError` for what is more than one plain command.
+    """A glob for each word of one plain command. Raises `ValueError` for anything else.
 
-    What is quoted stands for itself, but not in a rule that narrows: there a star is always a star.
+    In an allow rule, quoted characters are literal. In a deny or ask rule a star always matches anything.
     """
     has_more = spec.endswith(":*") and not spec.endswith("\\:*")
     words = _split(spec.removesuffix(":*") if has_more else spec, home, keeps_globs=not widens)
@@ -344,12 +344,12 @@ def _operator(text: str) -> str:
 
 
 def _itself(text: str) -> str:
-    """A glob for nothing but this text."""
+    """A glob that matches only this text."""
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
 def _ways_to_call(words: tuple[str, ...], *, widens: bool) -> Iterable[tuple[str, ...]]:
-    """A program that is refused by its name is refused by its path, too."""
+    """A command as words, and for deny and ask rules also with any path before the program's name."""
     yield words
     if not widens and "/" not in words[0] and not words[0].startswith("*"):
         yield ("*/" + words[0], *words[1:])

@@ -114,7 +114,7 @@ def secret_in_words(secrets: SecretFiles, text: str, argvs: tuple[Argv, ...], se
     try:
         return next(line.found(), "")
     except _TooManyPaths:
-        return "more files than can be looked at, keys perhaps among them"
+        return "more files than can be checked, possibly with keys among them"
 
 
 class _TooManyPaths(Exception):

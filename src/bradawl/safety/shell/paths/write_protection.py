@@ -72,7 +72,7 @@ class WriteProtection:
             return f"it would delete or move {what}"
         for path in self._kept(place):
             if is_within(path, place) and os.path.lexists(path):
-                return f"it would delete or move {path}, which is to stay as it is; leave that to the user"
+                return f"it would delete or move {path}, which is protected; leave that to the user"
         return ""
 
     def emptying_refusal(self, folder: str, pattern: str) -> str:
