@@ -103,7 +103,7 @@ class GitConfig:
         answer, stamps = self._seen.get(folder, (False, {}))
         if _is_outdated(stamps):
             files = GitFiles(self._read)
-            answer = self._judge(files, folder)
+            answer = self._is_safe_now(files, folder)
             self._seen[folder] = (answer, files.stamps)
         return answer and self.reads(folder) is not None
 
@@ -137,7 +137,9 @@ class GitConfig:
         if _is_outdated(stamps):
             files = GitFiles(self._read)
             try:
-                found = ReadPathFinder(files, self._settings, self._home, self._believed_users(files)).find(folder)
+                found = ReadPathFinder(files, self._settings, self._home, self._users_entries_if_known(files)).find(
+                    folder
+                )
             except (UnsupportedRepository, OSError, ValueError):
                 found = None
             self._reads[folder] = (found, files.stamps)
@@ -154,7 +156,7 @@ class GitConfig:
             own = tuple(_repository_entries(files, repository))
         except (OSError, ValueError) as error:
             raise UnsupportedRepository(folder) from error
-        return ConfiguredRepository(repository, head, own, self._believed_users(files))
+        return ConfiguredRepository(repository, head, own, self._users_entries_if_known(files))
 
     def ignore_file(self, users: Iterable[Entry]) -> str:
         """The path of the user's global ignore file; empty if none can exist."""
@@ -163,7 +165,7 @@ class GitConfig:
             return self._home + said[-1][1:] if said[-1].startswith("~/") else said[-1]
         return f"{self._config_home}/git/ignore" if self._config_home else ""
 
-    def _judge(self, files: GitFiles, folder: str) -> bool:
+    def _is_safe_now(self, files: GitFiles, folder: str) -> bool:
         try:
             repository = find_repository(files, folder)
             _check(self._users_entries(files), _RUNS)
@@ -177,7 +179,7 @@ class GitConfig:
             return False
         return True
 
-    def _believed_users(self, files: GitFiles) -> tuple[Entry, ...]:
+    def _users_entries_if_known(self, files: GitFiles) -> tuple[Entry, ...]:
         """As `_users_entries`; empty if they can't be determined."""
         try:
             return tuple(self._users_entries(files))

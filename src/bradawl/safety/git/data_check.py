@@ -98,7 +98,7 @@ def _scan_folder(folder: str, kind: _Kind, tree: str) -> _FolderScan:
                 _check_file(entry, kind)
             else:
                 is_settled = False
-                below += _behind(entry, kind, tree)
+                below += _folders_behind_link(entry, kind, tree)
             if count > _MOST_ENTRIES:
                 raise UnsupportedRepository(folder)
     return _FolderScan(below, count, is_settled)
@@ -126,7 +126,7 @@ def _check_file(entry: "os.DirEntry[str]", kind: _Kind) -> None:
         raise UnsupportedRepository(entry.path)
 
 
-def _behind(entry: "os.DirEntry[str]", kind: _Kind, tree: str) -> list[tuple[str, _Kind]]:
+def _folders_behind_link(entry: "os.DirEntry[str]", kind: _Kind, tree: str) -> list[tuple[str, _Kind]]:
     """The folders behind a link: none if it is harmless, or the hooks folder in the working tree.
 
     Raises `UnsupportedRepository` for any other link, and for a pipe or a device.
@@ -135,7 +135,7 @@ def _behind(entry: "os.DirEntry[str]", kind: _Kind, tree: str) -> list[tuple[str
         if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
             return []  # belongs to git's file system monitor; it can't be opened as a file
         raise UnsupportedRepository(entry.path)
-    if _leads_nowhere(entry.path) or (kind is _Kind.HOOKS and _is_program(entry.path)):
+    if _is_lock(entry.path) or (kind is _Kind.HOOKS and _is_program(entry.path)):
         return []
     if tree and entry.name == "hooks":
         target = os.path.realpath(entry.path)
@@ -144,7 +144,7 @@ def _behind(entry: "os.DirEntry[str]", kind: _Kind, tree: str) -> list[tuple[str
     raise UnsupportedRepository(entry.path)
 
 
-def _leads_nowhere(link: str) -> bool:
+def _is_lock(link: str) -> bool:
     """Whether a link names a missing file in its own folder: editors use such links as locks."""
     target = os.readlink(link)  # noqa: PTH115 - pathlib would normalise it
     return basename(target) == target and not os.path.lexists(f"{dirname(link)}/{target}")

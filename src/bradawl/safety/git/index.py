@@ -71,9 +71,9 @@ def read_index(data: bytes, hash_length: int) -> Index:
         kind, version, count = _HEADER.unpack_from(data)
         if kind != b"DIRC" or version not in (2, 3, 4):
             raise UnsupportedRepository("index")
-        read = _shortened if version == 4 else _whole
+        read = _parse_prefixed_names if version == 4 else _parse_complete_names
         names, submodules, ends, end = read(data, count, 40 + hash_length)
-        remembered = _untracked(data, end, hash_length)
+        remembered = _parse_extensions(data, end, hash_length)
     except (struct.error, IndexError, ValueError):
         raise UnsupportedRepository("index") from None
     if _leads_elsewhere(names) or _leads_elsewhere(remembered) or any(b"/" in name[:-1] for name in remembered):
@@ -81,7 +81,7 @@ def read_index(data: bytes, hash_length: int) -> Index:
     return Index(names, submodules, lambda at: data[ends[at] - hash_length : ends[at]])
 
 
-def _whole(data: bytes, count: int, flags_at: int) -> _Entries:
+def _parse_complete_names(data: bytes, count: int, flags_at: int) -> _Entries:
     """Versions 2 and 3: complete names, padded with NUL to a multiple of eight."""
     names, submodules, ends, at, find = list[bytes](), list[bytes](), list[int](), _HEADER.size, data.index
     for _ in range(count):
@@ -94,23 +94,23 @@ def _whole(data: bytes, count: int, flags_at: int) -> _Entries:
         if data[at + 26 : at + 28] == _SUBMODULE:
             submodules.append(name)
         at += (end - at + 8) & ~7
-        if _said_length(data, flags) != min(end - start, _LONG) or data[end:at] != _PADDING[: at - end]:
+        if _stored_length(data, flags) != min(end - start, _LONG) or data[end:at] != _PADDING[: at - end]:
             raise UnsupportedRepository("index")
     return names, submodules, ends, at
 
 
-def _shortened(data: bytes, count: int, flags_at: int) -> _Entries:
+def _parse_prefixed_names(data: bytes, count: int, flags_at: int) -> _Entries:
     """Version 4: how many bytes to remove from the name before, and what to append."""
     names, submodules, ends, at, name = list[bytes](), list[bytes](), list[int](), _HEADER.size, b""
     for _ in range(count):
         flags = at + flags_at
         start = flags + (4 if data[flags] & _EXTENDED else 2)
-        cut, start = _number(data, start)
+        cut, start = _parse_number(data, start)
         end = data.index(b"\0", start)
         if cut > len(name):
             raise UnsupportedRepository("index")
         name = name[: len(name) - cut] + data[start:end]
-        if _said_length(data, flags) != min(len(name), _LONG):
+        if _stored_length(data, flags) != min(len(name), _LONG):
             raise UnsupportedRepository("index")
         names.append(name)
         ends.append(flags)
@@ -120,7 +120,7 @@ def _shortened(data: bytes, count: int, flags_at: int) -> _Entries:
     return names, submodules, ends, at
 
 
-def _untracked(data: bytes, end: int, hash_length: int) -> list[bytes]:
+def _parse_extensions(data: bytes, end: int, hash_length: int) -> list[bytes]:
     """The untracked files and folders in git's cache, which git may enter without checking them."""
     last = len(data) - 2 * hash_length - 12
     if data[last : last + 4] == b"EOIE" and int.from_bytes(data[last + 8 : last + 12]) != end:
@@ -131,25 +131,25 @@ def _untracked(data: bytes, end: int, hash_length: int) -> list[bytes]:
         if kind == b"IEOT":  # offsets of blocks, with which git reads the entries in another order
             raise UnsupportedRepository("index")
         if kind == b"UNTR":
-            names += _remembered(data[at + 8 : at + 8 + size], hash_length)
+            names += _parse_untracked_cache(data[at + 8 : at + 8 + size], hash_length)
         at += 8 + size
     return names
 
 
-def _remembered(data: bytes, hash_length: int) -> Iterator[bytes]:
-    length, at = _number(data, 0)
+def _parse_untracked_cache(data: bytes, hash_length: int) -> Iterator[bytes]:
+    length, at = _parse_number(data, 0)
     at = data.index(b"\0", at + length + _STAMPS_LENGTH + 2 * hash_length) + 1
-    count, at = _number(data, at)
+    count, at = _parse_number(data, at)
     for _ in range(count):
-        files, at = _number(data, at)
-        _, at = _number(data, at)
+        files, at = _parse_number(data, at)
+        _, at = _parse_number(data, at)
         for _ in range(files + 1):
             end = data.index(b"\0", at)
             yield data[at:end]
             at = end + 1
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _parse_number(data: bytes, at: int) -> tuple[int, int]:
     """A variable-length number of seven bits per byte, and the offset behind it."""
     value = data[at] & 127
     while data[at] & 128:
@@ -158,7 +158,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def _said_length(data: bytes, flags: int) -> int:
+def _stored_length(data: bytes, flags: int) -> int:
     return (data[flags] & 15) << 8 | data[flags + 1]
 
 

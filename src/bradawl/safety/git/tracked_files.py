@@ -41,7 +41,9 @@ def is_tracked(path: str, repository: str) -> bool:
         found = os.lstat(index)
     except OSError:
         return False
-    listed = _listed(index, (found.st_mtime_ns, found.st_size, found.st_ino), os.fsencode(path[len(repository) + 1 :]))
+    listed = _state_in_index(
+        index, (found.st_mtime_ns, found.st_size, found.st_ino), os.fsencode(path[len(repository) + 1 :])
+    )
     return listed == "tracked" or (listed == "empty" and _is_empty(path))
 
 
@@ -77,7 +79,7 @@ def _lists_below(index: str, stamp: tuple[int, int, int], name: bytes) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _listed(index: str, _: tuple[int, int, int], name: bytes) -> Literal["", "tracked", "empty", "cover"]:
+def _state_in_index(index: str, _: tuple[int, int, int], name: bytes) -> Literal["", "tracked", "empty", "cover"]:
     """What the index says about a file.
 
     An entry ends with the content hash, the length of the name in twelve bits, the name, and a NUL. An entry with the
@@ -93,13 +95,13 @@ def _listed(index: str, _: tuple[int, int, int], name: bytes) -> Literal["", "tr
 
 
 def _kind_of(entry: bytes) -> Literal["tracked", "empty", "cover"]:
-    if entry.endswith(_hashes(HIDDEN_TEXT)):
+    if entry.endswith(_object_names(HIDDEN_TEXT)):
         return "cover"
-    return "empty" if entry.endswith(_hashes("")) else "tracked"
+    return "empty" if entry.endswith(_object_names("")) else "tracked"
 
 
 @cache
-def _hashes(text: str) -> tuple[bytes, ...]:
+def _object_names(text: str) -> tuple[bytes, ...]:
     """Git's object names of this text, for both hash functions."""
     from hashlib import sha1, sha256
 

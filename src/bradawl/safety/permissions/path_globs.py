@@ -45,7 +45,7 @@ def located_pattern(spec: str, bases: Bases, resolve: Resolve, *, widens: bool) 
     Without it (deny and ask rules) the pattern also matches below the resolved literal prefix, and in any case.
     """
     if widens:
-        return _widening(spec, bases, resolve)
+        return _allow_pattern(spec, bases, resolve)
     found = dict(_readings(spec, bases, resolve))
     if not (spec + "".join(found.values())).isascii():
         from unicodedata import normalize
@@ -54,7 +54,7 @@ def located_pattern(spec: str, bases: Bases, resolve: Resolve, *, widens: bool) 
     return PathPattern(f"(?i:{'|'.join(found)})", tuple(dict.fromkeys(found.values())))
 
 
-def _widening(spec: str, bases: Bases, resolve: Resolve) -> PathPattern:
+def _allow_pattern(spec: str, bases: Bases, resolve: Resolve) -> PathPattern:
     base, rest, is_anchored = _start(spec, bases)
     base, segments = _segments(resolve(base), rest)
     literals = _literal_start(segments)
@@ -98,18 +98,18 @@ def _start(spec: str, bases: Bases) -> tuple[str, str, bool]:
     if spec.startswith("//"):
         return "/", spec[2:], True
     if spec.startswith("/"):
-        return _known(bases.folder, "the folder of this rule"), spec[1:], True
+        return _require_known(bases.folder, "the folder of this rule"), spec[1:], True
     if spec == "~" or spec.startswith("~/"):
-        return _known(bases.home, "the home folder"), spec[2:], True
+        return _require_known(bases.home, "the home folder"), spec[2:], True
     if spec.startswith("~"):
         raise ValueError("`~` stands for your own home folder only, as in ~/notes/**")
     if spec.startswith("$"):
         raise ValueError("variables are not filled in; write ~/ for the home folder, or //the/whole/path")
     is_anchored = "/" in spec.rstrip("/") or spec.rstrip("/") in (".", "..")
-    return _known(bases.cwd, "the working directory"), spec, is_anchored
+    return _require_known(bases.cwd, "the working directory"), spec, is_anchored
 
 
-def _known(folder: str, name: str) -> str:
+def _require_known(folder: str, name: str) -> str:
     if not folder.startswith("/"):
         raise ValueError(f"{name} is not known, so it can't start there")
     return folder

@@ -60,10 +60,10 @@ class RuleMatcher:
         """All matches at or below a folder. Raises `TooManyFolders`."""
         self._left = MOST_FOLDERS
         for number, group in enumerate(self._groups):
-            for start in self._spelled(group.place):
+            for start in self._existing_spellings(group.place):
                 real = os.path.realpath(start)
                 if is_within(start, top) or is_within(real, top):
-                    yield from _of_start(group, start, real)
+                    yield from _matches_at_start(group, start, real)
                 if real == start and (is_within(start, top) or is_within(top, start)):
                     yield from self._below(number, group, start if is_within(start, top) else top)
 
@@ -90,7 +90,7 @@ class RuleMatcher:
 
     # -------------------------------------------------------------- the literal beginning
 
-    def _spelled(self, place: str) -> Iterator[str]:
+    def _existing_spellings(self, place: str) -> Iterator[str]:
         """The existing spellings of a path, and the path itself."""
         found = [""]
         for name in filter(None, place.split("/")):
@@ -115,7 +115,7 @@ class RuleMatcher:
         return list(dict.fromkeys((name, *known[1].get(folded(name), ()))))
 
 
-def _of_start(group: _Group, start: str, real: str) -> Iterator[Match]:
+def _matches_at_start(group: _Group, start: str, real: str) -> Iterator[Match]:
     """Matches of the literal prefix itself, and of its real path."""
     for path in dict.fromkeys((start, real)):
         if kind := _kind(path):

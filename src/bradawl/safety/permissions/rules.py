@@ -115,7 +115,7 @@ def parse_rule(
     try:
         if verdict == "network":
             return (_network(text, source, bases.home),)
-        return _read(_take_apart(text, verdict, source, bases, resolve))
+        return _rules_of(_split_rule(text, verdict, source, bases, resolve))
     except ValueError as error:
         raise SettingsError(f"{source}: the rule {text[:200]!r} can't be used: {error}.") from error
 
@@ -139,7 +139,7 @@ def parse_project_rule(
         name = text.partition("(")[0].strip()
         bare = _RuleText("deny", name, None, text[:200], source, bases, resolve)
         try:
-            rules, what = _read(bare), name
+            rules, what = _rules_of(bare), name
         except ValueError:
             rules, what = (bare.rule("tool", ".*"),), "every tool"
         why = f"a rule in {source} can't be read, so {what} is refused: {text[:200]!r}"
@@ -160,7 +160,7 @@ def hidden_tools(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]
     return tuple(name for name in names if any(speaks_of(rule, name) for rule in bare))
 
 
-def _take_apart(
+def _split_rule(
     text: str, verdict: Literal["deny", "ask", "allow"], source: str, bases: Bases, resolve: Resolve
 ) -> _RuleText:
     text = text.strip()
@@ -182,13 +182,13 @@ def _subject_of(name: str) -> _RuleSubject | None:
     return next((subject for alias, subject in ALIASES.items() if alias.replace("_", "").lower() == plain), None)
 
 
-def _read(rule_text: _RuleText) -> tuple[Rule, ...]:
+def _rules_of(rule_text: _RuleText) -> tuple[Rule, ...]:
     subject = _subject_of(rule_text.name)
     if subject is None:
         subject = _RuleSubject("tool", ())
         _check_name(rule_text)
     if rule_text.spec is None or (rule_text.spec in ("*", ":*") and subject.on in ("run", "reach", "tool")):
-        return _bare(rule_text, subject)
+        return _bare_rules(rule_text, subject)
     match subject.on:
         case "read" | "write":
             found = located_pattern(rule_text.spec, rule_text.bases, rule_text.resolve, widens=rule_text.widens)
@@ -205,7 +205,7 @@ def _read(rule_text: _RuleText) -> tuple[Rule, ...]:
             assert_never(subject.on)
 
 
-def _bare(rule_text: _RuleText, subject: _RuleSubject) -> tuple[Rule, ...]:
+def _bare_rules(rule_text: _RuleText, subject: _RuleSubject) -> tuple[Rule, ...]:
     """The rules of a bare name: for the tools, and if it names a kind of access, for every such access."""
     if rule_text.name.lower().startswith("mcp__"):
         pattern = name_pattern(rule_text.name)
@@ -229,14 +229,14 @@ def _check_name(rule_text: _RuleText) -> None:
             raise ValueError("name the server whose tools you allow, such as mcp__github__get_*")
         return
     if not re.fullmatch(r"[a-z0-9_*]{1,64}", name):
-        raise ValueError(_no_tool(name))
+        raise ValueError(_unknown_tool(name))
     if rule_text.widens and name.startswith("*"):
         raise ValueError("that would allow everything; `--permission-mode bypass` does so for one run")
     if rule_text.spec not in (None, "*"):
-        raise ValueError(_no_tool(name) + f"; a tool of your own is named alone: {name}")
+        raise ValueError(_unknown_tool(name) + f"; a tool of your own is named alone: {name}")
 
 
-def _no_tool(name: str) -> str:
+def _unknown_tool(name: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name.lower(), [alias.lower() for alias in ALIASES], 1, 0.7)
@@ -269,7 +269,7 @@ def _host(spec: str) -> str:
 
 
 def _network(text: str, source: str, home: str) -> Rule:
-    rule_text = _take_apart(text, "allow", source, Bases("", home, ""), str)
+    rule_text = _split_rule(text, "allow", source, Bases("", home, ""), str)
     spec = rule_text.text
     if rule_text.spec is not None and _subject_of(rule_text.name) is _RUNS:
         spec = rule_text.spec
@@ -319,21 +319,21 @@ def _glob_of(piece: re.Match[str], home: str, *, is_first: bool, keeps_globs: bo
     text = piece[0]
     match piece.lastgroup:
         case "single":
-            return text[1:-1] if keeps_globs else _itself(text[1:-1])
+            return text[1:-1] if keeps_globs else _literal_glob(text[1:-1])
         case "double":
             inner = re.sub(r"\\([\"\\$`])", r"\1", text[1:-1])
-            return inner if keeps_globs else _itself(inner)
+            return inner if keeps_globs else _literal_glob(inner)
         case "escaped":
-            return _itself(text[1])
+            return _literal_glob(text[1])
         case "home":
-            return _itself(home) if is_first and home else text
+            return _literal_glob(home) if is_first and home else text
         case "operator":
-            raise ValueError(_operator(text))
+            raise ValueError(_operator_error(text))
         case _:
             return text
 
 
-def _operator(text: str) -> str:
+def _operator_error(text: str) -> str:
     match text:
         case "'" | '"' | "\\":
             return f"a {text} in it has no other end, or there is a variable in what it holds"
@@ -343,7 +343,7 @@ def _operator(text: str) -> str:
             return f"{text} joins commands, and a rule is for one: write one rule per command, as Bash(npm run test:*)"
 
 
-def _itself(text: str) -> str:
+def _literal_glob(text: str) -> str:
     """A glob that matches only this text."""
     return re.sub(r"([*?\[])", r"[\1]", text)
 

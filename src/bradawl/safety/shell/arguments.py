@@ -14,14 +14,14 @@ class Arguments(msgspec.Struct, frozen=True):
 
     def has(self, letters: str, *names: str) -> bool:
         """Whether an option is given by one of `letters` or by one of `names`, which may be abbreviated."""
-        return any(_is(option, letters, names) for option, _ in self.given)
+        return any(_is_one_of(option, letters, names) for option, _ in self.given)
 
     def values(self, letters: str, *names: str) -> Argv:
         """All non-empty values of the options, in order."""
-        return tuple(value for option, value in self.given if value and _is(option, letters, names))
+        return tuple(value for option, value in self.given if value and _is_one_of(option, letters, names))
 
 
-def _is(option: str, letters: str, names: tuple[str, ...]) -> bool:
+def _is_one_of(option: str, letters: str, names: tuple[str, ...]) -> bool:
     return option in letters if len(option) == 1 else any(name.startswith(option) for name in names)
 
 

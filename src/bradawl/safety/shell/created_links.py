@@ -22,16 +22,16 @@ def links_made(argvs: Iterable[Argv], bases: tuple[str, ...]) -> Iterator[tuple[
     """
     links = Links()
     for argv in argvs:
-        for link, target in _by(argv, bases, links):
+        for link, target in _links_of_command(argv, bases, links):
             links.add(link, target)
             yield link, target
 
 
-def _by(argv: Argv, bases: tuple[str, ...], links: Links) -> Iterator[tuple[str, str]]:
+def _links_of_command(argv: Argv, bases: tuple[str, ...], links: Links) -> Iterator[tuple[str, str]]:
     name = name_of(argv)
     if name in _LINKERS:
         for base in bases:
-            yield from _of_command(name.removeprefix("g"), argv, base, links)
+            yield from _links_of_copy(name.removeprefix("g"), argv, base, links)
         return
     for word in argv[1:]:
         if ("link" in word and "(" in word) or (name in ("perl", "ruby") and "link" in word):
@@ -43,7 +43,7 @@ def _by(argv: Argv, bases: tuple[str, ...], links: Links) -> Iterator[tuple[str,
                     yield place, join(base, target)
 
 
-def _of_command(name: str, argv: Argv, base: str, links: Links) -> Iterator[tuple[str, str]]:
+def _links_of_copy(name: str, argv: Argv, base: str, links: Links) -> Iterator[tuple[str, str]]:
     call = arguments(argv, "tS", "target-directory suffix")
     into = call.values("t", "target-directory")
     sources, last = (call.operands, into[-1]) if into else (call.operands[:-1], call.operands[-1:])
@@ -54,7 +54,7 @@ def _of_command(name: str, argv: Argv, base: str, links: Links) -> Iterator[tupl
     is_hard = (name in ("ln", "link") and not is_symbolic) or (name == "cp" and call.has("l", "link"))
     for source in sources:
         for path in list(expanded(join(base, source), links)) if not is_symbolic else [join(base, source)]:
-            for link in _names(join(base, target), basename(path.rstrip("/"))):
+            for link in _possible_names(join(base, target), basename(path.rstrip("/"))):
                 if is_symbolic:
                     yield link, join(dirname(link), source)
                 if is_symbolic or is_hard:
@@ -63,7 +63,7 @@ def _of_command(name: str, argv: Argv, base: str, links: Links) -> Iterator[tupl
                     yield from ((link, each) for each in links.targets(path))
 
 
-def _names(target: str, name: str) -> Iterator[str]:
+def _possible_names(target: str, name: str) -> Iterator[str]:
     """The possible paths of a new link: inside `target` if that is a folder, or `target` itself."""
     yield join(target, name)
     if is_link(target) or not is_folder(target):

@@ -13,12 +13,12 @@ _HIDDEN = re.compile(r"dotglob|GLOBIGNORE|BASHOPTS|\b(?:zsh|fish)\b")
 _MARKS = re.compile(r"[*?\[]|[+@!]\(")
 
 
-def changes_case(text: str) -> bool:
+def ignores_case(text: str) -> bool:
     """Whether a line may switch the shell to case-insensitive patterns (`shopt -s nocasematch`, zsh)."""
     return _ANY_CASE.search(re.sub(r"['\"\\]", "", text)) is not None
 
 
-def shows_hidden(text: str) -> bool:
+def matches_hidden(text: str) -> bool:
     """Whether a line may make patterns match names that begin with a dot (`shopt -s dotglob`, zsh)."""
     return _HIDDEN.search(re.sub(r"['\"\\]", "", text)) is not None
 
@@ -41,7 +41,7 @@ def expanded(pattern: str, links: Links | None = None, *, any_case: bool = False
     found = [""]
     for part in pattern.split("/")[1:]:
         if "**" in part:
-            found = [*found, *(each for folder in found for each in _all_below(folder))]
+            found = [*found, *(each for folder in found for each in _folders_below(folder))]
         if is_pattern(part):
             matches = _expression(part, any_case=any_case).fullmatch
             found = [
@@ -55,11 +55,11 @@ def expanded(pattern: str, links: Links | None = None, *, any_case: bool = False
             found = [f"{folder}/{part}" for folder in found]
         found = found[:MOST_NAMES]
     for path in found:
-        if os.path.lexists(path) or links.is_made(path):
+        if os.path.lexists(path) or links.is_created(path):
             yield path
 
 
-def _all_below(folder: str) -> list[str]:
+def _folders_below(folder: str) -> list[str]:
     found: list[str] = []
     for top, folders, _ in os.walk(folder or "/"):
         found += [join(top, name) for name in folders]
@@ -71,7 +71,7 @@ def _all_below(folder: str) -> list[str]:
 @lru_cache(maxsize=256)
 def _expression(part: str, *, any_case: bool) -> re.Pattern[str]:
     try:
-        return re.compile(_translated(part), re.DOTALL | (re.IGNORECASE if any_case else 0))
+        return re.compile(_to_regex(part), re.DOTALL | (re.IGNORECASE if any_case else 0))
     except re.error:
         return re.compile(".*", re.DOTALL)
 
@@ -93,7 +93,7 @@ _CLASSES = {
 }
 
 
-def _translated(part: str) -> str:
+def _to_regex(part: str) -> str:
     out: list[str] = []
     ends: list[str] = []
     for match in _ELEMENT.finditer(part):
@@ -110,7 +110,7 @@ def _translated(part: str) -> str:
             case "bar" if ends:
                 out.append("|")
             case "set" | "not":
-                out.append(_set(match["not"], match["set"]))
+                out.append(_class_to_regex(match["not"], match["set"]))
             case _:
                 out.append(re.escape(match[match.lastgroup or 0]))
     if any(end == ").*" for end in ends) or "!(" in part:
@@ -118,7 +118,7 @@ def _translated(part: str) -> str:
     return "".join(out) + "".join(reversed(ends))
 
 
-def _set(negated: str, members: str) -> str:
+def _class_to_regex(negated: str, members: str) -> str:
     classes = re.findall(r"\[:(\w+):\]", members)
     rest = re.sub(r"\[:\w+:\]", "", members)
     if any(name not in _CLASSES for name in classes):

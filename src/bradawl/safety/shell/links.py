@@ -14,30 +14,34 @@ class Links:
     """The links on the disk, and those that the line creates."""
 
     def __init__(self) -> None:
-        self._made: dict[str, dict[str, None]] = {}
+        self._created: dict[str, dict[str, None]] = {}
 
     def add(self, link: str, target: str) -> None:
         """Record that `link` becomes a link to `target`. Both are absolute."""
-        if len(self._made) >= _MOST_LINKS:
+        if len(self._created) >= _MOST_LINKS:
             return
-        for folder in self.places(dirname(link)):
+        for folder in self.real_paths(dirname(link)):
             place = join(folder, basename(link))
             if place != target.rstrip("/"):
-                self._made.setdefault(place, {})[target] = None
+                self._created.setdefault(place, {})[target] = None
 
     def targets(self, path: str) -> tuple[str, ...]:
         """The targets of a link as its text gives them; empty if the path is no link."""
-        found = [target for folder in self.places(dirname(path)) for target in self._of(join(folder, basename(path)))]
+        found = [
+            target
+            for folder in self.real_paths(dirname(path))
+            for target in self._targets_of(join(folder, basename(path)))
+        ]
         return tuple(found)
 
-    def _of(self, place: str) -> Iterator[str]:
-        yield from self._made.get(place, ())
-        if (target := _read(place)) is not None:
+    def _targets_of(self, place: str) -> Iterator[str]:
+        yield from self._created.get(place, ())
+        if (target := _link_target(place)) is not None:
             yield join(dirname(place), target)
 
-    def places(self, path: str) -> tuple[str, ...]:
+    def real_paths(self, path: str) -> tuple[str, ...]:
         """Every real path that an absolute path may have. The first ignores the links that the line creates."""
-        if not self._made:
+        if not self._created:
             return (os.path.realpath(path),)
         found: dict[str, None] = {}
         waiting, seen = [path], set[str]()
@@ -45,16 +49,16 @@ class Links:
             each = waiting.pop(0)
             if each not in seen:
                 seen.add(each)
-                real, others = self._followed(each)
+                real, others = self._follow(each)
                 found[real] = None
                 waiting += others
         return tuple(found)
 
-    def is_made(self, path: str) -> bool:
+    def is_created(self, path: str) -> bool:
         """Whether a path exists only because of links that the line creates."""
-        return bool(self._made) and (path in self._made or any(map(os.path.lexists, self.places(path))))
+        return bool(self._created) and (path in self._created or any(map(os.path.lexists, self.real_paths(path))))
 
-    def _followed(self, path: str) -> tuple[str, list[str]]:
+    def _follow(self, path: str) -> tuple[str, list[str]]:
         """The real path, and the paths that result from following links of the line instead."""
         pending = path.split("/")[::-1]
         current, others, turns = "/", list[str](), 0
@@ -64,8 +68,8 @@ class Links:
                 continue
             place = dirname(current) if part == ".." else join(current, part)
             rest = "/".join(pending[::-1])
-            others += [join(target, rest) for target in self._made.get(place, ())]
-            target = _read(place) if part != ".." else None
+            others += [join(target, rest) for target in self._created.get(place, ())]
+            target = _link_target(place) if part != ".." else None
             if target is None or (turns := turns + 1) > _MOST_TURNS:
                 current = place
                 continue
@@ -75,15 +79,15 @@ class Links:
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, including links that the line creates there."""
-        made = [basename(place) for place in self._made if dirname(place) == folder]
-        return [*_names(folder), *made]
+        made = [basename(place) for place in self._created if dirname(place) == folder]
+        return [*_listed_names(folder), *made]
 
     def folders(self, path: str) -> tuple[str, ...]:
         """The folders that a path may resolve to, in which the next part of a pattern is matched."""
-        return self.places(path or "/") if self._made else (path or "/",)
+        return self.real_paths(path or "/") if self._created else (path or "/",)
 
 
-def _read(place: str) -> str | None:
+def _link_target(place: str) -> str | None:
     try:
         return os.readlink(place)  # noqa: PTH115 - pathlib takes ten times as long
     except OSError:
@@ -92,27 +96,27 @@ def _read(place: str) -> str | None:
 
 def is_folder(path: str) -> bool:
     """Whether a path leads to a folder; False if it can't be examined."""
-    return _is(path, Path.is_dir)
+    return _test(path, Path.is_dir)
 
 
 def is_file(path: str) -> bool:
     """Whether a path leads to a file; False if it can't be examined."""
-    return _is(path, Path.is_file)
+    return _test(path, Path.is_file)
 
 
 def is_link(path: str) -> bool:
     """Whether a path is a symbolic link; False if it can't be examined."""
-    return _is(path, Path.is_symlink)
+    return _test(path, Path.is_symlink)
 
 
-def _is(path: str, test: Callable[[Path], bool]) -> bool:
+def _test(path: str, test: Callable[[Path], bool]) -> bool:
     try:
         return test(Path(path))
     except OSError:
         return False
 
 
-def files_in(folder: str) -> Iterator[str]:
+def names_in(folder: str) -> Iterator[str]:
     """Yield the names of a folder's entries; one empty name if the folder can't be listed."""
     try:
         with os.scandir(folder) as entries:
@@ -121,7 +125,7 @@ def files_in(folder: str) -> Iterator[str]:
         yield ""
 
 
-def _names(folder: str) -> list[str]:
+def _listed_names(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [entry.name for entry, _ in zip(entries, range(MOST_NAMES), strict=False)]

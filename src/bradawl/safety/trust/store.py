@@ -132,7 +132,8 @@ class TrustStore:
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             if found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022:
-                raise SettingsError(f"{self.path} belongs to another user or can be written by others; check it, then run `chmod 600` on it.")
+                why = "belongs to another user or can be written by others"
+                raise SettingsError(f"{self.path} {why}; check it, then run `chmod 600` on it.")
             data = file.read(_LIMIT_BYTES + 1)
         try:
             return msgspec.json.decode(data, type=_Content)

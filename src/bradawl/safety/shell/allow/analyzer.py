@@ -126,7 +126,7 @@ class _LineWalk:
         """The possible working directories after success and after failure."""
         require(len(places) <= _MOST_FOLDERS)
         if len(pipeline.commands) == 1:
-            return self._one(pipeline.commands[0], places)
+            return self._single_command(pipeline.commands[0], places)
         writes = len(self.recorded.writes)
         for command in pipeline.commands:
             self._record_command(command, places, is_alone=False)
@@ -136,20 +136,20 @@ class _LineWalk:
                 self._record_command(command, places, is_alone=False)
         return places, places
 
-    def _one(self, command: SimpleCommand, places: Directories) -> tuple[Directories, Directories]:
+    def _single_command(self, command: SimpleCommand, places: Directories) -> tuple[Directories, Directories]:
         self._record_command(command, places, is_alone=True)
         if not command.words:
             for name, _ in command.assignments:
                 self._change_variable(name)
         elif command.name == "cd":
-            return frozenset(self._change_folder(command, place) for place in places), places
+            return frozenset(self._change_directory(command, place) for place in places), places
         elif command.name in _STATE_BUILTINS:
             self._export(command)
         return places, places
 
     # -------------------------------------------------------------- the shell itself
 
-    def _change_folder(self, command: SimpleCommand, place: WorkingDirectory) -> WorkingDirectory:
+    def _change_directory(self, command: SimpleCommand, place: WorkingDirectory) -> WorkingDirectory:
         require(len(command.words) <= 2)
         require(not any(map(affects_bash, self._changed)))
         target = command.words[1].text if len(command.words) == 2 else self._filesystem.home
@@ -159,7 +159,7 @@ class _LineWalk:
         name = normpath(join(place[0], target))
         recorder = PathRecorder(self._filesystem, self.recorded, place[1], is_alone=True)
         goal = recorder.read_path(target)  # a missing folder makes `cd` fail, which the caller allows for
-        require(goal == recorder.place(name))
+        require(goal == recorder.real_path(name))
         self.recorded.session["cwd"] = None
         return name, goal
 

@@ -84,7 +84,7 @@ class PathRecorder:
 
     def read_path(self, text: str) -> str:
         """As `read`, for a literal path. Returns the real path."""
-        place = self.place(text)
+        place = self.real_path(text)
         if place != NULL_DEVICE:
             self._recorded.reads[place] = None
         return place
@@ -107,7 +107,7 @@ class PathRecorder:
         `hidden`: also of dotfiles; else only of dotfiles that `unignores` or an ignore file re-includes.
         """
         words = [word for word in words if word.text != "-"]
-        found = [self._expand(word.text) if word.is_glob else self.place(word.text) for word in words] or [self.cwd]
+        found = [self._expand(word.text) if word.is_glob else self.real_path(word.text) for word in words] or [self.cwd]
         for each in found:
             for top in [each] if isinstance(each, str) else each[2]:
                 self._record_rule_paths("read", top)
@@ -136,13 +136,13 @@ class PathRecorder:
         """Record a write to a file, through links, or to a folder with everything below it."""
         if word.is_glob:
             self._write_matches(word.text)
-        elif (place := self.place(word.text)) != NULL_DEVICE:
+        elif (place := self.real_path(word.text)) != NULL_DEVICE:
             self._recorded.writes[place] = None
 
     def redirect(self, word: Word) -> None:
         """Record a file that bash opens for writing."""
         self.write(word)
-        if (place := self.place(word.text)) != NULL_DEVICE:
+        if (place := self.real_path(word.text)) != NULL_DEVICE:
             self._recorded.redirects[place] = None
 
     def write_path(self, place: str) -> None:
@@ -182,7 +182,7 @@ class PathRecorder:
 
     # -------------------------------------------------------------- places
 
-    def place(self, text: str) -> str:
+    def real_path(self, text: str) -> str:
         """The real path of `text`."""
         path = self._absolute(text)
         place = self.filesystem.resolve(path, self.cwd)
@@ -191,11 +191,11 @@ class PathRecorder:
 
     def entry(self, text: str) -> tuple[str, str]:
         """The path of a name in its real folder, and the real path; they differ if the name is a symbolic link."""
-        place = self.place(text)
+        place = self.real_path(text)
         parent, _, name = self._absolute(text).rstrip("/").rpartition("/")
         if name in ("", ".", ".."):
             return place, place
-        folder = self.place(parent or "/")
+        folder = self.real_path(parent or "/")
         return f"{folder.rstrip('/')}/{name}", place
 
     def is_folder(self, place: str) -> bool:
@@ -276,7 +276,7 @@ class PathRecorder:
         """
         parts = self._absolute(pattern).split("/")
         first = next(index for index, part in enumerate(parts) if _is_pattern(part))
-        top = self.place("/".join(parts[:first]) or "/")
+        top = self.real_path("/".join(parts[:first]) or "/")
         rest = [part for part in parts[first:] if part]
         if ".." in rest or "." in rest:
             raise UnsupportedSyntax
@@ -307,7 +307,7 @@ class PathRecorder:
                     raise UnsupportedSyntax
                 path = f"{folder.rstrip('/')}/{name}"
                 if is_link:
-                    links.append(self.place(path))
+                    links.append(self.real_path(path))
                     continue
                 found.append(path)
                 if is_last and (part[0] == "." or (name[0] != "." and may_hold_secrets(name))):

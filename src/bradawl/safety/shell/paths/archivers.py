@@ -15,10 +15,10 @@ from bradawl.safety.shell.paths.file_changes import NO_CHANGES, Changes, Copies
 def _tar(argv: Argv) -> Changes:
     first = argv[1] if len(argv) > 1 else ""
     if first and first[:1] != "-" and re.fullmatch(r"[a-zA-Z]+", first):
-        argv = ("tar", *_bundled(first, argv[2:]))
+        argv = ("tar", *_with_dashes(first, argv[2:]))
     call = arguments(argv, "fCITXbgKLNVF", _TAR_VALUES)
     scripts = call.values("", "transform", "xform")
-    named = tuple(part for script in scripts for part in _replaced(script))
+    named = tuple(part for script in scripts for part in _replacements(script))
     folders = call.values("C", "directory") or (".",)
     if call.has("x", "extract", "get"):
         named = (*named, *call.values("", "one-top-level"))
@@ -35,7 +35,7 @@ def _tar(argv: Argv) -> Changes:
     return Changes(files=(*outputs, *named, *removed), trees=trees, removes=bool(removed), packed=packed)
 
 
-def _bundled(letters: str, words: Argv) -> Argv:
+def _with_dashes(letters: str, words: Argv) -> Argv:
     """Rewrite options without a dash, which take their values in order from the following words."""
     rest, out = list(words), list[str]()
     for letter in letters:
@@ -45,7 +45,7 @@ def _bundled(letters: str, words: Argv) -> Argv:
     return (*out, *rest)
 
 
-def _replaced(script: str) -> list[str]:
+def _replacements(script: str) -> list[str]:
     """The replacements in a transform expression such as `s,old,new,`."""
     found: list[str] = []
     for part in script.split(";"):
@@ -77,7 +77,7 @@ def _unzip(argv: Argv) -> Changes:
     return Changes(files=call.values("d"), copies=_unpacked(call.operands[:1], folder))
 
 
-def _seven(argv: Argv) -> Changes:
+def _seven_zip(argv: Argv) -> Changes:
     command, rest = (argv[1], argv[2:]) if len(argv) > 1 else ("", ())
     outputs = tuple(word[2:] for word in rest if word.startswith("-o"))
     operands = tuple(word for word in rest if word[:1] != "-")
@@ -99,7 +99,7 @@ def _compressor(argv: Argv) -> Changes:
     return Changes(files=(*call.operands, *call.values("o", "output")), trees=deep)
 
 
-def _pass_archive(argv: Argv) -> Changes:
+def _cpio(argv: Argv) -> Changes:
     call = arguments(argv, "FHIOECMRSDfs", "file directory")
     outputs = (*call.values("OF", "file"), *call.values("D", "directory"))
     return Changes(
@@ -195,14 +195,14 @@ ARCHIVERS: dict[str, Callable[[Argv], Changes]] = {
     **dict.fromkeys(("tar", "gtar", "bsdtar"), _tar),
     "zip": _zip,
     "unzip": _unzip,
-    **dict.fromkeys(("7z", "7za", "7zr"), _seven),
+    **dict.fromkeys(("7z", "7za", "7zr"), _seven_zip),
     **dict.fromkeys(
         names(
             "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma zstd unzstd lz4 unlz4 compress uncompress pigz pbzip2 brotli"
         ),
         _compressor,
     ),
-    **dict.fromkeys(("cpio", "pax"), _pass_archive),
+    **dict.fromkeys(("cpio", "pax"), _cpio),
     **dict.fromkeys(("split", "csplit"), _split),
     "dd": _dd,
     "curl": _curl,

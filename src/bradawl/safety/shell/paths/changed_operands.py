@@ -23,10 +23,10 @@ def changes_of(argv: Argv) -> Changes:
         return Changes(files=named_outputs(argv))
     if name in SHELLS:
         return _script(argv, _SHELL_LETTERS)
-    return _other(name, argv)
+    return _unlisted_program(name, argv)
 
 
-def _other(name: str, argv: Argv) -> Changes:
+def _unlisted_program(name: str, argv: Argv) -> Changes:
     if _PYTHON.fullmatch(name) and "-m" in argv[:-1]:
         return _module(argv)
     if _INTERPRETERS.fullmatch(name):
@@ -73,7 +73,7 @@ def _chmod(argv: Argv) -> Changes:
 
 def _cp(argv: Argv) -> Changes:
     call = arguments(argv, "tS", "target-directory suffix")
-    sources, target = _to(call)
+    sources, target = _sources_and_target(call)
     is_deep = call.has("rRa", "recursive", "archive")
     is_linked = call.has("l", "link")
     copies = Copies(sources, target, is_deep, call.has("T", "no-target-directory"))
@@ -82,12 +82,12 @@ def _cp(argv: Argv) -> Changes:
 
 def _mv(argv: Argv) -> Changes:
     call = arguments(argv, "tS", "target-directory suffix")
-    sources, target = _to(call)
+    sources, target = _sources_and_target(call)
     copies = Copies(sources, target, True, call.has("T", "no-target-directory"))
     return Changes(files=sources, trees=sources, removes=True, copies=(copies,))
 
 
-def _to(call: Arguments) -> tuple[Argv, str]:
+def _sources_and_target(call: Arguments) -> tuple[Argv, str]:
     if into := call.values("t", "target-directory"):
         return call.operands, into[-1]
     return call.operands[:-1], call.operands[-1] if call.operands else ""
@@ -95,7 +95,7 @@ def _to(call: Arguments) -> tuple[Argv, str]:
 
 def _ln(argv: Argv) -> Changes:
     call = arguments(argv, "tS", "target-directory suffix")
-    sources, target = _to(call)
+    sources, target = _sources_and_target(call)
     if not sources:
         sources, target = call.operands, "."
     given_up = () if call.has("s", "symbolic") else sources
@@ -106,7 +106,7 @@ def _install(argv: Argv) -> Changes:
     call = arguments(argv, "tSmog", "target-directory suffix mode owner group")
     if call.has("d", "directory"):
         return Changes(files=call.operands)
-    sources, target = _to(call)
+    sources, target = _sources_and_target(call)
     return Changes(copies=(Copies(sources, target),))
 
 
@@ -263,11 +263,11 @@ def _container(argv: Argv) -> Changes:
 
 def _wrapper(argv: Argv) -> Changes:
     """A program that starts another one and writes a file of its own; the started command is analyzed separately."""
-    call = arguments(argv[: _own_words(argv)], "o", "output")
+    call = arguments(argv[: _count_own_words(argv)], "o", "output")
     return Changes(files=call.values("o", "output"))
 
 
-def _own_words(argv: Argv) -> int:
+def _count_own_words(argv: Argv) -> int:
     place = 1
     while place < len(argv) and argv[place][:1] == "-":
         place += 2 if argv[place] in ("-o", "--output", "-f", "--format", "-e", "-p", "-s", "-u") else 1
@@ -298,28 +298,30 @@ _RSYNC_VALUES = (
 _PY = (".py", ".pyi", ".ipynb")
 _WEB = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".json", ".md", ".css", ".scss", ".html", ".yaml", ".yml")
 _C = (".c", ".h", ".cc", ".cpp", ".hpp", ".cxx", ".hh", ".m", ".java", ".proto")
-_LOOKS = frozenset({"--check", "--diff", "-c", "--check-only", "--list-different", "-l", "--dry-run", "-d", "--stdin"})
-_NO_WORDS = frozenset[str]()
+_CHECK_ONLY = frozenset(
+    {"--check", "--diff", "-c", "--check-only", "--list-different", "-l", "--dry-run", "-d", "--stdin"}
+)
+_NONE = frozenset[str]()
 _FORMATTERS: dict[str, tuple[tuple[str, ...], frozenset[str], frozenset[str]]] = {
-    "black": (_PY, _NO_WORDS, frozenset({"--check", "--diff", "-c", "--code", "-"})),
-    "isort": (_PY, _NO_WORDS, _LOOKS),
+    "black": (_PY, _NONE, frozenset({"--check", "--diff", "-c", "--code", "-"})),
+    "isort": (_PY, _NONE, _CHECK_ONLY),
     "ruff": (_PY, frozenset({"format", "--fix", "--fix-only", "--add-noqa"}), frozenset({"--check", "--diff"})),
-    "autopep8": (_PY, frozenset({"-i", "--in-place"}), _NO_WORDS),
-    "yapf": (_PY, frozenset({"-i", "--in-place"}), _NO_WORDS),
-    "autoflake": (_PY, frozenset({"-i", "--in-place"}), _NO_WORDS),
-    "pyupgrade": (_PY, _NO_WORDS, _NO_WORDS),
-    "prettier": (_WEB, frozenset({"--write", "-w"}), _NO_WORDS),
-    "eslint": (_WEB, frozenset({"--fix"}), _NO_WORDS),
-    "stylelint": (_WEB, frozenset({"--fix"}), _NO_WORDS),
-    "biome": (_WEB, frozenset({"--write", "--fix", "--apply"}), _NO_WORDS),
-    "gofmt": ((".go",), frozenset({"-w"}), _NO_WORDS),
-    "goimports": ((".go",), frozenset({"-w"}), _NO_WORDS),
-    "rustfmt": ((".rs",), _NO_WORDS, frozenset({"--check"})),
-    "clang-format": (_C, frozenset({"-i"}), _NO_WORDS),
-    "clang-tidy": (_C, frozenset({"--fix", "-fix", "--fix-errors"}), _NO_WORDS),
-    "shfmt": ((".sh", ".bash"), frozenset({"-w"}), _NO_WORDS),
-    "rubocop": ((".rb",), frozenset({"-a", "-A", "--autocorrect", "--auto-correct"}), _NO_WORDS),
-    "sqlfluff": ((".sql",), frozenset({"fix", "format"}), _NO_WORDS),
+    "autopep8": (_PY, frozenset({"-i", "--in-place"}), _NONE),
+    "yapf": (_PY, frozenset({"-i", "--in-place"}), _NONE),
+    "autoflake": (_PY, frozenset({"-i", "--in-place"}), _NONE),
+    "pyupgrade": (_PY, _NONE, _NONE),
+    "prettier": (_WEB, frozenset({"--write", "-w"}), _NONE),
+    "eslint": (_WEB, frozenset({"--fix"}), _NONE),
+    "stylelint": (_WEB, frozenset({"--fix"}), _NONE),
+    "biome": (_WEB, frozenset({"--write", "--fix", "--apply"}), _NONE),
+    "gofmt": ((".go",), frozenset({"-w"}), _NONE),
+    "goimports": ((".go",), frozenset({"-w"}), _NONE),
+    "rustfmt": ((".rs",), _NONE, frozenset({"--check"})),
+    "clang-format": (_C, frozenset({"-i"}), _NONE),
+    "clang-tidy": (_C, frozenset({"--fix", "-fix", "--fix-errors"}), _NONE),
+    "shfmt": ((".sh", ".bash"), frozenset({"-w"}), _NONE),
+    "rubocop": ((".rb",), frozenset({"-a", "-A", "--autocorrect", "--auto-correct"}), _NONE),
+    "sqlfluff": ((".sql",), frozenset({"fix", "format"}), _NONE),
 }
 
 READERS = names(

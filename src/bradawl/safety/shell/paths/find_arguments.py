@@ -8,7 +8,7 @@ from posixpath import basename
 import msgspec
 
 from bradawl.safety.shell.argv import UNKNOWN_WORD, Argv, name_of, names
-from bradawl.safety.shell.links import files_below, files_in, is_link
+from bradawl.safety.shell.links import files_below, is_link, names_in
 from bradawl.safety.shell.links import is_folder as leads_to_folder
 
 _MOST_NAMES = 5_000
@@ -71,7 +71,7 @@ class Find(msgspec.Struct, frozen=True):
             if _Expression(self.words, _printed(written, start, folder), depth, is_folder=True).prunes:
                 return frozenset()
         is_folder = leads_to_folder(path) and not is_link(path)
-        is_full = is_folder and next(files_in(path), None) is not None
+        is_full = is_folder and next(names_in(path), None) is not None
         name = _printed(written, start, path)
         return _Expression(self.words, name, len(parts), is_folder=is_folder, is_full=is_full).reached
 

@@ -22,15 +22,15 @@ class OperandUse(msgspec.Struct, frozen=True):
     """A plain word names something other than a path, such as a build target or a branch."""
     is_code: bool = False
     """The words contain code of another language."""
-    here: bool = False
+    uses_cwd: bool = False
     """Uses the working directory without being given it."""
     any_word: bool = False
     """A word with unknown text may be any folder."""
     shows_tracked: bool = False
     """Shows or copies the contents of tracked files."""
-    adds: bool = False
+    adds_to_index: bool = False
     """Adds files that git does not ignore to the index."""
-    finds: bool = False
+    lists_names: bool = False
     """Passes the names of files below its folders to other programs."""
 
     def may_be_folder(self, place: int, word: str) -> bool:
@@ -39,7 +39,7 @@ class OperandUse(msgspec.Struct, frozen=True):
             return False
         before = self.words[place - 1] if place else ""
         if self.takes_names:
-            return before not in _TEXTS and before[:1] == "-" and len(before) > 1
+            return before not in _OPTIONS_WITH_TEXT and before[:1] == "-" and len(before) > 1
         return self.descends or before != "-k"
 
 
@@ -57,14 +57,14 @@ def operand_use(argv: Argv, *, from_input: bool) -> OperandUse:
 
 def _other(name: str, words: Argv) -> OperandUse:
     if name in ("find", "fd", "fdfind"):
-        return OperandUse(words, descends=False, finds=True)
+        return OperandUse(words, descends=False, lists_names=True)
     if name in _TAKE_NAMES:
         return OperandUse(words, descends=name in _CONTAINERS, takes_names=True)
     if _INTERPRETERS.fullmatch(name):
         return _interpreter(words)
     return OperandUse(
         words,
-        descends=name not in (_SPARE_FOLDERS | _READ_FILES | _GREPS | SHELLS),
+        descends=name not in (_SKIP_FOLDERS | _READ_FILES | _GREPS | SHELLS),
         files_only=name in _READ_FILES | _GREPS,
     )
 
@@ -95,7 +95,7 @@ def lists_files_below(argv: Argv) -> bool:
     return is_du or name in ("tree", "locate", "plocate")
 
 
-def filled(argv: Argv) -> Argv:
+def with_unknown_words(argv: Argv) -> Argv:
     """The words of a command such as `xargs`, its placeholders replaced by an unknown word."""
     marks = {"{}"} | {after for word, after in pairwise(argv) if word in ("-I", "--replace", "-J")}
     marks |= {match[1] for word in argv if (match := re.match(r"(?:-I|-i|--replace=)(.+)", word))}
@@ -148,10 +148,10 @@ def _searcher(words: Argv, *, from_input: bool) -> OperandUse:
     """Without a folder operand it searches the working directory."""
     plain = operands(words)
     has_pattern = any(re.match(r"-[a-zA-Z]*[ef]|--(?:regexp|file)", word) for word in words)
-    here = len(plain) < (1 if has_pattern else 2)
+    uses_cwd = len(plain) < (1 if has_pattern else 2)
     if from_input:
         words = (*words, UNKNOWN_WORD)
-    return OperandUse(words, any_word=True, here=here)
+    return OperandUse(words, any_word=True, uses_cwd=uses_cwd)
 
 
 def _archiver(name: str, words: Argv, *, from_input: bool) -> OperandUse:
@@ -179,22 +179,22 @@ def _git(words: Argv) -> OperandUse:
     options = "".join(word for word in rest if word[:1] == "-")
     # Options before the subcommand name folders: a word without a slash is a path there.
     if sub in ("add", "stage"):
-        return OperandUse((*given, *rest), descends=False, adds=True)
+        return OperandUse((*given, *rest), descends=False, adds_to_index=True)
     if sub == "stash" and re.search(r"-[a-z]*[au]|--(?:all|inc)", options) and rest[:1] != ("show",):
-        return OperandUse((*given, *rest), here=True)
+        return OperandUse((*given, *rest), uses_cwd=True)
     if sub == "commit":
         return OperandUse((*given, *rest), descends=False, takes_names=True)
     if re.search(r"--(?:no-in|unt|no-exc)", options) and sub in ("grep", "diff"):
-        here = sub == "grep" and len(operands(rest)) < 2
-        return OperandUse((*given, *rest), here=here, shows_tracked=True)
+        uses_cwd = sub == "grep" and len(operands(rest)) < 2
+        return OperandUse((*given, *rest), uses_cwd=uses_cwd, shows_tracked=True)
     if sub in _GIT_SHOWS or (sub == "stash" and rest[:1] in (("show",), ("list",))):
-        return OperandUse((*given, *rest), descends=False, takes_names=True, shows_tracked=_shows(sub, rest))
+        return OperandUse((*given, *rest), descends=False, takes_names=True, shows_tracked=_shows_contents(sub, rest))
     if sub in _GIT_SAFE or not sub:
         return OperandUse((*given, *rest), descends=False, takes_names=True)
     return OperandUse((*given, *rest))
 
 
-def _shows(sub: str, rest: Argv) -> bool:
+def _shows_contents(sub: str, rest: Argv) -> bool:
     if sub == "log":
         return any(re.match(r"-[a-z]*[puUWLSG]|--(?:patch|unified|function)", word) for word in rest)
     return not any(re.match(r"--(?:stat|shortstat|numstat|name-|quiet|summary|check)", word) for word in rest)
@@ -209,7 +209,7 @@ def _interpreter(words: Argv) -> OperandUse:
         if module and module[0] in ("zipfile", "tarfile", "shutil", "zipapp"):
             return OperandUse(words)
         if module and module[0] in ("http.server", "SimpleHTTPServer"):
-            return OperandUse(words, here=True)
+            return OperandUse(words, uses_cwd=True)
         return OperandUse(words, descends=False)
     return OperandUse(words, descends=False, is_code=True)
 
@@ -233,7 +233,7 @@ _READ_FILES = names(
     " for select in stat rm unlink touch chmod chown chgrp test [ [[ basename dirname realpath readlink file tee"
     " truncate mktemp sync getfacl setfacl umask"
 )
-_SPARE_FOLDERS = names(
+_SKIP_FOLDERS = names(
     " cd ls dir mkdir rmdir du df tree env sudo nice nohup time timeout setsid stdbuf exec builtin xargs eval watch"
     " case while until if do then else declare typeset readonly read mapfile readarray source . pushd popd dirs pwd"
     # programs that work on a project
@@ -256,6 +256,6 @@ _GIT_SAFE = names(
     " ls-files shortlog describe clean cherry-pick revert reflog bisect stash notes help version gc fsck rev-list"
     " ls-tree ls-remote merge-base name-rev for-each-ref show-ref symbolic-ref check-ignore count-objects prune repack"
 )
-_TEXTS = frozenset(
+_OPTIONS_WITH_TEXT = frozenset(
     {"-m", "-am", "-k", "-b", "-B", "-c", "-d", "-D", "-q", "--message", "--title", "--body", "--grep", "--author"}
 )

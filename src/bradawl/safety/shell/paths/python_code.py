@@ -42,12 +42,14 @@ def _is_harmless(node: ast.AST) -> bool:
         case ast.Call() | ast.Delete() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
             return False
         case ast.Assign(targets=targets):
-            return all(isinstance(target, ast.Name | ast.Tuple) and not _renames(target) for target in targets)
+            return all(
+                isinstance(target, ast.Name | ast.Tuple) and not _rebinds_trusted_name(target) for target in targets
+            )
         case _:
             return True
 
 
-def _renames(target: ast.expr) -> bool:
+def _rebinds_trusted_name(target: ast.expr) -> bool:
     """Whether the code rebinds the name of a function that is considered harmless."""
     return any(isinstance(node, ast.Name) and node.id in _CALLS for node in ast.walk(target))
 

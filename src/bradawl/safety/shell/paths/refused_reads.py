@@ -17,17 +17,17 @@ from bradawl.safety.shell.argv import UNKNOWN_WORD, Argv, name_of
 from bradawl.safety.shell.created_links import links_made
 from bradawl.safety.shell.deny.scanner import Seen
 from bradawl.safety.shell.errors import UnsupportedSyntax
-from bradawl.safety.shell.glob_expansion import changes_case, expanded
+from bradawl.safety.shell.glob_expansion import expanded, ignores_case
 from bradawl.safety.shell.links import Links
 from bradawl.safety.shell.path_rules import PathRules
 from bradawl.safety.shell.paths.find_arguments import name_tests, passes_name_tests, searched_folders
 from bradawl.safety.shell.paths.operand_uses import (
     OperandUse,
-    filled,
     lists_files_below,
     operand_use,
     passes_names_on,
     starts_from_input,
+    with_unknown_words,
 )
 from bradawl.safety.shell.paths.printed_paths import Listings
 from bradawl.safety.shell.paths.word_parts import word_parts
@@ -89,44 +89,44 @@ class _RefusedReadFinder:
     def find(self, text: str, argvs: tuple[Argv, ...], seen: Seen) -> None:
         """Check all words of the line."""
         argvs = _without_ls(text, tuple(dict.fromkeys(argvs)))
-        self._any_case = changes_case(text)
+        self._any_case = ignores_case(text)
         self._learn_folders([*seen.opened, *(word for argv in argvs for word in argv)])
         for link, target in links_made(argvs, tuple(self._bases)):
             self._links.add(link, target)
         from_input = any(map(starts_from_input, argvs))
         passes_on = passes_names_on(text, argvs)
         for argv in argvs:
-            words = filled(argv) if starts_from_input(argv) else argv
+            words = with_unknown_words(argv) if starts_from_input(argv) else argv
             if words:
-                self._command(words, operand_use(words, from_input=from_input))
+                self._check_command(words, operand_use(words, from_input=from_input))
                 if passes_on and lists_files_below(words):
-                    self._listed()
+                    self._record_listed()
         if passes_on:
-            self._printed(argvs)
+            self._check_printed(argvs)
         for word in seen.opened:
-            self._word(word, descends=False, folder=True)
+            self._check_word(word, descends=False, folder=True)
         if not seen.is_whole:
             for word in dict.fromkeys(text.replace("\\", "").replace("'", "").replace('"', "").split()):
-                self._word(word, descends=True, folder=True)
+                self._check_word(word, descends=True, folder=True)
         for piece in dict.fromkeys(_TEXT.findall(text)):
-            self._piece(piece, descends=False, folder=False)
+            self._check_piece(piece, descends=False, folder=False)
 
     def _learn_folders(self, words: list[str]) -> None:
         """Add every folder that a word names to the possible working directories."""
         for _ in range(2):
             for word in dict.fromkeys(piece for each in words for piece in _pieces(each)):
                 for base in list(self._bases):
-                    self._take()
+                    self._count_path()
                     path = normpath(join(base, word))
                     if len(self._bases) < _MOST_BASES and Path(path).is_dir():
                         self._bases[path] = None
 
-    def _take(self) -> None:
+    def _count_path(self) -> None:
         self._left -= 1
         if self._left < 0:
             raise UnsupportedSyntax
 
-    def _printed(self, argvs: tuple[Argv, ...]) -> None:
+    def _check_printed(self, argvs: tuple[Argv, ...]) -> None:
         """Check denied files whose names `ls` or git prints for other commands."""
         printing = tuple(argv for argv in argvs if name_of(argv) in ("git", "ls"))
         listings = Listings(printing, tuple(self._bases), self._links, only_files=True)
@@ -135,37 +135,37 @@ class _RefusedReadFinder:
                 if listings.prints(path):
                     self.found[path] = None
 
-    def _listed(self) -> None:
+    def _record_listed(self) -> None:
         """Record the denied paths below all working directories, whose names are passed to other programs."""
         for base in self._bases:
-            self._all_below(base)
+            self._record_all_below(base)
 
     # -------------------------------------------------------------- one command
 
-    def _command(self, argv: Argv, use: OperandUse) -> None:
+    def _check_command(self, argv: Argv, use: OperandUse) -> None:
         if "/" in argv[0]:
-            self._word(argv[0], descends=False, folder=False)
+            self._check_word(argv[0], descends=False, folder=False)
         for place, word in enumerate(use.words):
-            self._given(use, place, word)
-        for base in self._bases if use.here else ():
-            self._all_below(base)
+            self._check_operand(use, place, word)
+        for base in self._bases if use.uses_cwd else ():
+            self._record_all_below(base)
         if use.shows_tracked:
-            self._tracked(use.words)
-        if use.adds:
-            self._added(use.words)
-        if use.finds:
-            self._found_by(argv)
+            self._check_tracked(use.words)
+        if use.adds_to_index:
+            self._check_added(use.words)
+        if use.lists_names:
+            self._check_find(argv)
 
-    def _given(self, use: OperandUse, place: int, word: str) -> None:
+    def _check_operand(self, use: OperandUse, place: int, word: str) -> None:
         if word in (UNKNOWN_WORD, "{}"):
             if use.any_word:
-                self._piece("*", descends=True, folder=True)
+                self._check_piece("*", descends=True, folder=True)
         elif use.files_only and any(mark in word for mark in "*?["):
-            self._files(word)
+            self._check_files(word)
         else:
-            self._word(word, descends=use.descends, folder=use.may_be_folder(place, word), is_code=use.is_code)
+            self._check_word(word, descends=use.descends, folder=use.may_be_folder(place, word), is_code=use.is_code)
 
-    def _word(self, word: str, *, descends: bool, folder: bool, is_code: bool = False) -> None:
+    def _check_word(self, word: str, *, descends: bool, folder: bool, is_code: bool = False) -> None:
         if is_code and " " not in word and "(" not in word:
             is_code = False
         for piece in _pieces(word):
@@ -173,32 +173,32 @@ class _RefusedReadFinder:
             is_descent = (bool(_WALKS.search(word)) and piece in (".", "..", "./")) if is_code else descends
             if " " in word and not is_code:
                 is_descent = False
-            self._piece(piece, descends=is_descent, folder=folder or is_value or (UNKNOWN_WORD in piece))
+            self._check_piece(piece, descends=is_descent, folder=folder or is_value or (UNKNOWN_WORD in piece))
 
-    def _files(self, word: str) -> None:
+    def _check_files(self, word: str) -> None:
         """Check the files that a pattern matches; folders among the matches are not read."""
         for piece in _pieces(word):
             for path in self._paths(piece):
-                self._take()
+                self._count_path()
                 real = os.path.realpath(path)
                 if not Path(real).is_dir() and any(self._path_rules.matches("read", each) for each in (path, real)):
                     self.found |= {real: None} if os.path.lexists(path) else {}
 
-    def _piece(self, piece: str, *, descends: bool, folder: bool) -> None:
+    def _check_piece(self, piece: str, *, descends: bool, folder: bool) -> None:
         for path in self._paths(piece):
-            self._take()
-            for real in self._links.places(path):
+            self._count_path()
+            for real in self._links.real_paths(path):
                 if os.path.lexists(real) or os.path.lexists(path):
-                    self._place(path, real, is_meant=folder or "/" in piece, descends=descends)
+                    self._check_path(path, real, is_meant=folder or "/" in piece, descends=descends)
 
-    def _place(self, path: str, real: str, *, is_meant: bool, descends: bool) -> None:
+    def _check_path(self, path: str, real: str, *, is_meant: bool, descends: bool) -> None:
         is_refused = any(self._path_rules.matches("read", each) for each in (path, normpath(path), real))
         if is_refused and (is_meant or not Path(real).is_dir()):
             self.found[real] = None
         elif descends and not is_refused:
-            self._all_below(real)
+            self._record_all_below(real)
 
-    def _all_below(self, folder: str) -> None:
+    def _record_all_below(self, folder: str) -> None:
         if folder not in self._below:
             self._below[folder] = self._path_rules.below("read", folder)
         self.found |= dict.fromkeys(self._below[folder])
@@ -231,7 +231,7 @@ class _RefusedReadFinder:
 
     # -------------------------------------------------------------- git
 
-    def _tracked(self, words: Argv) -> None:
+    def _check_tracked(self, words: Argv) -> None:
         """Record denied paths that git tracks: below the paths among the words, or in the whole repository."""
         for base in dict.fromkeys(filter(None, map(repository_root, self._bases))):
             paths = [normpath(join(self._cwd, word.rpartition(":")[2])) for word in words if word[:1] != "-"]
@@ -239,7 +239,7 @@ class _RefusedReadFinder:
             for place in there or [base]:
                 self.found |= dict.fromkeys(self._path_rules.tracked_below(place, base))
 
-    def _added(self, words: Argv) -> None:
+    def _check_added(self, words: Argv) -> None:
         """Record denied paths that would be added to the index, from where git can show them."""
         is_forced = any(re.match(r"-[a-zA-Z]*f|--f", word) for word in words)
         is_all = any(re.match(r"-[a-zA-Z]*A|--(?:al|no-ignore-r)|:", word) for word in words)
@@ -247,14 +247,14 @@ class _RefusedReadFinder:
         for start in [*self._bases, *([repository_root(self._cwd) or self._cwd] if is_all else [])]:
             for word in (*names, *(["."] if is_all else [])):
                 for top in expanded(normpath(join(start, word.replace(UNKNOWN_WORD, "*")))):
-                    self._take()
+                    self._count_path()
                     for path in self._path_rules.below("read", top):
                         if is_forced or not is_ignored_by_git(path):
                             self.found[path] = None
 
     # -------------------------------------------------------------- find
 
-    def _found_by(self, argv: Argv) -> None:
+    def _check_find(self, argv: Argv) -> None:
         """Record denied paths whose names `find` or `fd` passes to other programs."""
         tests = name_tests(argv)
         for start in filter(None, searched_folders(argv)):

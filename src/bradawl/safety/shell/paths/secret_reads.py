@@ -63,7 +63,7 @@ class SecretFiles(msgspec.Struct, frozen=True):
         """Home folders of other users that are below a folder, or above it."""
         if not self.home:
             return
-        yield from (home for home in ROOT_HOMES if home != self.home and _touch(home, folder))
+        yield from (home for home in ROOT_HOMES if home != self.home and _overlap(home, folder))
         for parent in HOME_PARENTS:
             if is_within(parent, folder):
                 with suppress(OSError), os.scandir(parent) as entries:
@@ -72,7 +72,7 @@ class SecretFiles(msgspec.Struct, frozen=True):
                 yield "/".join(folder.split("/")[:3])
 
 
-def _touch(home: str, folder: str) -> bool:
+def _overlap(home: str, folder: str) -> bool:
     return is_within(home, folder) or is_within(folder, home)
 
 
@@ -132,42 +132,42 @@ class _SecretReadFinder:
         self._bases = dict.fromkeys((cwd, *seen.folders))
         self._passes_on = passes_names_on(text, argvs)
         self._left = _MOST_CANDIDATES
-        for folder in [each for argv in argvs for each in _entered(argv)]:
+        for folder in [each for argv in argvs for each in _entered_folders(argv)]:
             self._bases |= dict.fromkeys(normpath(join(base, folder)) for base in tuple(self._bases))
 
     def found(self) -> Iterator[str]:
         """Yield the secret files that words name, or that are below folders which commands read."""
         from_input = any(map(starts_from_input, self._argvs))
         for argv in self._argvs:
-            if name_of(argv) in (_TELL_NO_CONTENT if self._passes_on else _SAY | _TELL_NO_CONTENT):
+            if name_of(argv) in (_SHOW_NO_CONTENTS if self._passes_on else _OPEN_NO_OPERANDS | _SHOW_NO_CONTENTS):
                 continue
             if _shows_environments(argv, self._text):
                 yield "/proc/PID/environ"
-            for path in self._by_command(argv, operand_use(argv, from_input=from_input)):
-                if not _leaves_out(argv, path):
+            for path in self._from_command(argv, operand_use(argv, from_input=from_input)):
+                if not _excludes(argv, path):
                     yield path
         is_seen_through = self._seen.is_whole and not any(map(_runs_code, self._argvs))
         for word in dict.fromkeys((*self._seen.opened, *(() if is_seen_through else self._text.split()))):
-            yield from self._named(word, descends=False)
+            yield from self._from_word(word, descends=False)
 
-    def _by_command(self, argv: Argv, use: OperandUse) -> Iterator[str]:
+    def _from_command(self, argv: Argv, use: OperandUse) -> Iterator[str]:
         for word in (argv[0], *use.words):
             if not (use.takes_names and " " in word):
-                yield from self._named(word, descends=_descends(argv, use))
-        if use.here and _reads_hidden(argv):
+                yield from self._from_word(word, descends=_descends(argv, use))
+        if use.uses_cwd and _reads_hidden(argv):
             yield from (path for base in self._bases for path in self._secrets.below(base))
-        if use.finds and _hands_on(argv, passes_on=self._passes_on):
-            yield from self._found_by(argv)
+        if use.lists_names and _passes_contents_on(argv, passes_on=self._passes_on):
+            yield from self._from_find(argv)
 
-    def _named(self, word: str, *, descends: bool) -> Iterator[str]:
+    def _from_word(self, word: str, *, descends: bool) -> Iterator[str]:
         for piece in _pieces(word):
             for path in self._paths(piece):
                 self._left -= 1
                 if self._left < 0:
                     raise _TooManyPaths
-                yield from self._at(path, descends=descends)
+                yield from self._at_path(path, descends=descends)
 
-    def _at(self, path: str, *, descends: bool) -> Iterator[str]:
+    def _at_path(self, path: str, *, descends: bool) -> Iterator[str]:
         ways = dict.fromkeys((path, normpath("/" + path.lstrip("/"))))
         if os.path.lexists(path):
             ways[_real(path)] = None
@@ -187,7 +187,7 @@ class _SecretReadFinder:
         if match := _PROC.match(piece):
             yield piece[match.end() :] or "/"
         if UNKNOWN_WORD in piece:
-            yield from self._ending(piece)
+            yield from self._with_ending(piece)
         pattern = piece.replace(UNKNOWN_WORD, "*")
         for base in self._bases:
             path = join(base, pattern)
@@ -205,7 +205,7 @@ class _SecretReadFinder:
             if is_within(normpath(path), link):
                 yield from expanded(target + normpath(path)[len(link) :], any_case=True)
 
-    def _ending(self, piece: str) -> Iterator[str]:
+    def _with_ending(self, piece: str) -> Iterator[str]:
         """Secret files whose path ends like a word with an unknown beginning."""
         end = piece.rpartition(UNKNOWN_WORD)[2]
         if end == "/environ":
@@ -213,7 +213,7 @@ class _SecretReadFinder:
         if end.count("/") > 1:
             yield from (path for path in self._secrets.below(self._secrets.home or "/") if path.endswith(end))
 
-    def _found_by(self, argv: Argv) -> Iterator[str]:
+    def _from_find(self, argv: Argv) -> Iterator[str]:
         """Secret files whose names `find` or `fd` passes to other programs."""
         tests = name_tests(argv)
         for start in searched_folders(argv):
@@ -235,7 +235,7 @@ def _real(path: str) -> str:
 # ------------------------------------------------------------------ commands
 
 
-def _entered(argv: Argv) -> Iterator[str]:
+def _entered_folders(argv: Argv) -> Iterator[str]:
     """The folders that a command changes to, for itself or for later commands."""
     name = name_of(argv)
     if name in ("cd", "pushd"):
@@ -260,16 +260,16 @@ def _reads_hidden(argv: Argv) -> bool:
     return any(re.match(r"-[a-zA-Z]*[u.]|--(?:hid|unr|no-ig)", word) for word in argv[1:])
 
 
-def _leaves_out(argv: Argv, path: str) -> bool:
+def _excludes(argv: Argv, path: str) -> bool:
     """Whether options of the command exclude a file or a folder above it."""
     names = [after for word, after in pairwise(argv) if word in ("--exclude", "--exclude-dir", "-x")]
     names += [word.partition("=")[2] for word in argv if word.startswith(("--exclude=", "--exclude-dir="))]
     return any(fnmatchcase(part, name.strip("/")) for name in names for part in path.split("/"))
 
 
-def _hands_on(argv: Argv, *, passes_on: bool) -> bool:
-    started = [name_of((after,)) for word, after in pairwise(argv) if word in _EXECS]
-    return passes_on if not started else any(name not in _TELL_NO_CONTENT for name in started)
+def _passes_contents_on(argv: Argv, *, passes_on: bool) -> bool:
+    started = [name_of((after,)) for word, after in pairwise(argv) if word in _EXEC_OPTIONS]
+    return passes_on if not started else any(name not in _SHOW_NO_CONTENTS for name in started)
 
 
 def _shows_environments(argv: Argv, text: str) -> bool:
@@ -293,16 +293,16 @@ def _pieces(word: str) -> Iterable[str]:
     return [piece for piece in found if piece[:1] != "-" and piece not in values]
 
 
-_SAY = names("echo printf : true false export declare local readonly unset type which man whatis kill")
+_OPEN_NO_OPERANDS = names("echo printf : true false export declare local readonly unset type which man whatis kill")
 _READ_TREES = names(
     "cp gcp mv gmv ln install rsync scp tar gtar bsdtar zip 7z 7za 7zr cpio pax grep egrep fgrep zgrep rgrep rg ag ack"
     " ugrep diff rclone restic borg duplicity ditto xcp"
 )
-_TELL_NO_CONTENT = names(
+_SHOW_NO_CONTENTS = names(
     "ls stat du echo printf basename dirname realpath readlink chmod chown chgrp rm rmdir touch mkdir test [ true"
     " false cd pushd popd"
 )
-_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_EXEC_OPTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _DEBUGGERS = names("gdb lldb gcore strace ltrace py-spy reptyr")
 _FOLDER_OPTIONS = {
     "env": ("-C", "--chdir"),

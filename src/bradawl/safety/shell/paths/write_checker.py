@@ -7,7 +7,7 @@ from posixpath import basename, dirname, join, normpath
 
 from bradawl.safety.shell.argv import UNKNOWN_WORD
 from bradawl.safety.shell.errors import UnsupportedSyntax
-from bradawl.safety.shell.glob_expansion import changes_case, expanded, is_pattern, shows_hidden
+from bradawl.safety.shell.glob_expansion import expanded, ignores_case, is_pattern, matches_hidden
 from bradawl.safety.shell.links import Links, is_folder
 from bradawl.safety.shell.paths.file_changes import Changes
 from bradawl.safety.shell.paths.word_parts import is_readable, word_parts
@@ -33,8 +33,8 @@ class WriteChecker:
         self.bases = dict.fromkeys(folders)
         self.touched: dict[str, None] = {}
         """Paths that the line writes, before links are resolved."""
-        self._any_case = changes_case(text)
-        self._hidden = shows_hidden(text)
+        self._any_case = ignores_case(text)
+        self._hidden = matches_hidden(text)
         self._left = _MOST_PATHS
 
     def raise_if(self, why: str) -> None:
@@ -42,7 +42,7 @@ class WriteChecker:
         if why:
             raise ProtectedPath(why)
 
-    def _take(self) -> None:
+    def _count_path(self) -> None:
         self._left -= 1
         if self._left < 0:
             raise UnsupportedSyntax
@@ -51,7 +51,7 @@ class WriteChecker:
         """Add the folders that `cd` or an option names to the possible working directories."""
         for word in words:
             for path in list(self.paths(word)):
-                if len(self.bases) < _MOST_BASES and any(map(is_folder, self.links.places(path))):
+                if len(self.bases) < _MOST_BASES and any(map(is_folder, self.links.real_paths(path))):
                     self.bases[path] = None
 
     def paths(self, word: str, *, hidden: bool = False) -> Iterator[str]:
@@ -63,7 +63,7 @@ class WriteChecker:
             return
         for base in tuple(self.bases):
             raw = join(base, word)
-            self._take()
+            self._count_path()
             if is_pattern(raw):
                 pattern = raw if ".." in word else normpath(raw)
                 hidden = hidden or self._hidden
@@ -76,8 +76,8 @@ class WriteChecker:
     def check_path(self, path: str, *, is_device: bool = True) -> None:
         """Check one path that is written."""
         self.touched[normpath(path)] = None
-        for place in dict.fromkeys((*self.links.places(path), normpath(path))):
-            self._take()
+        for place in dict.fromkeys((*self.links.real_paths(path), normpath(path))):
+            self._count_path()
             self.raise_if(self.protected.write_refusal(place, is_device=is_device))
             if self.protected.has_rule(place):
                 self.found[place] = None
@@ -95,16 +95,16 @@ class WriteChecker:
         if UNKNOWN_WORD not in word or not re.search(r"[\w-]", word.replace(UNKNOWN_WORD, "")):
             return
         for path in self.paths(word.replace(UNKNOWN_WORD, "*"), hidden=True):
-            self.found |= {place: None for place in self.links.places(path) if self.protected.has_rule(place)}
+            self.found |= {place: None for place in self.links.real_paths(path) if self.protected.has_rule(place)}
 
     def check_tree(self, word: str, changes: Changes) -> None:
         """Check a word whose path is changed with everything below it."""
         if changes.removes and is_pattern(basename(word)):
             for folder in self.paths(dirname(word) or "."):
-                for place in self.links.places(folder):
+                for place in self.links.real_paths(folder):
                     self.raise_if(self.protected.emptying_refusal(place, basename(word)))
         for path in self.paths(word):
-            for place in self.links.places(path):
+            for place in self.links.real_paths(path):
                 if changes.removes:
                     self.raise_if(self.protected.removal_refusal(place))
                 for each in self.protected.rule_paths_below(place):
@@ -122,8 +122,8 @@ class WriteChecker:
         for piece in _pieces(word):
             self._check_guessed(piece)
             for path in self.paths(piece):
-                for place in self.links.places(path):
-                    self._take()
+                for place in self.links.real_paths(path):
+                    self._count_path()
                     self.raise_if(self.protected.write_refusal(place, is_device=False))
                     is_named = "/" in piece or "." in piece or os.path.lexists(place)
                     if is_named and self.protected.has_rule(place):

@@ -50,12 +50,12 @@ class WriteProtection:
     def write_refusal(self, place: str, *, is_device: bool = True) -> str:
         """Why a path can't be written; empty if it can. Without `is_device`, files of the kernel are not checked."""
         if any(place.startswith(root) and not _NOT_PLAIN.search(place, len(root)) for root in self._plain):
-            return self._of_installation(place)
+            return self._installation_refusal(place)
         if not is_device and _KERNEL.fullmatch(place):
             return ""
-        return self._ground.guard(place, "/") or self._of_installation(place)
+        return self._ground.guard(place, "/") or self._installation_refusal(place)
 
-    def _of_installation(self, place: str) -> str:
+    def _installation_refusal(self, place: str) -> str:
         if any(is_within(place, each) for each in self._installation):
             return f"it would write to {place}, from where bradawl itself runs"
         return ""
@@ -70,7 +70,7 @@ class WriteProtection:
         """Why a folder can't be removed with everything below it; empty if it can."""
         if what := self._ground.loss(place, "/"):
             return f"it would delete or move {what}"
-        for path in self._kept(place):
+        for path in self._protected_roots(place):
             if is_within(path, place) and os.path.lexists(path):
                 return f"it would delete or move {path}, which is protected; leave that to the user"
         return ""
@@ -80,14 +80,14 @@ class WriteProtection:
         what = self._ground.loss(join(folder, pattern), "/")
         return f"it would delete or move {what}" if what else ""
 
-    def _kept(self, place: str) -> Iterator[str]:
+    def _protected_roots(self, place: str) -> Iterator[str]:
         for root in self._ground.roots:
-            yield from (join(root, name) for name in self.guarded_names())
+            yield from (join(root, name) for name in self.protected_names())
         home = self._ground.home
         if home and (is_within(place, home) or is_within(home, place)):
             yield from (join(home, name) for name in LOGIN_FILES.split())
 
-    def guarded_names(self) -> tuple[str, ...]:
+    def protected_names(self) -> tuple[str, ...]:
         """Names that are protected in every folder of a project."""
         return (".git", ".bradawl")
 
@@ -123,7 +123,7 @@ class WriteProtection:
 
     def below(self, start: str, *, include_above: bool = False) -> Iterator[Candidate]:
         """Everything that is protected at or below a folder; with `include_above` also the folders between them."""
-        for path in (*self.rule_paths_below(start), *self._guarded_below(start)):
+        for path in (*self.rule_paths_below(start), *self._protected_below(start)):
             yield Candidate(path, path)
             above = dirname(path)
             while include_above and is_within(above, start):
@@ -134,20 +134,20 @@ class WriteProtection:
             for inner in files_below(path, _MOST_FILES):
                 yield Candidate(inner, inner)
 
-    def _guarded_below(self, start: str) -> Iterator[str]:
+    def _protected_below(self, start: str) -> Iterator[str]:
         if self.write_refusal(start, is_device=False):
             yield start
             return
         for folder in dict.fromkeys((*self._ground.roots, start)):
-            for name in self.guarded_names():
+            for name in self.protected_names():
                 top = join(folder, name)
                 if (is_within(top, start) or is_within(start, top)) and os.path.lexists(top):
-                    yield from self._parts(top, start)
+                    yield from self._protected_parts(top, start)
         home = self._ground.home
         if home and is_within(home, start):
             yield from filter(os.path.lexists, (join(home, name) for name in LOGIN_FILES.split()))
 
-    def _parts(self, top: str, start: str) -> Iterator[str]:
+    def _protected_parts(self, top: str, start: str) -> Iterator[str]:
         if not top.endswith(".git"):
             yield top
             return
@@ -174,10 +174,10 @@ class WriteProtection:
                 return ()
         except OSError:
             return ()
-        return _members(path)
+        return _archive_names(path)
 
 
-def _members(path: str) -> tuple[str, ...]:
+def _archive_names(path: str) -> tuple[str, ...]:
     import lzma
     import tarfile
     import zipfile

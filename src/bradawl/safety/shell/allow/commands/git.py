@@ -37,14 +37,14 @@ def _git(recorder: PathRecorder, words: Words) -> None:
     reading = _SUBCOMMANDS.get(name)
     require(reading is not None)
     if reading is not None:
-        call, operands = _record_command(reading, rest)
+        call, operands = _parse_arguments(reading, rest)
         if name in _SHOWS and not (name == "log" and _SHOWS_LINES.isdisjoint(call.flags)):
             _read_secrets(recorder, [*operands, call.flags.get("L", "")])
             _read_refused(recorder, [*operands, call.flags.get("L", "")])
         if name == "grep" and "untracked" in call.flags:
             recorder.record_contents_below((), hidden=True)
         _read_operands(recorder, name, operands)
-    for place in (_top(recorder), *recorder.filesystem.git_reads):
+    for place in (_repository_root(recorder), *recorder.filesystem.git_reads):
         recorder.read_path(place)
 
 
@@ -56,7 +56,7 @@ def _read_operands(recorder: PathRecorder, name: str, operands: list[str]) -> No
     is_comparison = name == "diff" and len(operands) == 2
     if name == "blame" or is_comparison:
         for path in (join(recorder.cwd, operand) for operand in operands):
-            if recorder.place(path) != normpath(path):
+            if recorder.real_path(path) != normpath(path):
                 recorder.read_path(path)
     if is_comparison:
         recorder.record_contents_below(map(Word, operands), hidden=True)
@@ -83,7 +83,7 @@ def _read_refused(recorder: PathRecorder, operands: list[str]) -> None:
     """Record files that rules deny, if git would show versions of them from its history."""
     if recorder.filesystem.path_rules is None:
         return
-    top = _top(recorder)
+    top = _repository_root(recorder)
     paths = [operand.rpartition(":")[2].rstrip("/") for operand in operands]
     named = [normpath(join(folder, path)) for path in paths if path for folder in (recorder.cwd, top)]
     there = recorder.filesystem.entries
@@ -97,7 +97,7 @@ def _read_refused(recorder: PathRecorder, operands: list[str]) -> None:
             recorder.read_path(place)
 
 
-def _record_command(reading: _Subcommand, texts: list[str]) -> tuple[Call, list[str]]:
+def _parse_arguments(reading: _Subcommand, texts: list[str]) -> tuple[Call, list[str]]:
     """Options and operands. Raises `UnsupportedSyntax`."""
     options_end = texts.index("--") if "--" in texts else len(texts)
     call = read_options(reading.known, tuple(map(Word, texts[:options_end])))
@@ -122,7 +122,7 @@ def _starts_gpg(texts: list[str]) -> bool:
     return any(_SHOWN_BY.search(text) and verifies_signatures(text) for text in shown)
 
 
-def _top(recorder: PathRecorder) -> str:
+def _repository_root(recorder: PathRecorder) -> str:
     """The root of the repository; the working directory if there is none."""
     folder = recorder.cwd
     while ".git" not in (recorder.filesystem.entries(folder) or {}):

@@ -90,7 +90,7 @@ def _grep(recorder: PathRecorder, words: Words) -> None:
     call = read_options(_GREP, words)
     has_pattern = not {"e", "f", "regexp", "file"}.isdisjoint(call.flags)
     is_deep = not {"r", "recursive"}.isdisjoint(call.flags)
-    files = _searched(recorder, call, has_pattern=has_pattern, here=is_deep)
+    files = _record_searched(recorder, call, has_pattern=has_pattern, here=is_deep)
     if is_deep:
         recorder.record_contents_below(files, hidden=True)
 
@@ -98,13 +98,13 @@ def _grep(recorder: PathRecorder, words: Words) -> None:
 def _rg(recorder: PathRecorder, words: Words) -> None:
     call = read_options(RG, words)
     has_pattern = not {"e", "f", "regexp", "file", "files", "type-list"}.isdisjoint(call.flags)
-    files = _searched(recorder, call, has_pattern=has_pattern, here=True)
+    files = _record_searched(recorder, call, has_pattern=has_pattern, here=True)
     if {"files", "type-list"}.isdisjoint(call.flags):
         hidden = not SHOWS_HIDDEN.isdisjoint(call.flags)
         recorder.record_contents_below(files, hidden=hidden, unignores=partial(unignores, call))
 
 
-def _searched(recorder: PathRecorder, call: Call, *, has_pattern: bool, here: bool) -> Words:
+def _record_searched(recorder: PathRecorder, call: Call, *, has_pattern: bool, here: bool) -> Words:
     files = call.operands
     if not has_pattern:
         require(bool(files))
@@ -126,7 +126,7 @@ def _diff(recorder: PathRecorder, words: Words) -> None:
     for word in call.operands:
         recorder.read_with_links(word)
     folders = tuple(
-        word for word in call.operands if word.text != "-" and recorder.is_folder(recorder.place(word.text))
+        word for word in call.operands if word.text != "-" and recorder.is_folder(recorder.real_path(word.text))
     )
     if folders:  # files directly in the folders are compared, not those in their subfolders
         recorder.record_contents_below(folders, hidden=True)
@@ -162,7 +162,7 @@ def _jq(recorder: PathRecorder, words: Words) -> None:
     call = read_options(_JQ, words)
     require(bool(call.operands))
     require_literal(call.operands[:1])
-    require(not re.search(_JQ_LOOKS_OUT, call.operands[0].text))
+    require(not re.search(_JQ_READS_OUTSIDE, call.operands[0].text))
     read_all(recorder, call, call.operands[1:], here=False)
 
 
@@ -293,7 +293,7 @@ _JQ = options(
     "raw-output null-input exit-status compact-output color-output monochrome-output sort-keys slurp raw-input"
     " join-output ascii-output tab indent=",
 )
-_JQ_LOOKS_OUT = r"env|ENV|import|include|modulemeta|get_search_list|__prog"
+_JQ_READS_OUTSIDE = r"env|ENV|import|include|modulemeta|get_search_list|__prog"
 _XXD_ALONE = frozenset({"-a", "-b", "-e", "-E", "-i", "-p", "-ps", "-u"})
 _XXD_WITH_NUMBER = frozenset({"-c", "-g", "-l", "-o", "-s", "-len", "-cols"})
 _XXD_NUMBER = r"[+-]?(?:0x)?[0-9a-fA-F]+"

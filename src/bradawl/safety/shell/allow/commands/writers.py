@@ -21,7 +21,7 @@ def _touch(recorder: PathRecorder, words: Words) -> None:
     call = read_options(_TOUCH, words)
     for word in call.reads:
         recorder.read(word)
-    _write_each(recorder, _of_their_own(_files(call.operands)))
+    _write_each(recorder, _without_null_device(_file_operands(call.operands)))
 
 
 def _write_each(recorder: PathRecorder, files: Words) -> None:
@@ -29,18 +29,18 @@ def _write_each(recorder: PathRecorder, files: Words) -> None:
         recorder.write(word)
 
 
-def _files(operands: Words) -> Words:
+def _file_operands(operands: Words) -> Words:
     require(bool(operands) and not any(word.text == "-" for word in operands))
     return operands
 
 
 def _chmod(recorder: PathRecorder, words: Words) -> None:
-    operands = _files(read_options(_CHMOD, words).operands)
+    operands = _file_operands(read_options(_CHMOD, words).operands)
     require(len(operands) > 1 and bool(re.fullmatch(_MODE, operands[0].text)) and not operands[0].is_glob)
-    _write_each(recorder, _of_their_own(operands[1:]))
+    _write_each(recorder, _without_null_device(operands[1:]))
 
 
-def _of_their_own(files: Words) -> Words:
+def _without_null_device(files: Words) -> Words:
     """Reject the null device: its content is discarded, but its mode and times would change."""
     require(all(word.text != NULL_DEVICE for word in files))
     return files
@@ -50,21 +50,21 @@ def _mkdir(recorder: PathRecorder, words: Words) -> None:
     call = read_options(_MKDIR, words)
     require_literal(call.operands)
     makes_parents = not {"p", "parents"}.isdisjoint(call.flags)
-    for word in _files(call.operands):
+    for word in _file_operands(call.operands):
         require(not (makes_parents and ".." in word.text.split("/")))
-        place = recorder.place(word.text)
+        place = recorder.real_path(word.text)
         while makes_parents and dirname(place) != place and not recorder.is_folder(dirname(place)):
             place = dirname(place)
         recorder.write_path(place)
 
 
 def _rm(recorder: PathRecorder, words: Words) -> None:
-    for word in _files(read_options(_RM, words).operands):
+    for word in _file_operands(read_options(_RM, words).operands):
         recorder.remove(word)
 
 
 def _rmdir(recorder: PathRecorder, words: Words) -> None:
-    for word in _files(read_options(_RMDIR, words).operands):
+    for word in _file_operands(read_options(_RMDIR, words).operands):
         recorder.remove(word)
 
 
@@ -73,7 +73,7 @@ def _rmdir(recorder: PathRecorder, words: Words) -> None:
 
 def _mv(recorder: PathRecorder, words: Words) -> None:
     call = read_options(_MV, words)
-    *sources, target = _files(call.operands)
+    *sources, target = _file_operands(call.operands)
     require(bool(sources) and not target.is_glob)
     is_file = not {"T", "no-target-directory"}.isdisjoint(call.flags)
     for source in sources:
@@ -82,7 +82,7 @@ def _mv(recorder: PathRecorder, words: Words) -> None:
             _move_matches(recorder, source, target)
             continue
         entry, place = recorder.entry(source.text)
-        goal = _goal(recorder, target, source, is_file=is_file)
+        goal = _created_path(recorder, target, source, is_file=is_file)
         recorder.remove(source)
         recorder.write_path(goal)
         recorder.mark_links_unknown(goal, is_link=entry != place)
@@ -99,13 +99,13 @@ def _move_matches(recorder: PathRecorder, source: Word, target: Word) -> None:
 
 def _cp(recorder: PathRecorder, words: Words) -> None:
     call = read_options(_CP, words)
-    *sources, target = _files(call.operands)
+    *sources, target = _file_operands(call.operands)
     require(bool(sources) and not target.is_glob)
     is_file = not {"T", "no-target-directory"}.isdisjoint(call.flags)
     is_deep = not {"r", "R", "a", "recursive", "archive"}.isdisjoint(call.flags)
     for source in sources:
         # The target first: the source may lie in it.
-        goal = target if source.is_glob else Word(_goal(recorder, target, source, is_file=is_file))
+        goal = target if source.is_glob else Word(_created_path(recorder, target, source, is_file=is_file))
         recorder.read(source)
         recorder.record_copied(source)
         if is_deep:
@@ -132,7 +132,7 @@ def _copy_folder(recorder: PathRecorder, source: Word, goal: str) -> None:
 
 def _copy_into(recorder: PathRecorder, target: Word) -> None:
     """Copy files whose names aren't known into a folder. Links that exist in the folder may be written through."""
-    folder = recorder.place(target.text)
+    folder = recorder.real_path(target.text)
     require(recorder.is_folder(folder))
     for name, is_link in recorder.names(folder).items():
         if is_link:
@@ -150,14 +150,14 @@ def _ln(recorder: PathRecorder, words: Words) -> None:
         recorder.record_copied(source)
         recorder.remove(source)  # from now on a write to one name changes both
     replaces = not {"n", "T", "no-dereference", "no-target-directory"}.isdisjoint(call.flags)
-    goals = {_goal(recorder, target, source, is_file=False)}
+    goals = {_created_path(recorder, target, source, is_file=False)}
     goals |= {recorder.entry(target.text)[0]} if replaces else set()
     for goal in goals:
         recorder.write_path(goal)
         recorder.mark_links_unknown(goal, is_link=True)
 
 
-def _goal(recorder: PathRecorder, target: Word, source: Word, *, is_file: bool) -> str:
+def _created_path(recorder: PathRecorder, target: Word, source: Word, *, is_file: bool) -> str:
     """The path that is created: the target, or a name in it if it is a folder.
 
     If the target becomes a folder meanwhile, the created path lies below the path given here.
