@@ -9,6 +9,7 @@ from typing import Literal
 from bradawl.safety.git.small_files import named_in, read_bytes
 from bradawl.safety.path_walk import real_path
 
+_Stamp = tuple[int, int, int]
 _LARGEST_INDEX = 50_000_000
 _WHOLE_NAMES = 3  # later versions store only the difference to the name before
 HIDDEN_TEXT = "# this file holds keys: it is not shown in the sandbox\n"
@@ -36,36 +37,33 @@ def is_tracked(path: str, repository: str) -> bool:
 
     A sandbox must not cover a tracked file: git would see the cover as a change, and could commit it.
     """
-    index = _index_of(repository)
-    try:
-        found = os.lstat(index)
-    except OSError:
+    index, stamp = _index_of(repository)
+    if stamp is None:
         return False
-    listed = _state_in_index(
-        index, (found.st_mtime_ns, found.st_size, found.st_ino), os.fsencode(path[len(repository) + 1 :])
-    )
+    listed = _state_in_index(index, stamp, os.fsencode(path[len(repository) + 1 :]))
     return listed == "tracked" or (listed == "empty" and _is_empty(path))
 
 
 def tracks_below(folder: str, repository: str) -> bool:
     """Whether git tracks a file below a folder; also True if that can't be determined."""
-    index = _index_of(repository)
+    index, stamp = _index_of(repository)
+    return stamp is not None and _lists_below(index, stamp, os.fsencode(folder[len(repository) + 1 :]) + b"/")
+
+
+def _index_of(repository: str) -> tuple[str, _Stamp | None]:
+    """The path of the index, and what changes when it is written; None if it is missing."""
+    dot_git = f"{repository}/.git"
+    named = named_in(dot_git, "gitdir:")
+    index = f"{real_path(Path(repository, named)) if named else dot_git}/index"
     try:
         found = os.lstat(index)
     except OSError:
-        return False
-    name = os.fsencode(folder[len(repository) + 1 :]) + b"/"
-    return _lists_below(index, (found.st_mtime_ns, found.st_size, found.st_ino), name)
-
-
-def _index_of(repository: str) -> str:
-    dot_git = f"{repository}/.git"
-    named = named_in(dot_git, "gitdir:")
-    return f"{real_path(Path(repository, named)) if named else dot_git}/index"
+        return index, None
+    return index, (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 @lru_cache(maxsize=256)
-def _lists_below(index: str, stamp: tuple[int, int, int], name: bytes) -> bool:
+def _lists_below(index: str, stamp: _Stamp, name: bytes) -> bool:
     data = read_bytes(index, _LARGEST_INDEX)
     if data[:4] != b"DIRC" or int.from_bytes(data[4:8]) > _WHOLE_NAMES:
         return stamp[1] > 0
@@ -79,7 +77,7 @@ def _lists_below(index: str, stamp: tuple[int, int, int], name: bytes) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _state_in_index(index: str, _: tuple[int, int, int], name: bytes) -> Literal["", "tracked", "empty", "cover"]:
+def _state_in_index(index: str, _: _Stamp, name: bytes) -> Literal["", "tracked", "empty", "cover"]:
     """What the index says about a file.
 
     An entry ends with the content hash, the length of the name in twelve bits, the name, and a NUL. An entry with the
