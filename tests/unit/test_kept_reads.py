@@ -1,4 +1,4 @@
-"""Keys of bradawl and of other users that lines of bash would read, in mode bypass and without a sandbox."""
+"""Lines that would read keys of bradawl or of other users, in mode bypass and without a sandbox."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which files are more than their contents, as rules, as lists, and by name."""
+"""Protected and secret paths: as rules, as lists, and by name."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Rules as people write them: what they speak of, what they don't, and which can't be read."""
+"""Rules as users write them: what they match, and which are rejected."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Lines of bash of which nothing is said, and those who say so."""
+"""Lines of bash whose effects are unknown, and the checks that decide so."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which variables decide what later commands run."""
+"""Which environment variables decide what later commands run."""
 
 import pytest
 

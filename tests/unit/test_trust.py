@@ -1,4 +1,4 @@
-"""What is remembered of a user's trust: by real path, by content, and only from a file that is theirs alone."""
+"""What the trust store remembers: by real path, by content, and only from a file that belongs to the user alone."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> TrustStore:
 
 
 def again(store: TrustStore) -> TrustStore:
-    """The store as another process finds it."""
+    """The store as another process opens it."""
     return TrustStore(store.path.parent, store._home)
 
 

@@ -1,4 +1,4 @@
-"""`bradawl trust` shows and remembers; a conversation asks once, and only where a yes would change something."""
+"""`bradawl trust` shows and stores; a conversation asks once, and only where consent would change something."""
 
 import io
 import json
@@ -16,7 +16,7 @@ RULES = "[permissions]\nallow = ['Bash(make *)']\ndeny = ['WebFetch']\n"
 
 
 class Place:
-    """A home and a checkout with a settings file."""
+    """A home folder and a checkout with a settings file."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"

@@ -1,4 +1,4 @@
-"""ProgramLookup that bradawl starts on its own account come from nowhere a project or a command can write to."""
+"""The programs that bradawl itself starts never come from a place that a project or a command can write."""
 
 import asyncio
 import subprocess
@@ -28,13 +28,13 @@ PLANTED = ("git", "rg", "bash", "sh", "bwrap", "python3", "ps", "grep", "tr", "s
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder outside of all temporary ones, so that it is not refused for lying in one."""
+    """A folder outside all temporary ones, which are untrusted."""
     with tempfile.TemporaryDirectory(dir=Path.home(), prefix="bradawl-test-") as made:
         yield Path(made).resolve()
 
 
 def plant(folder: Path, canary: Path, names: tuple[str, ...] = PLANTED) -> Path:
-    """ProgramLookup that leave a trace when they are started."""
+    """Programs that create a file when they are started."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         program = folder / name
@@ -107,7 +107,7 @@ def test_no_search_path_leads_an_agent_to_a_program_of_the_workspace(place, way,
             await agent.system_prompt()
             assert agent.policy().sandbox is not None
             assert agent.processes.seal(Command(("true",), str(ws), is_shell=True))
-            # What the line itself names is the line's affair, so that it names nothing.
+            # The programs that the line itself names are not tested here, so it names none.
             result = await agent.processes.run(
                 Command((":",), str(ws), is_shell=True), Grant(outside_sandbox=True, writable=(str(ws),))
             )
@@ -248,7 +248,7 @@ def test_a_line_that_gives_a_name_another_meaning_is_not_understood(place, line)
 
 @pytest.mark.parametrize("path", [None, ""])
 def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(place, path):
-    """With an empty PATH bash would look in its working directory."""
+    """With an empty PATH, bash would search its working directory."""
     ws, home = place / "ws", place / "home"
     home.mkdir()
     plant(ws, place / "ran")
