@@ -105,7 +105,7 @@ class ReadPathFinder:
             if not self._home:
                 raise UnsupportedRepository(top)
             return self._home + value[1:]
-        return os.path.join(top, value)  # noqa: PTH118 - `..` behind a link is for whoever resolves it
+        return os.path.join(top, value)  # noqa: PTH118 - keeps `..`, which applies to the target of a link before it
 
     def _worktrees(self, repository: Repository) -> None:
         """Check the registered worktrees: git reads references from the git directory that they name."""
