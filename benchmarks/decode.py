@@ -8,9 +8,9 @@ import msgspec
 
 from bradawl.core.messages import Origin
 from bradawl.core.ports import ModelInfo, Prefix, ToolSchema
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.chat.reply import ChatReply
 from bradawl.providers.codec import ServerEvent
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.providers.sse import SseDecoder
 
 ARGUMENT_BYTES = 1 << 20

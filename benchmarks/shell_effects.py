@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from bradawl.core.effects import Effects
-from bradawl.safety.shell.analysis import Surroundings, line_effects
+from bradawl.safety.shell.analysis import ShellContext, line_effects
 from bradawl.workspace.files import LocalFiles
 
 LINES = (
@@ -39,7 +39,7 @@ REPEATS = 40
 
 def judge(line: str, folder: str) -> Effects:
     """One judgement, as the tool asks for it."""
-    around = Surroundings(_RESOLVE, "/home/u", (folder,), "/usr/bin:/bin", git_is_safe=lambda _: True)
+    around = ShellContext(_RESOLVE, "/home/u", (folder,), "/usr/bin:/bin", git_is_safe=lambda _: True)
     return line_effects(line, folder, {}, around)
 
 

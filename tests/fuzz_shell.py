@@ -1,7 +1,6 @@
-"""Random lines at bash for so many seconds: `python tests/fuzz_shell.py [SECONDS] [SEED]`.
+"""Compares determined effects with the real bash on random lines: `python tests/fuzz_shell.py [SECONDS] [SEED]`.
 
-Compares what is foretold of them with what the real bash does, as the tests of the same names do. Ends with 1 and the
-smallest counterexample if one is found.
+Runs the property tests of the same names. Exits with 1 and the smallest counterexample if one is found.
 """
 
 import sys
@@ -25,7 +24,7 @@ _SOURCES: tuple[tuple[Callable[..., None], st.SearchStrategy[list[str]]], ...] =
 
 
 class _Folders:
-    """Stands in for pytest's maker of folders."""
+    """Replaces pytest's `tmp_path_factory`."""
 
     def __init__(self, top: Path) -> None:
         self._top = top
@@ -36,7 +35,7 @@ class _Folders:
 
 
 def compare(test: Callable[..., None], source: st.SearchStrategy[list[str]], number: int, folder: Path) -> int:
-    """Some examples from this seed; gives back how many lines that were. Raises what the test raises."""
+    """Run examples from this seed, and return the number of lines. Raises what the test raises."""
     check = test.hypothesis.inner_test  # type: ignore[attr-defined]  # pytest's own way to the function
     takes = "tmp_path_factory" if "tmp_path_factory" in check.__code__.co_varnames else "tmp_path"
     count = 0
@@ -62,7 +61,7 @@ def compare(test: Callable[..., None], source: st.SearchStrategy[list[str]], num
 
 
 def main() -> None:
-    """Compare until the time is over."""
+    """Run until the time is over."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     number = int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns() % 10**6
     print(f"seed {number}", flush=True)

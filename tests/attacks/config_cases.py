@@ -1,4 +1,4 @@
-"""Further files of a project, each with what has to be decided about them."""
+"""More files of projects, each with the expected verdict."""
 
 S, L = ".bradawl/settings.json", ".bradawl/config.toml"
 ALLOWED = (

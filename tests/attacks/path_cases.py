@@ -1,4 +1,4 @@
-"""Further paths, each with what has to be decided about it: (operation, path) or (operation, path, setup)."""
+"""More paths, each with the expected decision: (operation, path) or (operation, path, setup)."""
 
 ALLOWED = (
     ("read", "README.md"),

@@ -1,4 +1,4 @@
-"""The list of attacks, and how answers to it are scored."""
+"""Reads the list of attacks, and scores answers to it."""
 
 import json
 from collections import Counter
@@ -9,32 +9,32 @@ KINDS = ("shell", "path", "config", "text", "wire")
 
 
 def lines(*kinds: str) -> list[str]:
-    """The cases of these kinds as they stand in the list."""
+    """The cases of these kinds, as lines of the list."""
     return [line for line in LIST.read_text("ascii").splitlines() if json.loads(line)["kind"] in kinds]
 
 
 def cases(*kinds: str) -> list[dict]:
-    """The same, decoded."""
+    """The cases of these kinds, decoded."""
     return [json.loads(line) for line in lines(*kinds)]
 
 
 def is_waiting(case: dict) -> bool:
-    """Whether it needs a server of tools, which nothing here starts yet."""
+    """Whether the case needs a tool server, which the tests don't start yet."""
     return case["kind"] == "wire" and "mcp" in case["input"]
 
 
 def is_hard(expected: str, decided: str) -> bool:
-    """What must be held back was let through."""
+    """Allowed although it must be held back."""
     return expected in ("deny", "ask", "error") and decided in ("allow", "sanitize")
 
 
 def is_soft(expected: str, decided: str) -> bool:
-    """Held back, but in another way; what is only to be cleaned counts, so the commands call it allowed."""
+    """Held back in another way than expected. Text that is only cleaned counts as held back, although it is allowed."""
     return decided != expected and not is_hard(expected, decided) and (expected, decided) != ("sanitize", "allow")
 
 
 def table(decided: dict[str, str]) -> tuple[str, list[str]]:
-    """A line for each kind of case, and the failures; `decided` is by the case's id."""
+    """The table with a line for each kind, and the failures; `decided` maps ids of cases to decisions."""
     total, hard, soft, waiting = Counter(), Counter(), Counter(), Counter()
     failures = []
     for case in cases(*KINDS):

@@ -1,4 +1,4 @@
-"""Further lines of bash, each with what has to be decided about it in the default mode."""
+"""More lines of bash, each with the expected decision in the default mode."""
 
 ALLOWED = (
     "ls src tests",

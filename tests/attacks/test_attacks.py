@@ -1,4 +1,4 @@
-"""The list of attacks, judged as calls are: what must be held back is, and nothing else."""
+"""Decides every case of the list of attacks as a call, and compares the decision with the expected one."""
 
 import json
 import subprocess
@@ -29,12 +29,12 @@ def _decisions(judge: CaseJudge, *kinds: str) -> dict[str, str]:
 
 
 def _shown() -> dict[str, str]:
-    """What is made of the cases of text."""
+    """The answers to the cases of kind `text`."""
     return {case["id"]: "error" if broken_promises(case) else case["expect"] for case in text_cases()}
 
 
 def _wired() -> dict[str, str]:
-    """What the agent makes of the cases of the wire."""
+    """The answers to the cases of kind `wire`."""
     return {case["id"]: outcome(case) for case in scoring.cases("wire") if not scoring.is_waiting(case)}
 
 

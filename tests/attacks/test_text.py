@@ -1,4 +1,4 @@
-"""Hostile text on its way to a screen: the cases of the corpus, and properties that hold for any text."""
+"""Hostile text for a screen: the cases of the list, and properties that hold for any text."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ JOINERS_AND_SELECTORS = "\u200c\u200d\ufe0e\ufe0f"
 
 
 def text_cases() -> list[dict[str, str]]:
-    """The cases of kind `text`; what is to be repeated is repeated."""
+    """The cases of kind `text`, with repetitions expanded."""
     cases = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [{**case, "input": _spelled_out(case["input"])} for case in cases if case["kind"] == "text"]
 
@@ -32,14 +32,14 @@ def _spelled_out(value: object) -> str:
 
 
 def must_not_be_shown(character: str) -> bool:
-    """Whatever may command a terminal, turn the reading order, or hide."""
+    """Characters that may control a terminal, change the reading order, or hide."""
     is_control = unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t"
     is_format = unicodedata.category(character) == "Cf" and character not in JOINERS_AND_SELECTORS
     return is_control or is_format or 0xE0000 <= ord(character) <= 0xE0FFF
 
 
 def pieces(text: str, sizes: tuple[int, ...]) -> Iterator[str]:
-    """The text, cut into pieces of these sizes over and over."""
+    """The text, cut into pieces of these sizes in turn."""
     place = turn = 0
     while place < len(text):
         size = sizes[turn % len(sizes)]
@@ -53,7 +53,7 @@ def streamed(parts: Iterator[str] | list[str]) -> str:
 
 
 def broken_promises(case: dict[str, str]) -> list[str]:
-    """What is wrong with the way a case is shown; the score of the corpus counts these."""
+    """What is wrong with how a case is shown; the score of the list counts these."""
     text = case["input"]
     shown = clean(text)
     wrong = [f"{ord(character):x} is shown" for character in sorted(set(shown)) if must_not_be_shown(character)]
@@ -157,13 +157,13 @@ def test_nothing_commands_turns_or_hides(dirty: str, shown: str) -> None:
         "plain text \xe9 \u4e2d\u6587 \U0001f600",
         "\U0001f468\u200d\U0001f469\u200d\U0001f467",  # a family
         "\U0001f3f3\ufe0f\u200d\U0001f308",  # the rainbow flag
-        "\U0001f9d1\U0001f3fd\u200d\U0001f680",  # somebody in space
+        "\U0001f9d1\U0001f3fd\u200d\U0001f680",  # an astronaut
         "\U0001f469\u200d\u2695\ufe0f",  # a doctor
         "\u2764\ufe0f\u200d\U0001f525 \u26a0\ufe0f 1\ufe0f\u20e3 #\ufe0f\u20e3 \u2122\ufe0f",
         "\U0001f1eb\U0001f1f7",  # a flag of two letters
         "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian
         "\u0915\u094d\u200d\u0937",  # Devanagari
-        "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627",  # written from right to left, without a control
+        "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627",  # right-to-left script without control characters
         "e\u0301 a\u0308",
         "a\tb\nc",
         "\ue0b0 \u2800\u28ff",
@@ -282,7 +282,7 @@ HOSTILE = {
 
 
 def best_of(times: int, text: str) -> float:
-    """Seconds of work in the fastest of some cleanings, so that a busy machine says nothing."""
+    """The shortest time of several cleanings in seconds, independent of the machine's load."""
     found = []
     for _ in range(times):
         began = time.thread_time()

@@ -22,13 +22,14 @@ from bradawl.core.events import Envelope, PermissionAsked, PermissionDecided, To
 from bradawl.core.messages import Origin, ToolResults, text_of
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Http, Model, ModelInfo, Tool
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.chat.codec import OpenAIChat
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.deadlines import Deadlines
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.safety.permissions.protected_paths import built_in_rules
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore, Reply, ScriptedApprover, ScriptedHttp
-from bradawl.testing.raw_server import Exchange, RawServer
+from bradawl.testing.raw_server import RawServer, ServerExchange
 from bradawl.testing.scripted import ScriptedModel
 from bradawl.tools.web_fetch import WebFetch
 from bradawl.workspace.files import LocalFiles
@@ -233,9 +234,9 @@ def _text_events(text: str) -> bytes:
 def http_model(http: Http, *, base_url: str = BASE_URL, clock: Any = None, deadlines: Any = None) -> HttpModel:
     """A model behind that."""
     endpoint = Endpoint("demo", base_url, "m", KEY)
-    line = Line(OpenAIChat(base_url), endpoint, None, deadlines)
+    target = ModelEndpoint(OpenAIChat(base_url), endpoint, None, deadlines)
     info = ModelInfo(Origin("openai_chat", "demo", "m"))
-    return HttpModel(line, http, clock or FakeClock(is_eager=True), FakeIds(), info)
+    return HttpModel(target, http, clock or FakeClock(is_eager=True), FakeIds(), info)
 
 
 def status(given: dict[str, Any]) -> str:
@@ -259,13 +260,13 @@ def _redirected(code: int) -> str:
     elsewhere: list[str] = []
 
     async def main() -> TurnResult:
-        async def listen(exchange: Exchange) -> None:
+        async def listen(exchange: ServerExchange) -> None:
             elsewhere.append(exchange.header("authorization"))
             await exchange.answer(b"{}")
 
         async with RawServer(listen) as other:
 
-            async def send_away(exchange: Exchange) -> None:
+            async def send_away(exchange: ServerExchange) -> None:
                 await exchange.body()
                 await exchange.answer(b"", f"{code} Moved", f"location: {other.url}/v1/messages")
 

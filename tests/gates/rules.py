@@ -80,7 +80,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|sandbox/(bubblewrap|bundled_bubblewrap|landlock|probe|process_limit|selection)\.py"
     r"|sandbox/covers/(empty_files|open_files|placeholders|spare_files|survey)\.py"
     r"|sandbox/restore/(closed_folders|entries|git_history|git_objects|protected_files|snapshot)\.py"
-    r"|safety/git/directories\.py"  # reads the small text files in which git names other folders
+    r"|safety/git/small_files\.py"  # reads small text files of projects, and files of git
 )
 PROGRAMS = frozenset(
     {

@@ -18,7 +18,7 @@ IMPORT_TIMES = ("-X", "importtime")
 BARE = "import asyncio, msgspec"
 IMPORTS = (
     "import bradawl.app.cli, bradawl.app.launch, bradawl.app.build, bradawl.app.headless, "
-    "bradawl.providers.client, bradawl.providers.openai_chat, bradawl.providers.http_h11"
+    "bradawl.providers.client, bradawl.providers.chat.codec, bradawl.providers.http_h11"
 )
 
 NEVER = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bwrap import BUNDLED, BWRAP, HAS_BWRAP
 
-from bradawl.safety.trusted_programs import own_places
+from bradawl.safety.trusted_programs import installation_paths
 
 ATTACKER = """
 import asyncio, json, os, sys
@@ -218,8 +218,8 @@ def test_landlock_can_make_no_exception_and_is_not_used(place):
 
 
 def test_elsewhere_and_in_whole_systems_nothing_is_held(place):
-    assert own_places((str(place),)) == ()
-    assert own_places(("/",)) == own_places(("/usr",)) == ()
+    assert installation_paths((str(place),)) == ()
+    assert installation_paths(("/",)) == installation_paths(("/usr",)) == ()
 
 
 @pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")

@@ -14,12 +14,13 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.chat.codec import OpenAIChat
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.deadlines import Deadlines
 from bradawl.providers.http_h11 import DirectHttp
 from bradawl.providers.http_httpx2 import Httpx2Http
-from bradawl.providers.openai_chat import OpenAIChat
 
 AT_MOST_S = 0.2
 TRIES = 3
@@ -73,8 +74,8 @@ class Server:
 
 
 def model_at(url, adapter, **deadlines):
-    line = Line(OpenAIChat(url), Endpoint("demo", url, "m"), deadlines=Deadlines(**deadlines))
-    return HttpModel(line, adapter(), SystemClock(), SystemIds(), ModelInfo(Origin("openai_chat", "demo", "m")))
+    target = ModelEndpoint(OpenAIChat(url), Endpoint("demo", url, "m"), deadlines=Deadlines(**deadlines))
+    return HttpModel(target, adapter(), SystemClock(), SystemIds(), ModelInfo(Origin("openai_chat", "demo", "m")))
 
 
 def stream_of(model, text="Hi", budget=None):

@@ -16,15 +16,17 @@ from bradawl.core.events import AssistantReplied, CallPrepared, ToolFinished, To
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import ModelInfo
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import ModelEndpoint
+from bradawl.providers.protocols import protocol_named
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore
 from bradawl.testing.script import Entry, ScriptedCall, ScriptedUsage
-from bradawl.testing.wire_format import WireRequest, format_at
+from bradawl.testing.wire_format import WireRequest
+from bradawl.testing.wire_formats import format_of
 from wire.codecs import FORMATS, Format
 
 URL = "https://host.example/v1"
-PATHS = {"openai_chat": "/chat/completions", "openai_responses": "/responses", "anthropic_messages": "/messages"}
 WIRES = pytest.mark.parametrize("wire", FORMATS, ids=lambda wire: wire.api)
 
 READ = {"reads": ["/r"]}
@@ -65,7 +67,7 @@ class ForgetfulModel:
     def __init__(self, wire: Format, plan: list[dict], cuts: list[int], piece: int, turns: int) -> None:
         self.wire, self.cuts, self.piece, self.turns = wire, cuts, piece, turns
         self.plan = {f"n{number}": effects for number, effects in enumerate(plan)}
-        self.format = format_at("/v1" + PATHS[wire.api])
+        self.format = format_of(protocol_named(wire.api))
         self.bodies: list[bytes] = []
         self.longest = 0
 
@@ -95,8 +97,8 @@ USAGE = ScriptedUsage(input=5, output=5)
 def play(wire: Format, plan: list[dict], cuts: list[int], piece: int = 40, turns: int = 3):
     server = ForgetfulModel(wire, plan, cuts, piece, turns)
     clock = FakeClock(is_eager=True)
-    line = Line(wire.new(base_url=URL), Endpoint("demo", URL, wire.origin.model))
-    model = HttpModel(line, server, clock, FakeIds(), ModelInfo(wire.origin))
+    target = ModelEndpoint(wire.new(base_url=URL), Endpoint("demo", URL, wire.origin.model))
+    model = HttpModel(target, server, clock, FakeIds(), ModelInfo(wire.origin))
     store = MemoryStore()
     budget = RetryBudget(attempts=20, deadline_s=1e9)
     agent, _, probe = build([], model=model, clock=clock, store=store, retry=budget)

@@ -10,7 +10,7 @@ from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app.settings.permission_values import RuleText
 from bradawl.app.tui.approve import granted_text
 from bradawl.core.permissions import Answer, Question
-from bradawl.safety.variables import is_execution_relevant, may_redirect, redirects_clients
+from bradawl.safety.environment_variables import is_execution_relevant, may_affect_program, redirects_clients
 
 
 class Asked:
@@ -83,7 +83,7 @@ def test_an_ordinary_variable_is_not(name: str) -> None:
     "value", ["/tmp/x", "evil.example", "evil:80", "user@evil", "a b", "--url=x", "$X", "`x`", "10.0.0.1", "é", "a\nb"]
 )
 def test_a_variable_nobody_knows_counts_by_its_value(value: str) -> None:
-    assert may_redirect("ACME_UPLINK", value)
+    assert may_affect_program("ACME_UPLINK", value)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_variable_nobody_knows_counts_by_its_value(value: str) -> None:
     ],
 )
 def test_a_bare_word_does_not(name: str, value: str | None) -> None:
-    assert not may_redirect(name, value)
+    assert not may_affect_program(name, value)
 
 
 @pytest.mark.parametrize("line", ["API_URL=http://evil npm ci", "ACME=evil.example npm ci", "PATH=x npm ci"])

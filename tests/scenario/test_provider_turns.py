@@ -11,11 +11,12 @@ from bradawl.core.events import AssistantReplied, Live, ModelChosen, PrefixOpene
 from bradawl.core.messages import Origin, text_of
 from bradawl.core.ports import ModelInfo
 from bradawl.core.usage import Price
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.chat.codec import OpenAIChat
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.cooldown import CoolDowns
 from bradawl.providers.fallback import FallbackModel
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.testing.fakes import Cut, FakeClock, FakeIds, Reply, ScriptedHttp
 
 STREAM = (("content-type", "text/event-stream"),)
@@ -57,8 +58,8 @@ class House:
             url = f"https://host{number}.example/v1"
             origin = Origin("openai_chat", "demo", f"model{number}")
             info = ModelInfo(origin, price=Price(input=float(number + 1), output=1.0))
-            line = Line(OpenAIChat(url), Endpoint("demo", url, origin.model))
-            models.append(HttpModel(line, http, clock, FakeIds(), info, cool_downs))
+            target = ModelEndpoint(OpenAIChat(url), Endpoint("demo", url, origin.model))
+            models.append(HttpModel(target, http, clock, FakeIds(), info, cool_downs))
         model = models[0] if len(models) == 1 else FallbackModel(models)
         self.agent, _, self.probe = build([], model=model, clock=clock)
         self.shown = []

@@ -9,9 +9,10 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.chat.codec import OpenAIChat
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.providers.connection import ModelEndpoint
 from bradawl.testing.fakes import FakeClock, FakeIds, Reply
 
 KEY = "sk-verysecret1234567890"
@@ -40,8 +41,8 @@ def model_of(http, *, base_url=BASE_URL, key=KEY, keys=None, deadlines=None, clo
     """A model at `base_url` whose clock never really waits, unless a clock is given."""
     endpoint = Endpoint("demo", base_url, name, key, key_origin=more.pop("key_origin", ""))
     info = ModelInfo(Origin("openai_chat", "demo", name))
-    line = Line(OpenAIChat(base_url), endpoint, keys, deadlines)
-    return HttpModel(line, http, clock or FakeClock(is_eager=True), more.pop("ids", FakeIds()), info, **more)
+    target = ModelEndpoint(OpenAIChat(base_url), endpoint, keys, deadlines)
+    return HttpModel(target, http, clock or FakeClock(is_eager=True), more.pop("ids", FakeIds()), info, **more)
 
 
 async def ask(model, *, budget=None, session_id="s1", session=None):

@@ -1,4 +1,4 @@
-"""Decides about commands of git as a run would, and asks git itself."""
+"""Decides about git commands as a run would, and asks git itself."""
 
 import asyncio
 import shutil
@@ -28,7 +28,7 @@ LINES = (
 
 
 class Judge:
-    """Decides about lines as a run would, with one memory of what git's files say."""
+    """Decides about lines as a run would, with one cache of git's files."""
 
     def __init__(self, trap: Trap, sandbox: Sandbox = NONE, rules: tuple[Rule, ...] = ()) -> None:
         self._trap = trap
@@ -62,7 +62,7 @@ class Judge:
 
 
 def shown_by_hand(trap: Trap, lines: tuple[str, ...] = LINES) -> str:
-    """What git itself says, in a repository it takes for the user's."""
+    """The output of git itself, in a repository that it takes for the user's."""
     said = ""
     for line in lines:
         environment = {**trap.environment, "GIT_OPTIONAL_LOCKS": "0"}

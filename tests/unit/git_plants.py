@@ -1,4 +1,4 @@
-"""Repositories that make git read what it should not, for the tests of what runs unasked."""
+"""Repositories that make git read other files, for tests of what runs without a question."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ class Trap:
     """A home folder with a workspace, a secret beside it, and a private repository."""
 
     def __init__(self, top: Path, template: Path | None = None) -> None:
-        """A copy of another's folder, which takes less time, or a new one."""
+        """A copy of an existing folder, which is faster, or a new one."""
         self.top = Path(os.path.realpath(top))
         self.home = self.top / "home"
         self.ws = self.home / "work" / "ws"
@@ -55,7 +55,7 @@ class Trap:
         return done.stdout
 
     def place(self, name: str) -> Path:
-        """A path in `.git` with nothing there."""
+        """A path in `.git` at which nothing exists."""
         path = self.ws / ".git" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir() and not path.is_symlink():
@@ -77,7 +77,7 @@ class Trap:
         (self.ws / ".git" / "refs" / "heads" / "trunk").write_text(self.head_of(self.private))
 
     def index(self, *listed: bytes, version: int = 2) -> None:
-        """An index of files with these names and some other content."""
+        """An index that lists these names with other contents."""
         blob = bytes.fromhex(self.git("rev-parse", "HEAD:a.txt").strip())
         data, before = b"DIRC" + struct.pack(">II", version, len(listed)), b""
         for name in listed:
@@ -219,7 +219,7 @@ def common_folder(trap: Trap) -> None:
 
 
 def worktree_of_another(trap: Trap) -> bool:
-    """`git worktree list` tells the newest commit of the other."""
+    """`git worktree list` shows the newest commit of the other repository."""
     place = trap.place("worktrees/w/x").parent
     (place / "HEAD").write_text("ref: refs/heads/hush\n")
     (place / "commondir").write_text(f"{trap.private}/.git\n")

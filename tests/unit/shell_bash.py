@@ -1,4 +1,4 @@
-"""Asks the real bash: which commands a line runs, and what it changes on the disk."""
+"""Runs lines in the real bash: records which commands they run, and what they change on the disk."""
 
 import contextlib
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 
 HOME = "/home/somebody"
 
-# Nothing is found on this PATH, so bash hands every command that isn't built in to the handler. Patterns stay as
-# they are, as in what is foretold. One write per command, so that parts of a pipeline don't mix.
+# This PATH is empty, so bash passes every command that is no builtin to the handler. Patterns are not expanded, as in
+# the determined commands. One write per command keeps the parts of a pipeline apart.
 _TELL = """\
 set -f
 enable -n . cd echo test [ true false pwd type command : kill wait read let declare local alias shift times jobs bg fg
@@ -24,7 +24,9 @@ done
 
 
 def executed(lines: Sequence[str], folder: Path) -> list[set[tuple[str, ...]]]:
-    """For each line the argv of every command bash ran, once with all commands successful and once with none."""
+    """For each line the argv of every command that bash ran, once with all commands succeeding and once with all
+    failing.
+    """
     receiver, sender = os.pipe()
     try:
         script = f"exec 9>&{sender} {sender}>&-\n{_TELL}"
@@ -58,15 +60,15 @@ def _by_line(fields: list[str], count: int) -> list[set[tuple[str, ...]]]:
     return found
 
 
-# A file that one program reads while another appends to it grows without end: `tee -a f < f`. The limit (in KiB) ends
-# such a line at once. What it changed until then is compared like that of any other line.
+# A file that one program reads while another appends to it grows forever: `tee -a f < f`. The limit (in KiB) ends such
+# a line. Changes made until then are compared as usual.
 _LIMITED = 'ulimit -f 256; exec /bin/bash -c "$1"'
 
 
 def run(line: str, folder: Path) -> None:
-    """Run a line in a folder, as the tool `bash` does, and wait for its end, however it ends.
+    """Run a line in a folder, as the tool `bash` does, and wait for its end.
 
-    No file grows beyond 256 KiB. Raises: TimeoutExpired after 20 s; none of its processes is left then either.
+    No file grows beyond 256 KiB. Raises `TimeoutExpired` after 20 s, and leaves no process running.
     """
     with subprocess.Popen(
         ["/bin/bash", "-c", _LIMITED, "bash", line],
@@ -88,7 +90,7 @@ Snapshot = dict[str, tuple[object, ...]]
 
 
 def snapshot(root: Path) -> Snapshot:
-    """Every entry below a folder with its kind, mode and content; links are told, not followed."""
+    """Every entry below a folder with its kind, mode and contents; links are not followed."""
     found: Snapshot = {}
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
@@ -99,12 +101,12 @@ def snapshot(root: Path) -> Snapshot:
             elif stat.S_ISREG(status.st_mode):
                 found[str(path)] = (status.st_mode, status.st_nlink, status.st_mtime_ns, path.read_bytes())
             else:
-                found[str(path)] = (status.st_mode,)  # a folder's time changes with what is in it
+                found[str(path)] = (status.st_mode,)  # a folder's time changes with its entries
     return found
 
 
 def changes(before: Snapshot, after: Snapshot) -> set[str]:
-    """Paths that came, went or are not as they were."""
+    """Paths that were created, removed or changed."""
     return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
 
 

@@ -1,4 +1,4 @@
-"""A workspace with links inside and out, for lines of bash to be judged in."""
+"""A workspace with links inside and out, in which the effects of lines are determined."""
 
 import os
 import re
@@ -14,7 +14,7 @@ HOME = "/home/u"
 
 
 def plant(top: Path) -> Path:
-    """A workspace with files and folders; `docs/linked` and `away` lead outside, `near` stays within."""
+    """A workspace with files and folders; `docs/linked` and `away` lead outside, `near` stays inside."""
     ws = Path(os.path.realpath(top)) / "ws"
     for folder in ("src/core", "docs", "build", ".git", "../out"):
         (ws / folder).mkdir(parents=True)
@@ -26,7 +26,7 @@ def plant(top: Path) -> Path:
 
 
 def judge_in(ws: Path) -> Judge:
-    """Says the effects of a line in the workspace."""
+    """Returns the effects of a line in the workspace."""
 
     def effects(line: str, **more) -> Effects:
         return shell_effects(line, cwd=str(ws), home=HOME, resolve=LocalFiles(HOME).resolve, **more)
@@ -35,11 +35,13 @@ def judge_in(ws: Path) -> Judge:
 
 
 def within(ws: Path, paths: str) -> set[str]:
-    """Space-separated names below the workspace, `.` for itself, absolute ones as they are."""
+    """Absolute paths from names separated by blanks: names below the workspace, `.` for itself, absolute ones
+    unchanged.
+    """
     return {os.path.normpath(ws / name) for name in paths.split()}
 
 
 def cases(text: str) -> list[str]:
-    """Lines of bash, two or more blanks or a line end between them."""
+    """Splits a text into lines of bash, at two or more blanks or a newline."""
 
     return [case for case in re.split(r"  +|\n", text) if case]

@@ -4,15 +4,13 @@ import asyncio
 
 import pytest
 
-from bradawl.agent.seen import SeenFiles
 from bradawl.core.deltas import TextDelta
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Envelope, Live, TurnFinished
 from bradawl.core.http import HttpError, HttpRequest
-from bradawl.core.messages import Note, Text, ToolCall, ToolResult
+from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Answer, Grant, Question, Request
-from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.testing.fakes import (
     FakeCheckpoints,
@@ -20,10 +18,7 @@ from bradawl.testing.fakes import (
     FakeHook,
     FakeLedger,
     FakeSpawner,
-    FakeTool,
-    FakeToolParams,
     MemoryFiles,
-    QueueInbox,
     RecordingEmit,
     Reply,
     ScriptedApprover,
@@ -95,78 +90,12 @@ def test_processes_record_what_ran_and_can_be_held_and_cancelled():
     asyncio.run(story())
 
 
-def test_an_approver_answers_in_order_until_nobody_is_left():
-    async def story() -> list[Answer]:
-        approver = ScriptedApprover([True, Answer(allowed=False, by="user", message="not that")])
-        answers = [await approver.ask(QUESTION) for _ in range(3)]
-        assert approver.questions == [QUESTION] * 3
-        return answers
-
-    yes, no, nobody = asyncio.run(story())
-    assert (yes.allowed, yes.by, no.message, nobody) == (True, "user", "not that", Answer(allowed=False, by="nobody"))
-
-
 def test_a_ledger_never_promises_more_than_its_cap():
     ledger = FakeLedger(cap=1.0)
     assert ledger.reserve(0.75) and not ledger.reserve(0.5)
     ledger.settle(0.75, 0.25)
     assert ledger.reserve(0.75) and (ledger.spent, ledger.reserved) == (0.25, 0.75)
     assert FakeLedger().reserve(1e9) and ledger.reserve(None)
-
-
-def test_an_inbox_hands_out_each_note_once_in_order():
-    inbox = QueueInbox()
-    notes = (Note("1", "a"), Note("2", "b"))
-    for note in notes:
-        inbox.put(note)
-    assert inbox.drain() == notes and inbox.drain() == ()
-
-
-def test_a_hook_passes_or_does_what_it_was_given():
-    async def story() -> None:
-        result = ToolResult("c1", "bash", (Text("x"),))
-        assert await FakeHook().before_call(CALL) is CALL
-        assert await FakeHook().after_call(CALL, result) is result
-        hook = FakeHook(lambda call: f"not {call.name}", lambda call, result: ToolResult("c1", call.name, ()), "strict")
-        assert await hook.before_call(CALL) == "not bash"
-        assert (await hook.after_call(CALL, result)).parts == ()
-        assert (hook.name, hook.seen) == ("strict", ["c1", "c1"])
-
-    asyncio.run(story())
-
-
-def test_a_spawner_gives_its_conclusions_in_order_and_no_more():
-    async def story() -> None:
-        spawner = FakeSpawner(["first"])
-        conclusion, ended = await spawner.spawn("explore", "look", "c1")
-        assert (conclusion, ended.reason, spawner.spawned) == ("first", "completed", [("explore", "look", "c1")])
-        with pytest.raises(ToolError, match="1 conclusions"):
-            await spawner.spawn("explore", "again", "c2")
-
-    asyncio.run(story())
-
-
-def test_a_tool_gives_its_output_or_its_error():
-    async def story() -> None:
-        files = MemoryFiles()
-        context = CallContext(
-            call_id="c",
-            cwd="/",
-            files=files,
-            processes=ScriptedProcesses(),
-            seen=SeenFiles({}, lambda state: None),
-            grant=None,
-            progress=lambda text: None,
-            change=lambda state: None,
-        )
-        tool = FakeTool("echo", "hi", Effects(reads=("/a",)))
-        assert tool.effects(FakeToolParams(), context).reads == ("/a",)
-        assert (await tool.run(FakeToolParams("x"), context)).parts == (Text("hi"),)
-        assert (tool.name, tool.params, tool.calls) == ("echo", FakeToolParams, [FakeToolParams("x")])
-        with pytest.raises(ToolError, match="broken"):
-            await FakeTool(output=ToolError("broken")).run(FakeToolParams(), context)
-
-    asyncio.run(story())
 
 
 def test_http_replies_follow_the_script_wait_for_events_and_end():
@@ -192,10 +121,33 @@ def test_http_replies_follow_the_script_wait_for_events_and_end():
     asyncio.run(story())
 
 
-def test_an_emit_keeps_everything_and_shows_the_durable_part():
-    emit = RecordingEmit()
-    finished = Envelope(0, None, 1, "main", TurnFinished("completed"))
-    live = Live("main", 0, TextDelta(0, "x"))
-    emit(live)
-    emit(finished)
-    assert emit.items == [live, finished] and emit.events == (finished.event,)
+def test_fakes_with_scripted_answers_give_them_in_order_and_end():
+    async def story() -> None:
+        approver = ScriptedApprover([True, Answer(allowed=False, by="user", message="not that")])
+        yes, no, nobody = [await approver.ask(QUESTION) for _ in range(3)]
+        assert (yes.allowed, yes.by, no.message) == (True, "user", "not that")
+        assert (nobody, approver.questions) == (Answer(allowed=False, by="nobody"), [QUESTION] * 3)
+        spawner = FakeSpawner(["first"])
+        conclusion, ended = await spawner.spawn("explore", "look", "c1")
+        assert (conclusion, ended.reason, spawner.spawned) == ("first", "completed", [("explore", "look", "c1")])
+        with pytest.raises(ToolError, match="1 conclusions"):
+            await spawner.spawn("explore", "again", "c2")
+
+    asyncio.run(story())
+
+
+def test_fakes_made_of_values_or_functions_give_what_they_were_given():
+    async def story() -> None:
+        result = ToolResult("c1", "bash", (Text("x"),))
+        assert (await FakeHook().before_call(CALL), await FakeHook().after_call(CALL, result)) == (CALL, result)
+        hook = FakeHook(lambda call: f"not {call.name}", lambda call, result: ToolResult("c1", call.name, ()), "strict")
+        assert await hook.before_call(CALL) == "not bash"
+        assert (await hook.after_call(CALL, result)).parts == ()
+        assert (hook.name, hook.seen) == ("strict", ["c1", "c1"])
+        emit, live = RecordingEmit(), Live("main", 0, TextDelta(0, "x"))
+        finished = Envelope(0, None, 1, "main", TurnFinished("completed"))
+        emit(live)
+        emit(finished)
+        assert (emit.items, emit.events) == ([live, finished], (finished.event,))
+
+    asyncio.run(story())

@@ -17,7 +17,7 @@ from bradawl.core.messages import Assistant, Origin, Text, ToolCall, ToolResult,
 from bradawl.core.ports import Prefix
 from bradawl.core.retry import RetryBudget
 from bradawl.providers.debug_log import DebugLog
-from bradawl.providers.shapes import shape, shape_of_body
+from bradawl.providers.json_shapes import shape, shape_of_body
 from bradawl.testing.fakes import Reply, ScriptedHttp
 
 

@@ -18,8 +18,8 @@ from bradawl.core.events import Envelope, Live, RequestParams, RequestSent
 from bradawl.core.messages import Origin
 from bradawl.core.ports import ModelInfo, Window
 from bradawl.folds.session_state import SessionState
-from bradawl.providers.local import LocalServer
-from bradawl.providers.local_answers import LocalModel
+from bradawl.providers.local_server_answers import LocalModel
+from bradawl.providers.local_servers import LocalServer
 from bradawl.testing.fakes import Cut, Reply, ScriptedHttp
 
 SECRET = "sk-" + "doctor-0123456789abcdef"

@@ -15,7 +15,7 @@ from bradawl.app.git_status import GitStatus
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
-from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.safety.git.config import GitConfig
 from bradawl.shaping.tool_schema import schemas_of
 from bradawl.testing.fakes import ScriptedHttp

@@ -334,9 +334,30 @@ def test_a_branch_ends_even_in_a_log_whose_links_make_no_sense(links: list[tuple
     assert chain == sorted(set(chain))
 
 
+COMPACTED = [PROMPT, RequestSent(1, "h1"), reply(Text("hi")), Compacted("summary", 2, "ref"), said("next")]
+REPLACEMENTS = {"ref": (User((Text("What was said so far: hi."),)), Assistant((Text("I know."),), ORIGIN))}
+
+
 def test_a_compaction_forgets_what_was_above_it_and_starts_from_its_replacement():
-    transcript = applied([PROMPT, reply(Text("hi")), Compacted("summary", 2, "ref"), said("next")])
-    assert (transcript.base_ref, transcript.messages) == ("ref", [User((Text("next"),))])
+    transcript = applied(COMPACTED, Transcript(REPLACEMENTS.__getitem__))
+    assert (transcript.base_ref, transcript.messages) == ("ref", [*REPLACEMENTS["ref"], User((Text("next"),))])
+    assert fold(envelopes(COMPACTED), read_replacement=REPLACEMENTS.__getitem__).messages == transcript.messages
+
+
+def test_a_second_compaction_starts_from_its_own_replacement():
+    own = {**REPLACEMENTS, "later": (User((Text("All of it."),)),)}
+    transcript = applied([*COMPACTED, Compacted("summary", 4, "later")], Transcript(own.__getitem__))
+    assert (transcript.base_ref, transcript.messages) == ("later", list(own["later"]))
+
+
+def test_a_note_after_a_compaction_leaves_the_replacement_as_it_is():
+    events = [*COMPACTED[:-1], RequestSent(2, "h2"), NoteQueued(Note("n1", "Go on.")), NoteDelivered("n1")]
+    transcript = applied(events, Transcript(REPLACEMENTS.__getitem__))
+    assert transcript.messages == [*REPLACEMENTS["ref"], User((), (Note("n1", "Go on."),))]
+
+
+def test_without_a_reader_a_compaction_leaves_no_message():
+    assert applied(COMPACTED).messages == [User((Text("next"),))]
 
 
 def test_a_note_delivered_while_calls_are_open_goes_with_their_answers() -> None:

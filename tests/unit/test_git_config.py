@@ -1,4 +1,4 @@
-"""Whether git may look around: nothing is configured that starts a program, and what can't be read counts as if."""
+"""Whether git may run without a question: no setting starts a program, and unreadable files count as unsafe."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from bradawl.safety.git.config_file import parse
 
 
 class Place:
-    """A repository and a home folder, and what is believed of them."""
+    """A repository and a home folder, and the answers about them."""
 
     def __init__(self, top: Path) -> None:
         self.home = top / "home"
@@ -329,7 +329,7 @@ def test_values_are_those_git_sees(tmp_path_factory, pieces: list[str], has_sect
 
 
 def agrees_with_git(file: Path, text: str) -> None:
-    """What is accepted is accepted by git, and means the same; versions differ about a tab within a value."""
+    """Every file that the parser accepts is accepted by git with the same meaning, except a tab within a value."""
     file.write_text(text, newline="")
     found = parse(text)
     if found is None:

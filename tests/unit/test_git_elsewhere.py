@@ -1,6 +1,6 @@
-"""Commands of git that run unasked show nothing from outside the repository, whatever lies in `.git`.
+"""git commands that run without a question show nothing from outside the repository, whatever `.git` contains.
 
-Each plant is a repository in which git would read a file, or a repository, that it has nothing to do with.
+Each case is a repository in which git would read a file, or a repository, that does not belong to it.
 """
 
 import os
@@ -38,7 +38,7 @@ def test_no_file_of_git_may_be_a_link_to_a_secret(trap: Trap, name: str):
     assert len(judge.unasked()) > 15
     trap.link(name, trap.secret)
     assert judge.unasked() == []
-    is_object = name.startswith("objects/ab/")  # which is looked at only if names from objects would be told
+    is_object = name.startswith("objects/ab/")  # which is checked only if objects would be shown by name
     assert status(trap) in (None, "git: on branch trunk", *(("git: on branch trunk, nothing changed",) * is_object))
 
 
@@ -75,7 +75,7 @@ def test_a_pipe_at_which_git_would_wait_is_asked_about(trap: Trap, name: str):
 
 
 def test_the_links_are_attacks_that_work(trap: Trap):
-    """Git 2.39 shows what these lead to."""
+    """Git 2.39 shows the targets of these links."""
     trap.secret.write_text(f"{SECRET}\n")
     for name in ("packed-refs", "shallow", "info/grafts", "objects/info/alternates", "MERGE_HEAD", "branches/other"):
         trap.link(name, trap.secret)
@@ -84,7 +84,7 @@ def test_the_links_are_attacks_that_work(trap: Trap):
 
 
 def test_links_that_git_and_editors_make_are_none(trap: Trap):
-    """Hooks, the mark of an editor, and the socket of git's own watcher of files."""
+    """Hooks, an editor's lock file, and the socket of git's file system monitor."""
     (trap.ws / "scripts").mkdir()
     (trap.ws / "scripts" / "check").write_text("#!/bin/sh\n")
     (trap.ws / "scripts" / "check").chmod(0o755)

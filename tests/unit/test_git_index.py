@@ -1,4 +1,4 @@
-"""An index that does not name files of the working tree alone is not read unasked."""
+"""An index with names outside the working tree is not read without a question."""
 
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def test_an_index_that_is_not_as_git_writes_it_is_asked_about(trap: Trap, damage
         data = b""
     elif damage == "short":
         data = data[:40]
-    elif damage == "long name":  # as far as its length says the name is another
+    elif damage == "long name":  # its length field belongs to another name
         data = data.replace(b"\0\x05a.txt", b"\0\x03a.txt")
     elif damage == "threads":
         data = data[:-20] + b"IEOT" + bytes(24)

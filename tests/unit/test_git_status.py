@@ -1,4 +1,4 @@
-"""bradawl's own git tells what git tells, and starts nothing whatever a repository says."""
+"""bradawl's own git reports what git reports, and starts nothing whatever a repository configures."""
 
 import asyncio
 import hashlib
@@ -19,7 +19,7 @@ GIT = shutil.which("git")
 
 
 class House:
-    """A home folder, a repository in it, and a program that leaves a file behind when it runs."""
+    """A home folder, a repository in it, and a program that creates a file when it runs."""
 
     def __init__(self, top: Path) -> None:
         self.top = Path(os.path.realpath(top))
@@ -52,7 +52,7 @@ class House:
         self.git("commit", "-q", "--allow-empty", "-m", "x", cwd=cwd)
 
     def plant(self) -> str:
-        """Writes the program and gives back a command that runs it."""
+        """Write the program, and return a command that runs it."""
         self.canary.write_text(f"#!/bin/sh\necho ran >> {self.ran}\ncat\n")
         self.canary.chmod(0o755)
         return str(self.canary)
@@ -146,7 +146,7 @@ def test_a_submodule_as_the_working_directory(house: House):
     sub = submodule(house)
     (sub / "a").write_text("2\n")
     assert house.status(sub) == "git: on branch lib, changed: M a"
-    assert house.status() == "git: on branch trunk, nothing changed"  # what is changed in it is not looked for
+    assert house.status() == "git: on branch trunk, nothing changed"  # changes inside it are not looked for
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def evil_config(place: Path, command: str) -> None:
 
 
 def house_of(place: Path) -> Path:
-    """The workspace a planted repository belongs to."""
+    """The workspace of a planted repository."""
     return next((each for each in place.parents if each.name in ("ws", "elsewhere")), place)
 
 
@@ -322,7 +322,7 @@ def folder_with_another_common_one(house: House, command: str) -> None:
 
 
 def gitfile_through_a_link(house: House, command: str) -> None:
-    """As text it leads to an innocent repository, for the kernel to another."""
+    """As text the path leads to a harmless repository, for the kernel to another."""
     house.git("init", "-q", str(house.ws / "g"))
     evil_config(house.top / "elsewhere" / "g", command)
     (house.top / "elsewhere" / "deep").mkdir()
@@ -390,7 +390,7 @@ def hostile_submodule(house: House, command: str) -> None:
 
 
 def submodule_behind_a_sparse_index(house: House, command: str) -> None:
-    """The index names only a folder; that a submodule is in it is written in objects."""
+    """The index names only a folder; the submodule in it is recorded in objects."""
     house.init()
     for name in ("in", "out"):
         (house.ws / name).mkdir()
@@ -434,10 +434,10 @@ def test_no_layout_of_a_repository_starts_anything(house: House, layout):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_whatever_git_itself_would_start_is_not_called_safe(house: House, layout):
-    """Started by hand, git runs what was planted: the layouts are those of attacks that work."""
+    """Run directly, git starts what was planted: these layouts are attacks that work."""
     command = house.plant()
     layout(house, command)
-    has_run = layout is bare_beside_an_invalid_file  # which git refuses
+    has_run = layout is bare_beside_an_invalid_file  # which git rejects
     for folder in [house.ws, *(path for path in house.ws.iterdir() if path.is_dir() and path.name != ".git")]:
         house.ran.unlink(missing_ok=True)
         is_safe = GitConfig(read_whole, house.environment, str(house.home)).is_safe(str(folder))

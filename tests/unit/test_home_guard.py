@@ -8,7 +8,7 @@ import pytest
 
 from bradawl.core.permissions import Allow, Decision, Deny, Policy, Request, decide
 from bradawl.safety.permissions.protected_paths import built_in_rules
-from bradawl.safety.shell.analysis import Surroundings, line_effects
+from bradawl.safety.shell.analysis import ShellContext, line_effects
 from bradawl.workspace.files import LocalFiles
 
 Judge = Callable[[str], Decision]
@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 
 def judge_in(home: str, ws: str) -> Judge:
     files = LocalFiles(home)
-    around = Surroundings(files.resolve, home, (ws,))
+    around = ShellContext(files.resolve, home, (ws,))
     policy = Policy("bypass", rules=built_in_rules((ws,), home), roots=(ws,))
     return lambda line: decide(policy, Request("bash", "digest", line_effects(line, ws, {}, around)))
 

@@ -1,4 +1,4 @@
-"""No module of a project is imported into bradawl, however it is started there."""
+"""bradawl never imports a module of the project, however it is started there."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from bradawl.safety.import_path import leave_out_the_project
 
-# What a start imports after the interpreter and `-m` are up; their own needs come before any program's first line.
+# Imports of the start-up after the interpreter and `-m`, whose own imports precede any program.
 NAMES = """
     asyncio argparse msgspec json typing gc shlex tomllib selectors ssl hashlib subprocess tempfile unicodedata
     concurrent logging email html h11 httpx2 truststore brotli zstandard socksio
@@ -38,7 +38,7 @@ def hostile(tmp_path: Path) -> Path:
 )
 def test_nothing_of_the_working_directory_is_imported(hostile, tmp_path, arguments, python_path, command):
     if arguments[0] == "-c":
-        # As a program in `bin` starts it: its folder is first, and an empty entry of PYTHONPATH comes second.
+        # As a program in `bin` starts it: its folder comes first, and an empty entry of PYTHONPATH second.
         arguments = ("-c", f"import sys; sys.path[:1] = ['/usr/bin']; sys.path.insert(99, ''); {arguments[1]}")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "BRADAWL"))}
     environment |= {"HOME": str(tmp_path)} | ({} if python_path is None else {"PYTHONPATH": python_path})

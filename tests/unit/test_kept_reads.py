@@ -1,4 +1,4 @@
-"""Keys of bradawl and of other users that lines of bash would read, in mode bypass and without a sandbox."""
+"""Lines that would read keys of bradawl or of other users, in mode bypass and without a sandbox."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, decide
 from bradawl.safety.permissions.protected_paths import built_in_rules
-from bradawl.safety.shell.analysis import Surroundings, line_effects
+from bradawl.safety.shell.analysis import ShellContext, line_effects
 from bradawl.workspace.files import LocalFiles
 
 
@@ -20,7 +20,7 @@ def lines(text: str) -> list[str]:
 
 
 def judged(line: str, home: str, ws: str, mode: Mode = "bypass", own: tuple[str, ...] = ()) -> Decision:
-    around = Surroundings(LocalFiles(home).resolve, home, (ws,), own=own)
+    around = ShellContext(LocalFiles(home).resolve, home, (ws,), own=own)
     policy = Policy(mode, rules=built_in_rules((ws,), home, own), roots=(ws,))
     return decide(policy, Request("bash", "digest", line_effects(line, ws, {}, around)))
 

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from bradawl.core.http import HttpRequest
-from bradawl.providers.local import LocalServer, discover, running_context
-from bradawl.providers.local_answers import LocalModel
+from bradawl.providers.local_server_answers import LocalModel
+from bradawl.providers.local_servers import LocalServer, discover, running_context
 from bradawl.testing.fakes import Cut, Reply, ScriptedHttp
 from patience import is_within
 

@@ -1,4 +1,4 @@
-"""docs/permissions.md: its examples are rules, and its table has every name."""
+"""The examples of docs/permissions.md are rules, and its table has every name."""
 
 import re
 import tomllib

@@ -45,7 +45,7 @@ def test_programs_come_from_the_system_only_not_from_the_workspace_or_a_temporar
 
 
 def test_a_program_reached_through_a_link_in_the_workspace_does_not_count():
-    # Outside temporary folders, so that the workspace alone decides.
+    # Outside temporary folders, so that only the workspace decides.
     real = Path("/usr/bin/env")
     workspace = str(real.parent)
     assert TrustedPrograms("/usr/bin", (workspace,)).why_untrusted(str(real))

@@ -12,11 +12,12 @@ from bradawl.core.http import HttpError
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.anthropic_messages import AnthropicMessages
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.chat.codec import OpenAIChat
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.failures import ConnectionRefused
-from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.providers.messages.codec import AnthropicMessages
 
 KEY = "sk-verysecret1234567890"
 EVENTS = {"content-type": "text/event-stream"}
@@ -103,7 +104,7 @@ class FakeIds:
 def model_of(http, base_url="https://api.demo.example/v1", key=KEY, clock=None):
     endpoint = Endpoint("demo", base_url, "m", key)
     info = ModelInfo(Origin("openai_chat", "demo", "m"))
-    return HttpModel(Line(OpenAIChat(base_url), endpoint), http, clock or FakeClock(), FakeIds(), info)
+    return HttpModel(ModelEndpoint(OpenAIChat(base_url), endpoint), http, clock or FakeClock(), FakeIds(), info)
 
 
 def run(http, budget=None, **fields):
@@ -348,9 +349,9 @@ def test_a_refused_header_is_left_out_without_using_up_a_try():
     told = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in reply]
     http = FakeHttp((400, {}, [json.dumps(refusal).encode()]), (200, EVENTS, told))
     url, name = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
-    line = Line(AnthropicMessages(url), Endpoint("anthropic", url, name, "k"))
+    target = ModelEndpoint(AnthropicMessages(url), Endpoint("anthropic", url, name, "k"))
     info = ModelInfo(Origin("anthropic_messages", "anthropic", name))
-    model = HttpModel(line, http, FakeClock(), FakeIds(), info)
+    model = HttpModel(target, http, FakeClock(), FakeIds(), info)
 
     async def go():
         session = model.open(Prefix("", ()))

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from bradawl.core.errors import SettingsError
 from bradawl.core.http import HttpError
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.client import Line
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import Connection, ModelEndpoint
 from bradawl.providers.keys import FixedKey, misdirected, origin_of
-from bradawl.providers.openai_chat import OpenAIChat
-from bradawl.testing.fakes import Cut, Reply, ScriptedHttp
+from bradawl.testing.fakes import Cut, FakeClock, FakeIds, Reply, ScriptedHttp
 
 NEW = "sk-anothersecret0987654321"
 ONCE = RetryBudget(attempts=1)
@@ -221,6 +221,7 @@ def test_a_key_in_the_words_of_the_adapter_is_in_no_delta(break_in_body):
 
 def test_what_holds_a_key_hides_it():
     endpoint = Endpoint("demo", BASE_URL, "m", KEY)
-    line = Line(OpenAIChat(BASE_URL), endpoint, FixedKey(KEY))
+    target = ModelEndpoint(OpenAIChat(BASE_URL), endpoint, FixedKey(KEY))
     model = model_of(ScriptedHttp([]))
-    assert KEY not in f"{endpoint!r} {line!r} {model!r} {FixedKey(KEY)!r} {vars(model)!r}"
+    connection = Connection(target, ScriptedHttp([]), FakeClock(), FakeIds())
+    assert KEY not in f"{endpoint!r} {target!r} {model!r} {FixedKey(KEY)!r} {vars(model)!r} {vars(connection)!r}"

@@ -23,9 +23,9 @@ from bradawl.core.errors import Failure
 from bradawl.core.messages import Text, User
 from bradawl.core.ports import Prefix
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.compat import is_loopback
 from bradawl.providers.cooldown import CoolDown, CoolDowns, pause_s
 from bradawl.providers.deadlines import Deadlines, deadlines_for
+from bradawl.providers.hosts import is_loopback
 from bradawl.testing.fakes import FakeClock, FakeIds, Reply, ScriptedHttp
 
 ONCE = RetryBudget(attempts=1)

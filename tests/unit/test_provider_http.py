@@ -17,7 +17,7 @@ from bradawl.providers.failures import ConnectionRefused
 from bradawl.providers.http_h11 import DirectHttp
 from bradawl.providers.http_httpx2 import Httpx2Http, _translated
 from bradawl.providers.http_rules import target_of
-from bradawl.providers.local import running_context
+from bradawl.providers.local_servers import running_context
 from bradawl.testing.http_conformance import BROKEN, RESPONSES, HttpSetup, fetch, post, respond
 from bradawl.testing.raw_server import RawServer
 

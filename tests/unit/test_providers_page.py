@@ -13,6 +13,7 @@ from bradawl.app.settings.provider_tables import _MODEL_KEYS, _PROVIDER_KEYS
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED
 from bradawl.providers.compat import WAITS, CompatProfile
 from bradawl.providers.messages.profile import MessagesProfile
+from bradawl.providers.protocols import PROTOCOLS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "providers.md").read_text()
@@ -69,6 +70,11 @@ def test_the_examples_load_and_mean_what_stands_beside_them(load, tmp_path):
     keys.write_text(example("keys"))
     keys.chmod(0o600)
     assert set(read_credentials(keys)) == {"openai", "work"}
+
+
+def test_every_wire_protocol_is_named():
+    row = next(line for line in PAGE.splitlines() if line.startswith("| `api` |"))
+    assert re.findall(r"`(\w+)`", row) == ["api", *(protocol.name for protocol in PROTOCOLS)]
 
 
 def test_every_setting_is_named():

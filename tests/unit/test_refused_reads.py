@@ -1,4 +1,4 @@
-"""A rule that refuses to read a folder, without a sandbox: lines run for real unless they are refused."""
+"""Lines that would read a denied folder, without a sandbox: lines that are not refused are run for real."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rules that refuse to read, without a sandbox: names that git or `ls` prints, links that a line makes, and `shopt`."""
+"""Lines that would read denied paths through names printed by git or `ls`, links of the line itself, and `shopt`."""
 
 import subprocess
 

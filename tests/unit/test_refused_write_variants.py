@@ -1,4 +1,4 @@
-"""Further spellings of lines that change what no mode and no rule lets them change; none of them is run."""
+"""More spellings of lines that change protected paths; none of them is run."""
 
 import pytest
 from test_refused_writes import RULES, lines

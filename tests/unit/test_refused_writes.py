@@ -1,4 +1,4 @@
-"""What no mode and no rule lets a line change, without a sandbox: lines run for real unless they are refused."""
+"""Lines that would change protected paths, without a sandbox: lines that are not refused are run for real."""
 
 import os
 import subprocess
@@ -353,7 +353,7 @@ def run(line: str, ws: Path) -> None:
 
 
 def state(*tops: Path) -> dict[str, bytes | str]:
-    """What lies at and below some paths."""
+    """The contents of all files at and below some paths."""
     found: dict[str, bytes | str] = {}
     for top in tops:
         for folder, folders, files in os.walk(top) if top.is_dir() else [(str(top.parent), [], [top.name])]:

@@ -1,4 +1,4 @@
-"""Rules that refuse paths, and files with keys, in lines of bash where no sandbox hides them."""
+"""Rules about paths, and files with keys, in lines of bash that no sandbox covers."""
 
 import asyncio
 import subprocess
@@ -160,7 +160,7 @@ def test_what_cannot_be_seen_through_asks_or_is_covered(ws, line):
 @pytest.mark.parametrize("sandbox", [Sandbox(), BUBBLEWRAP, LANDLOCK], ids=["none", "bubblewrap", "landlock"])
 def test_other_lines_run_as_ever(ws, line, sandbox):
     rules = denied(ws, "Read(migrations/**)", "Edit(secrets/**)", "Read(**/*.pem)")
-    (ws / "secrets").rename(ws / "plain")  # a name that is asked about by itself
+    (ws / "secrets").rename(ws / "plain")  # a name that needs permission itself
     assert isinstance(decided(line, ws, rules, sandbox, "auto" if sandbox.name else "default"), Allow)
 
 

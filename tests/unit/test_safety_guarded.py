@@ -1,4 +1,4 @@
-"""Which files are more than their contents, as rules, as lists, and by name."""
+"""Protected and secret paths: as rules, as lists, and by name."""
 
 import time
 
@@ -11,12 +11,12 @@ from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, R
 from bradawl.safety.permissions.protected_paths import (
     built_in_rules,
     credentials,
-    is_guarded,
-    is_left_out_of_searches,
     is_secret_name,
     is_system,
     protected_names,
+    search_exclusion,
     watched_names,
+    write_refusal,
 )
 from patience import is_within
 
@@ -62,14 +62,14 @@ def test_credentials_are_asked_about_even_in_a_workspace(place, below):
 )
 def test_no_mode_writes_what_is_guarded(mode, place):
     assert isinstance(judged(mode, writes=place), Deny)
-    assert is_guarded(place, (WORKSPACE,), HOME)
+    assert write_refusal(place, (WORKSPACE,), HOME)
 
 
 def test_the_system_is_written_only_where_nobody_is_asked():
     modes: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto", "bypass")
     decided = [type(judged(mode, writes="/etc/hosts")) for mode in modes]
     assert decided == [Deny, Deny, Deny, Deny, Allow]
-    assert not is_guarded("/etc/hosts", (WORKSPACE,), HOME)
+    assert not write_refusal("/etc/hosts", (WORKSPACE,), HOME)
     assert is_system("/etc/hosts", (WORKSPACE,))
 
 
@@ -112,7 +112,7 @@ def test_without_a_known_home_the_homes_of_all_are_guarded():
 )
 def test_names_that_hold_secrets_are_known(name):
     assert is_secret_name(name)
-    assert is_left_out_of_searches()(f"/ws/{name}")
+    assert search_exclusion()(f"/ws/{name}")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_names_that_hold_secrets_are_known(name):
 )
 def test_names_that_only_look_like_it_are_not(name):
     assert not is_secret_name(name)
-    assert not is_left_out_of_searches()(f"/ws/{name}")
+    assert not search_exclusion()(f"/ws/{name}")
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=12)

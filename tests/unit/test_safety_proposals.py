@@ -1,4 +1,4 @@
-"""What is offered for "always": narrow, together enough for the call, and nothing where a rule would allow anything."""
+"""Suggested rules are narrow, together cover the call, and are missing where a rule would allow anything."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Rules as people write them: what they speak of, what they don't, and which can't be read."""
+"""Rules as users write them: what they match, and which are rejected."""
 
 import re
 
@@ -260,9 +260,9 @@ def test_a_tool_of_ones_own_is_named_alone():
         ("(x)", "no tool's name"),
         ("Frobnicate", "no tool's name"),
         ("Agent(reviewer)", "takes nothing in parentheses"),
-        ("Bash(a\x00b)", "can't be seen"),
-        ("Bash(a\u200bb)", "can't be seen"),
-        ("Read(a\nb)", "can't be seen"),
+        ("Bash(a\x00b)", "invisible character"),
+        ("Bash(a\u200bb)", "invisible character"),
+        ("Read(a\nb)", "invisible character"),
         ("Bash(" + "a" * 3000 + ")", "longer than"),
         ("Bash(" + "a " * 100 + ")", "more than 60 words"),
         ("rm -rf", "no tool's name"),

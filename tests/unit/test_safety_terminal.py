@@ -1,4 +1,4 @@
-"""What a user has to judge is spelled out to the letter, and texts at the edges of what the cleaner looks for."""
+"""`escape` spells out every invisible character, and `clean` handles texts at the edges of what it looks for."""
 
 import pytest
 

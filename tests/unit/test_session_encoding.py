@@ -26,8 +26,8 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Assistant, Message, Opaque, Part, Text, ToolResult, ToolResults, User
 from bradawl.folds.transcript import branch, fold
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.codec import ServerEvent
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.session.encoding import Reader, encode
 
 OPENING = Envelope(0, None, 1, "main", SessionOpened(1, "/p", "/p"))

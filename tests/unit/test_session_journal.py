@@ -17,7 +17,7 @@ from bradawl.core.errors import SessionBusy, SessionDamaged
 from bradawl.core.events import FORMAT_VERSION, Cwd, PromptSubmitted, SessionOpened, StateChanged
 from bradawl.core.messages import Text
 from bradawl.folds.transcript import branch, fold
-from bradawl.session.journal import Journal, Loaded, load
+from bradawl.session.journal import Journal, LoadedSession, load
 from bradawl.testing.fakes import FakeClock
 
 OPENED = SessionOpened(1, "/p", "/p")
@@ -31,7 +31,7 @@ def new(folder: Path) -> Journal:
     return Journal.create(folder / "sessions" / "S.jsonl", FakeClock())
 
 
-def resume(folder: Path, sync=os.fdatasync) -> tuple[Journal, Loaded, tuple[str, ...]]:
+def resume(folder: Path, sync=os.fdatasync) -> tuple[Journal, LoadedSession, tuple[str, ...]]:
     return Journal.resume(folder / "sessions" / "S.jsonl", FakeClock(), sync)
 
 

@@ -1,4 +1,4 @@
-"""Lines of bash and what they are said to read, write and change."""
+"""The reads, writes and session changes that are determined for lines of bash."""
 
 from pathlib import Path
 

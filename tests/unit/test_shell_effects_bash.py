@@ -1,4 +1,4 @@
-"""What is foretold of a line of bash, against what the real bash does."""
+"""Compares the determined effects of lines with what the real bash does."""
 
 import os
 import sys
@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bradawl.core.effects import Effects
-from bradawl.safety.shell.allow.analyzer import confirmed_line, shell_effects
+from bradawl.safety.shell.allow.analyzer import cross_checked_line, shell_effects
 from bradawl.safety.shell.deny.protected_targets import Ground
 from bradawl.safety.shell.deny.scanner import look_through
 from bradawl.workspace.files import LocalFiles
 
 pytestmark = pytest.mark.skipif(not os.access("/bin/bash", os.X_OK), reason="needs /bin/bash")
-# Each example starts many programs, so the deep profiles grow by less than they say.
+# Each example starts many programs, so the deep profiles use fewer examples than they say.
 _TOGETHER = settings(
     max_examples=45 + settings().max_examples // 4,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -146,7 +146,7 @@ SEVERAL_LINES = st.lists(st.one_of(_LINES, _LINES, _INSERTED, _SOUP), min_size=1
 
 
 def _is_harmless(text: str, foretold: tuple[tuple[str, ...], ...]) -> bool:
-    """Whether it may run here: no program by its path, no file opened outside the folder."""
+    """Whether the line may run here: no program by its path, no file opened outside the folder."""
     has_redirect = "<" in text or ">" in text
     return not any("/" in argv[0] for argv in foretold) and not (has_redirect and "/" in text.replace("/dev/null", ""))
 
@@ -155,12 +155,12 @@ def _is_harmless(text: str, foretold: tuple[tuple[str, ...], ...]) -> bool:
 @given(SEVERAL_LINES)
 def test_bash_runs_no_command_and_no_argument_that_was_not_foretold(tmp_path: Path, lines: list[str]):
     (tmp_path / "in").touch()
-    foretold = {line: confirmed_line(line, shell_bash.HOME) for line in dict.fromkeys(lines)}
+    foretold = {line: cross_checked_line(line, shell_bash.HOME) for line in dict.fromkeys(lines)}
     plain = {line: told.argvs for line, told in foretold.items() if told is not None}
     understood = {line: argvs for line, argvs in plain.items() if _is_harmless(line, argvs)}
     for (line, argvs), real in zip(understood.items(), shell_bash.executed(list(understood), tmp_path), strict=True):
         assert real <= set(argvs), (line, argvs, real)
-        # An assignment by itself never fails, so nothing that waits for a failure shows.
+        # An assignment alone never fails, so commands behind `||` don't run.
         may_hide = "=" in line and ("||" in line or "!" in line)
         if not ("<" in line or ">" in line or may_hide):
             assert real == set(argvs), (line, argvs, real)
@@ -268,7 +268,7 @@ SEVERAL_SCRIPTS = st.lists(_SCRIPTS, min_size=6, max_size=8)
 
 
 def _plant(top: Path) -> Path:
-    """A workspace so far below `top` that no script of these can climb out of it, with links of every kind."""
+    """A workspace so deep below `top` that no script can climb out of it, with links of every kind."""
     ws = top.joinpath(*"123456", "ws")
     for folder in (ws / "d" / "e", ws / "empty", ws.parent / "out" / "sub"):
         folder.mkdir(parents=True)
@@ -342,7 +342,7 @@ SEVERAL_NESTED = st.lists(_NESTED, min_size=6, max_size=12)
 
 
 def _is_found(real: tuple[str, ...], argvs: tuple[tuple[str, ...], ...]) -> bool:
-    """Whether this is one of them; what follows a dollar couldn't be told, not even how many words it is."""
+    """Whether this is one of the commands; the words behind a dollar are unknown, and so is their number."""
     for told in argvs:
         known = next((place for place, word in enumerate(told) if "$" in word), None)
         if real == told or (known is not None and real[:known] == told[:known]):

@@ -1,4 +1,4 @@
-"""Lines of bash of which nothing is said, and those who say so."""
+"""Lines of bash whose effects are unknown, and the checks that decide so."""
 
 import threading
 from pathlib import Path
@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from shell_house import HOME, Judge, cases, judge_in, plant
 
 from bradawl.core.effects import UNKNOWN, Effects
-from bradawl.safety.shell.allow.analyzer import confirmed_line, shell_effects
+from bradawl.safety.shell.allow.analyzer import cross_checked_line, shell_effects
 from bradawl.safety.shell.allow.cross_check import confirm
-from bradawl.safety.shell.allow.parser import NotUnderstood, Token, read_line
-from bradawl.safety.shell.allow.path_lookup import Programs
+from bradawl.safety.shell.allow.parser import Token, parse_line
+from bradawl.safety.shell.allow.program_lookup import ProgramLookup
+from bradawl.safety.shell.errors import UnsupportedSyntax
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_git_in_another_folder_than_the_one_vouched_for_is_unknown(judge: Judge,
 def test_a_program_that_the_agent_may_have_put_there_is_unknown(judge: Judge, ws: Path):
     own = ws / "bin"
     own.mkdir()
-    programs = Programs(f"{own}:/usr/bin:/bin", (str(ws),))
+    programs = ProgramLookup(f"{own}:/usr/bin:/bin", (str(ws),))
     assert judge("ls && missing", programs=programs).unknown
     assert judge("ls | cat", programs=programs).understood
     (own / "ls").symlink_to("/bin/true")
@@ -165,7 +166,7 @@ def test_a_program_that_the_agent_may_have_put_there_is_unknown(judge: Judge, ws
 
 @pytest.mark.parametrize("search_path", ["", ".:/bin", "bin:/bin", ":/bin"])
 def test_a_search_path_that_begins_in_the_working_directory_makes_programs_unknown(judge: Judge, search_path: str):
-    programs = Programs(search_path, ())
+    programs = ProgramLookup(search_path, ())
     assert judge("cat README.md", programs=programs) == UNKNOWN
     assert judge("echo", programs=programs).understood
 
@@ -174,25 +175,25 @@ def test_a_search_path_that_begins_in_the_working_directory_makes_programs_unkno
 
 
 def test_a_line_that_the_grammar_reads_otherwise_is_not_understood():
-    line = read_line("cat a b | wc", "")
+    line = parse_line("cat a b | wc", "")
     confirm(line)
     first, second, *rest = line.tokens
     merged = Token("word", first.text + second.text, first.start, second.end)
     for tokens in ((merged, *rest), (second, *rest), (*line.tokens, merged), ()):
-        with pytest.raises(NotUnderstood):
+        with pytest.raises(UnsupportedSyntax):
             confirm(msgspec.structs.replace(line, tokens=tuple(tokens)))
-    with pytest.raises(NotUnderstood):
+    with pytest.raises(UnsupportedSyntax):
         confirm(msgspec.structs.replace(line, pipelines=line.pipelines * 0))
-    with pytest.raises(NotUnderstood):
+    with pytest.raises(UnsupportedSyntax):
         confirm(msgspec.structs.replace(line, text="cat $b | wc"))
 
 
 def test_words_of_commands_are_told_also_where_their_effects_are_not():
-    line = confirmed_line("python -m pytest -q 'a b' && ./x", "")
+    line = cross_checked_line("python -m pytest -q 'a b' && ./x", "")
     assert line is not None
     assert line.argvs == (("python", "-m", "pytest", "-q", "a b"), ("./x",))
-    assert confirmed_line("echo $x", "") is confirmed_line("", "") is confirmed_line("ls ~", "") is None
-    line = confirmed_line("ls ~/x", "/h")
+    assert cross_checked_line("echo $x", "") is cross_checked_line("", "") is cross_checked_line("ls ~", "") is None
+    line = cross_checked_line("ls ~/x", "/h")
     assert line is not None
     assert line.argvs == (("ls", "/h/x"),)
 
@@ -256,4 +257,4 @@ def test_git_is_unknown_after_the_session_exported_what_it_obeys(judge: Judge, n
 
 @pytest.mark.parametrize("line", ["%", "%1", "''%", "'%'1", '"%x" a', "aa; ''% b"])
 def test_a_job_of_the_shell_is_no_program(line: str):
-    assert confirmed_line(line, HOME) is None
+    assert cross_checked_line(line, HOME) is None

@@ -1,8 +1,8 @@
-"""Which variables decide what later commands run."""
+"""Which environment variables decide what later commands run."""
 
 import pytest
 
-from bradawl.safety.variables import is_execution_relevant, matters_to_bash
+from bradawl.safety.environment_variables import affects_bash, is_execution_relevant
 
 RELEVANT = (
     *("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "PAGER", "GIT_PAGER", "MANPAGER", "EDITOR"),
@@ -49,7 +49,7 @@ def test_a_variable_of_a_project_is_not_and_case_counts(name: str):
 
 
 def test_what_matters_to_bash_itself_is_relevant_too():
-    matters = {name for name in RELEVANT if matters_to_bash(name)}
+    matters = {name for name in RELEVANT if affects_bash(name)}
     assert {"BASH_ENV", "IFS", "LD_PRELOAD", "HOME", "CDPATH", "SHELLOPTS", "BASH_FUNC_ls%%", "a b"} <= matters
     assert matters.isdisjoint({"PATH", "PAGER", "GIT_DIR", "HTTP_PROXY", "PYTHONPATH"})
-    assert not any(map(matters_to_bash, PLAIN))
+    assert not any(map(affects_bash, PLAIN))

@@ -10,7 +10,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, Sandbox, decide
 from bradawl.core.rules import Rule
 from bradawl.safety.permissions.protected_paths import built_in_rules
-from bradawl.safety.shell.analysis import Surroundings, line_effects
+from bradawl.safety.shell.analysis import ShellContext, line_effects
 from bradawl.workspace.files import LocalFiles
 
 HOME = "/home/u"
@@ -26,8 +26,8 @@ def ws(tmp_path: Path) -> Path:
     return ws
 
 
-def surroundings(ws: Path, **more) -> Surroundings:
-    return Surroundings(LocalFiles(HOME).resolve, HOME, (str(ws),), "/usr/bin:/bin", **more)
+def surroundings(ws: Path, **more) -> ShellContext:
+    return ShellContext(LocalFiles(HOME).resolve, HOME, (str(ws),), "/usr/bin:/bin", **more)
 
 
 def effects_of(line: str, ws: Path, **more) -> Effects:

@@ -15,10 +15,11 @@ from bradawl.core.messages import Assistant, Note, Origin, Text, Thinking, ToolC
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
 from bradawl.folds.assembler import Assembler
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.chat.codec import OpenAIChat
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.http_httpx2 import Httpx2Http
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.testing.scripted import ScriptedModel
 from bradawl.testing.server import WireServer
 
@@ -27,7 +28,9 @@ ORIGIN = Origin("openai_chat", "demo", "m")
 
 def http_model(base_url):
     endpoint = Endpoint("demo", base_url, "m")
-    return HttpModel(Line(OpenAIChat(base_url), endpoint), Httpx2Http(), SystemClock(), SystemIds(), ModelInfo(ORIGIN))
+    return HttpModel(
+        ModelEndpoint(OpenAIChat(base_url), endpoint), Httpx2Http(), SystemClock(), SystemIds(), ModelInfo(ORIGIN)
+    )
 
 
 async def replies(model, turns):
@@ -45,9 +48,8 @@ async def replies(model, turns):
         )
         reply = Assistant(parts, ORIGIN, assembler.has_ended)
         failure = assembler.failure
-        found.append(
-            (reply, assembler.stop, assembler.usage, failure and (failure.kind, failure.status, failure.retryable))
-        )
+        facts = failure and (failure.kind, failure.status, failure.retryable, failure.retry_after_s)
+        found.append((reply, assembler.stop, assembler.usage, facts))
         session.append(reply)
     return found
 
@@ -77,33 +79,50 @@ def test_a_whole_conversation_is_the_same_both_ways():
         {"id": "two", "name": "grep", "arguments": '{"pattern": "x"'},
         {"id": "three", "name": "glob", "arguments": ""},
     ]
+    usage = {"input": 5, "output": 3, "cache_read": 2}
     script = [
-        {
-            "thinking": "well",
-            "text": "I look.",
-            "tool_calls": calls,
-            "usage": {"input": 5, "output": 3, "cache_read": 2},
-        },
-        {"expect": "result of three", "text": "Done."},
+        {"thinking": "well", "text": "I look.", "tool_calls": calls, "usage": usage},
+        *[{"expect": word, "text": "Done."} for word in ("result of one", "result of three", "hurry")],
         {"expect": "again", "text": "Yes", "stop": "length"},
     ]
-    turns = [User((Text("go"),)), answers_to(script[0], (Note("n", "hurry"),)), User((Text("again"),))]
-    told, over_wire, server = asyncio.run(both(script, turns))
+    results = answers_to(script[0], (Note("n", "hurry"),))
+    again = User((Text("again, result of one, result of three, hurry"),))
+    told, over_wire, server = asyncio.run(both(script, [User((Text("go"),)), results, again, again, again]))
     assert told == over_wire
-    assert server.failures == []
-    assert server.connections == 1
+    assert (server.failures, server.connections) == ([], 1)
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529])
 def test_a_status_fails_the_same_way_both_ways(status):
-    told, over_wire, _ = asyncio.run(both([{"faults": {"status": status}}], [User((Text("go"),))]))
+    wait_s = None if status == 402 else 3.0  # with this header a real 402 is retryable
+    entry = {"faults": {"status": status, "headers": {} if wait_s is None else {"Retry-After": "3"}}}
+    told, over_wire, server = asyncio.run(both([entry], [User((Text("go"),))]))
     assert told == over_wire
+    assert (told[0][3][3], server.failures) == (wait_s, [])
 
 
-def test_the_end_of_the_script_is_told_both_ways():
-    told, over_wire, server = asyncio.run(both([], [User((Text("go"),))]))
-    assert told[0][3][0] == over_wire[0][3][0] == "invalid_request"
-    assert server.failures == ["script has 0 entries, and request 1 came"]
+CALL = {"id": "one", "name": "glob", "arguments": ""}
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ([], "script has 1 entry, and request 2 came"),
+        (
+            [{"expect": "go"}],
+            "should hold 'go' after the last reply, but holds 'result of one",
+        ),
+    ],
+)
+def test_a_request_that_the_script_does_not_expect_fails_both_ways(second, said):
+    """Only what follows the last reply is compared: results and notes, not the prompt before."""
+    script = [{"tool_calls": [CALL]}, *second]
+    turns = [User((Text("go"),)), answers_to(script[0], (Note("n", "hurry"),))]
+    told, over_wire, server = asyncio.run(both(script, turns))
+    assert told[1][3][:1] == over_wire[1][3][:1] == ("invalid_request",)
+    assert told[1][3][2] is over_wire[1][3][2] is False
+    [failure] = server.failures
+    assert said in failure
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)

@@ -10,7 +10,9 @@ import pytest
 
 from bradawl.core.messages import Assistant
 from bradawl.folds.assembler import Assembler
+from bradawl.providers.protocols import protocol_named
 from bradawl.testing.server import WireServer
+from bradawl.testing.wire_formats import format_of as server_side
 from wire.exchange import ADAPTERS, ask, model_at
 from wire.points import APIS, answers_to
 from wire.points import ask as prompt
@@ -154,9 +156,42 @@ OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
 MARKED = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
 
 
+def chat(*messages, **more):
+    return {"model": "m", "messages": list(messages) or [HI], **more}
+
+
+CALLED = [{"id": one, "type": "function", "function": {"name": "x", "arguments": "{}"}} for one in ("a", "b")]
+ANSWER_A = {"role": "tool", "tool_call_id": "a", "content": "x"}
+ANSWER_B = {"role": "tool", "tool_call_id": "b", "content": "x"}
+REPLY = {"role": "assistant", "content": None, "tool_calls": CALLED}
+
+
 @pytest.mark.parametrize(
     ("api", "body", "said"),
     [
+        ("openai_chat", b"{", "can't be read"),
+        ("openai_chat", b"\xff", "can't be read"),
+        ("openai_chat", {"messages": [HI]}, "missing required field `model`"),
+        ("openai_chat", {"model": "m"}, "missing required field `messages`"),
+        ("openai_chat", {"model": "m", "messages": []}, "messages is empty"),
+        ("openai_chat", chat({"role": "robot", "content": "x"}), "messages[0] has the unknown role 'robot'"),
+        ("openai_chat", chat(HI, REPLY), "no answer to a, b"),
+        ("openai_chat", chat(HI, REPLY, ANSWER_A), "no answer to b"),
+        ("openai_chat", chat(HI, REPLY, ANSWER_A, HI, ANSWER_B), "no answer to b"),
+        ("openai_chat", chat(HI, REPLY, HI), "no answer to a, b"),
+        ("openai_chat", chat(HI, REPLY, ANSWER_A, ANSWER_A), "messages[3] answers 'a'"),
+        ("openai_chat", chat(HI, ANSWER_A), "messages[1] answers 'a'"),
+        ("openai_chat", chat(HI, REPLY | {"tool_calls": [CALLED[0], CALLED[0]]}), "two calls with the same id"),
+        (
+            "openai_chat",
+            chat(HI, {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "x", "arguments": {}}}]}),
+            "arguments",
+        ),
+        (
+            "openai_chat",
+            chat(tools=[{"type": "function", "function": {"name": "no spaces"}}]),
+            "the tool name 'no spaces'",
+        ),
         ("openai_responses", {"model": "m", "input": []}, "empty"),
         ("openai_responses", {"input": "Hi"}, "model"),
         ("openai_responses", body_for("openai_responses", HI, CALL), "no output for the call 'c1'"),
@@ -196,24 +231,25 @@ MARKED = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
         ("anthropic_messages", body_for("anthropic_messages", tools=[{"name": "x"}]), "input_schema"),
     ],
 )
-def test_a_request_a_real_server_would_refuse_is_refused(wire_server, api, body, said):
-    server = wire_server([{"text": "still here"}])
-    status, document = post(server, PATHS[api], body)
-    assert status == 400 and said in document["error"]["message"]
-    assert server.failures == [document["error"]["message"]]
-    server.failures.clear()
-    assert post(server, PATHS[api], body_for(api))[0] == 200
+def test_a_request_a_real_server_would_refuse_is_refused(api, body, said):
+    refusal = server_side(protocol_named(api)).read(body if isinstance(body, bytes) else json.dumps(body).encode())
+    assert isinstance(refusal, str) and said in refusal
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_one_script_may_be_asked_in_several_formats(wire_server, api):
-    server = wire_server([{"text": "first"}, {"text": "second"}])
-    assert post(server, PATHS[api], body_for(api))[0] == 200
-    other = APIS[(APIS.index(api) + 1) % len(APIS)]
-    assert "second" in json.dumps(post(server, PATHS[other], body_for(other))[1])
+def test_a_refused_request_gets_the_reason_and_takes_no_entry(wire_server, api):
+    server = wire_server([{"text": "still here"}])
+    status, document = post(server, PATHS[api], {"model": ""})
+    assert (status, server.failures) == (400, [document["error"]["message"]])
+    server.failures.clear()
+    conversation = (HI, REPLY, ANSWER_B, ANSWER_A, HI) if api == "openai_chat" else ()
+    assert "still here" in json.dumps(post(server, PATHS[api], body_for(api, *conversation))[1])
 
 
-def test_results_in_any_format_are_what_expect_looks_at(wire_server):
-    server = wire_server([{"text": "x", "expect": "ok"}] * 2)
-    assert post(server, "/v1/messages", body_for("anthropic_messages", HI, USE, RESULT))[0] == 200
-    assert post(server, "/v1/responses", body_for("openai_responses", HI, CALL, OUTPUT))[0] == 200
+def test_one_script_may_be_asked_in_several_formats_and_expects_the_results_in_each(wire_server):
+    server = wire_server([{"text": "x", "expect": "ok"}] * 3)
+    chat = ({"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "x", "arguments": "{}"}}]},)
+    chat += ({"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "ok"}]},)
+    asked = {"anthropic_messages": (USE, RESULT), "openai_responses": (CALL, OUTPUT), "openai_chat": chat}
+    for api, conversation in asked.items():
+        assert post(server, PATHS[api], body_for(api, HI, *conversation))[0] == 200

@@ -1,37 +1,23 @@
 """The replay server plays what was recorded, byte for byte."""
 
 import asyncio
-import socket
 
 import pytest
 
 from bradawl.testing.replay import Recording, ReplayServer
 
+GET = b"GET /here?q=1 HTTP/1.1\r\ncontent-length: 2\r\nX-A: b\r\n\r\n{}"
 
-def played(*recordings, requests=None):
-    """What one connection receives, one list of reads per request."""
 
-    async def go():
-        async with ReplayServer(recordings) as server:
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(server.base_url.rpartition(":")[2]))
-            received = []
-            try:
-                for number in range(requests or len(recordings)):
-                    writer.write(b"POST /p/%d?q=1 HTTP/1.1\r\ncontent-length: 2\r\nX-A: b\r\n\r\n{}" % number)
-                    received.append(await read_one(reader))
-            finally:
-                writer.close()
-        return received, server
-
-    return asyncio.run(go())
+async def connect(server):
+    return await asyncio.open_connection("127.0.0.1", int(server.base_url.rpartition(":")[2]))
 
 
 async def read_one(reader):
     """A response: its head, its chunks, and whether the connection broke."""
     head = await reader.readuntil(b"\r\n\r\n")
     if b"chunked" not in head:
-        length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if b"content-length" in line), 0)
-        return head, [await reader.readexactly(length)], "eof"
+        return head, [await reader.read(1000)], "eof"
     chunks = []
     try:
         while size := int((await reader.readuntil(b"\r\n")).strip(), 16):
@@ -42,73 +28,54 @@ async def read_one(reader):
     return head, chunks, "eof"
 
 
-def test_a_body_is_flushed_where_it_was_cut():
-    ((head, chunks, end), second), server = played(Recording(b"abcdef", (2, 3, 99)), Recording(b"", status=529))
-    assert head.startswith(b"HTTP/1.1 200 OK\r\n") and b"text/event-stream" in head
-    assert (chunks, end) == ([b"ab", b"c", b"def"], "eof")
-    assert second[0].startswith(b"HTTP/1.1 529 ") and second[1] == []
-    assert server.connections == 1
-    assert [(one.method, one.path, one.headers["x-a"], one.body) for one in server.requests] == [
-        ("POST", f"/p/{number}?q=1", "b", b"{}") for number in range(2)
-    ]
-
-
-def test_a_reset_comes_behind_the_last_byte():
+def test_responses_come_in_order_in_the_pieces_they_were_cut_to_and_requests_are_kept():
     async def go():
-        async with ReplayServer([Recording(b"abc", (1,), "reset")]) as server:
-            port = int(server.base_url.rpartition(":")[2])
-            return await asyncio.to_thread(read_until_reset, port)
-
-    data = asyncio.run(go())
-    assert data.endswith(b"\r\n2\r\nbc\r\n")
-
-
-def read_until_reset(port):
-    """Everything that came before the connection was reset."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as sock:
-        sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        data = b""
-        with pytest.raises(ConnectionResetError):
-            while piece := sock.recv(65536):
-                data += piece
-    return data
-
-
-def test_a_body_without_framing_ends_with_the_connection():
-    async def go():
-        async with ReplayServer([Recording(b"abc", is_framed=False)]) as server:
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(server.base_url.rpartition(":")[2]))
-            writer.write(b"GET / HTTP/1.1\r\n\r\n")
-            data = await reader.read()
+        recordings = [Recording(b"abcdef", (2, 3, 99)), Recording(status=529), Recording(b"abc", (1,), "reset")]
+        async with ReplayServer(recordings) as server:
+            reader, writer = await connect(server)
+            seen = []
+            for _ in recordings:
+                writer.write(GET)
+                seen.append(await read_one(reader))
             writer.close()
-            return data
+            return seen, server
 
-    head, _, body = asyncio.run(go()).partition(b"\r\n\r\n")
-    assert b"chunked" not in head and body == b"abc"
+    ((head, *good), (odd, *nothing), (_, *broken)), server = asyncio.run(go())
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n") and b"text/event-stream" in head
+    assert odd.startswith(b"HTTP/1.1 529 ")
+    assert (good, nothing, broken) == ([[b"ab", b"c", b"def"], "eof"], [[], "eof"], [[b"a", b"bc"], "reset"])
+    assert server.connections == 1
+    seen = {(one.method, one.path, one.headers["x-a"], one.body) for one in server.requests}
+    assert seen == {("GET", "/here?q=1", "b", b"{}")} and len(server.requests) == 3
 
 
-def test_past_the_last_recording_there_is_an_error():
-    (_, (head, (body,), _)), _ = played(Recording(b"x"), requests=2)
-    assert head.startswith(b"HTTP/1.1 500 ") and b"nothing more was recorded" in body
-
-
-def test_the_answer_may_depend_on_the_request():
+@pytest.mark.parametrize(
+    ("recordings", "status", "body"),
+    [
+        ([Recording(b"abc", is_framed=False)], b"200", b"abc"),
+        ([], b"500", b"nothing more was recorded"),
+        (lambda request: Recording(request.path.encode(), is_framed=False), b"200", b"/here?q=1"),
+    ],
+    ids=["without framing", "past the end", "by a function"],
+)
+def test_a_response_may_lack_framing_a_recording_or_depend_on_the_request(recordings, status, body):
     async def go():
-        async with ReplayServer(lambda request: Recording(request.path.encode())) as server:
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(server.base_url.rpartition(":")[2]))
-            writer.write(b"GET /here HTTP/1.1\r\n\r\n")
+        async with ReplayServer(recordings) as server:
+            reader, writer = await connect(server)
+            writer.write(GET)
             answer = await read_one(reader)
             writer.close()
             return answer
 
-    assert asyncio.run(go())[1] == [b"/here"]
+    head, (got,), _ = asyncio.run(go())
+    assert head.startswith(b"HTTP/1.1 " + status) and body in got
 
 
 def test_silence_lasts_until_the_server_ends():
     async def go():
         async with ReplayServer([Recording(b"abc", then="silence")]) as server:
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(server.base_url.rpartition(":")[2]))
-            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            reader, writer = await connect(server)
+            writer.write(GET)
             await reader.readuntil(b"abc\r\n")
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(reader.read(1), 0.05)

@@ -15,46 +15,37 @@ from bradawl.testing.script import (
     words,
 )
 
+ENTRY = {
+    "text": "t",
+    "thinking": "h",
+    "tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": "ls"}}, {"name": "x", "arguments": "{oops"}],
+    "usage": {"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "reasoning": 1},
+    "stop": "tool_use",
+    "expect": "please",
+    "faults": {"delay_ms": 5, "cut_at_byte": 7, "status": 429, "headers": {"Retry-After": "1"}, "chunk_bytes": 1},
+}
 
-def test_every_field_of_an_entry_is_read_from_a_file(tmp_path):
-    entry = {
-        "text": "t",
-        "thinking": "h",
-        "tool_calls": [
-            {"id": "a", "name": "bash", "arguments": {"command": "ls"}},
-            {"name": "x", "arguments": "{oops"},
-        ],
-        "usage": {"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "reasoning": 1},
-        "stop": "tool_use",
-        "expect": "please",
-        "faults": {"delay_ms": 5, "cut_at_byte": 7, "status": 429, "headers": {"Retry-After": "1"}, "chunk_bytes": 1},
-    }
+
+def test_a_script_is_read_from_a_path_bytes_or_objects(tmp_path):
     path = tmp_path / "script.json"
-    path.write_text(json.dumps([entry, {}]))
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps([ENTRY, {}]).encode())
     script = script_from(path)
-    first = script.entries[0]
+    first, second = script.entries
     assert (first.text, first.thinking, first.stop, first.expect) == ("t", "h", "tool_use", "please")
     assert [call.raw_arguments for call in first.tool_calls] == ['{"command":"ls"}', "{oops"]
-    assert first.usage is not None
-    assert first.usage.cache_write == 4
+    assert first.usage is not None and first.usage.cache_write == 4
     assert first.faults.headers == {"Retry-After": "1"}
-    assert script.entries[1] == Entry()
-    assert script.name == str(path)
-
-
-def test_a_path_as_text_bytes_and_plain_objects_give_the_same_entries(tmp_path):
-    entries = [{"text": "hi"}, {"tool_calls": [{"name": "glob"}]}]
-    path = tmp_path / "s.json"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(entries).encode())
-    wanted = script_from(entries).entries
-    assert script_from(str(path)).entries == script_from(path.read_bytes()).entries == wanted
+    assert (second, script.name) == (Entry(), str(path))
+    for source in (str(path), path.read_bytes(), [ENTRY, {}]):
+        assert script_from(source).entries == script.entries
 
 
 @pytest.mark.parametrize(
     ("source", "said"),
     [
         (b"", "is not JSON"),
-        (b"[{},\n{]", "is not JSON"),
+        (b'[\n{"text": "a"},\n{"text" "b"}]', "line 3"),
+        ([{"text": object()}], "what JSON can say"),
         (b"\xff\xfe", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
         (b"{}", "a script is a JSON array of entries"),
@@ -76,20 +67,10 @@ def test_a_script_that_is_wrong_is_refused_with_entry_and_field(source, said):
     assert said in str(caught.value)
 
 
-def test_broken_json_is_told_with_its_line():
-    with pytest.raises(ScriptError, match="line 3"):
-        script_from(b'[\n{"text": "a"},\n{"text" "b"}]')
-
-
 @pytest.mark.parametrize("make", [lambda p: p / "none.json", lambda p: p, lambda p: f"{p}/a\0b"])
 def test_a_script_that_cannot_be_opened_is_a_script_error_that_names_it(tmp_path, make):
     with pytest.raises(ScriptError, match="cannot read the script"):
         script_from(make(tmp_path))
-
-
-def test_entries_that_json_cannot_say_are_refused():
-    with pytest.raises(ScriptError, match="what JSON can say"):
-        script_from([{"text": object()}])
 
 
 def test_missing_call_ids_are_numbered_through_the_script_and_never_meet_given_ones():
@@ -132,23 +113,12 @@ def test_stop_words_are_translated_both_ways(stop, has_calls, raw, ours):
     assert (raw_stop_of(entry), stop_of(entry)) == (raw, ours)
 
 
-def test_a_request_past_the_end_is_told_how_many_entries_there_are():
-    cursor = Cursor(script_from([{"text": "only"}]))
-    assert isinstance(cursor.take(""), Entry)
-    assert cursor.take("") == "script has 1 entry, and request 2 came"
-
-
-def test_an_expectation_that_is_not_met_shows_the_text_and_uses_up_its_entry():
+def test_a_request_that_is_not_expected_takes_an_entry_and_is_told_shortly():
     cursor = Cursor(script_from([{"expect": "needle"}, {"expect": "needle"}]))
-    failure = cursor.take("only hay")
-    assert "needle" in str(failure)
-    assert "only hay" in str(failure)
+    failure = str(cursor.take("hay" * 100_000))
+    assert "needle" in failure and "hay" in failure and len(failure) < 5_000
     assert isinstance(cursor.take("hay, needle, hay"), Entry)
-
-
-def test_a_huge_text_is_shortened_in_the_message():
-    failure = Cursor(script_from([{"expect": "needle"}])).take("hay" * 100_000)
-    assert len(str(failure)) < 5_000
+    assert cursor.take("") == "script has 2 entries, and request 3 came"
 
 
 @given(st.text(), st.integers(1, 20))
@@ -158,6 +128,5 @@ def test_fragments_join_to_the_whole_text(text, size):
 
 
 def test_a_long_text_comes_in_a_bounded_number_of_fragments():
-    assert len(words("a b " * 100_000)) <= 512
-    assert len(fragments("x" * 1_000_000)) <= 512
+    assert max(len(words("a b " * 100_000)), len(fragments("x" * 1_000_000))) <= 512
     assert len(words("three short words")) == 3

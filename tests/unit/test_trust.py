@@ -1,4 +1,4 @@
-"""What is remembered of a user's trust: by real path, by content, and only from a file that is theirs alone."""
+"""What the trust store remembers: by real path, by content, and only from a file that belongs to the user alone."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> TrustStore:
 
 
 def again(store: TrustStore) -> TrustStore:
-    """The store as another process finds it."""
+    """The store as another process opens it."""
     return TrustStore(store.path.parent, store._home)
 
 
@@ -111,7 +111,7 @@ def test_a_file_that_others_can_write_says_nothing(store, project, mode):
     store.path.chmod(mode)
     fresh = again(store)
     assert not fresh.is_trusted(str(project))
-    with pytest.raises(SettingsError, match="not yours alone"):
+    with pytest.raises(SettingsError, match="can be written by others"):
         fresh.trust(str(project), {})
 
 

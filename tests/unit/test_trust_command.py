@@ -1,4 +1,4 @@
-"""`bradawl trust` shows and remembers; a conversation asks once, and only where a yes would change something."""
+"""`bradawl trust` shows and stores; a conversation asks once, and only where consent would change something."""
 
 import io
 import json
@@ -17,7 +17,7 @@ RULES = "[permissions]\nallow = ['Bash(make *)']\ndeny = ['WebFetch']\n"
 
 
 class Place:
-    """A home and a checkout with a settings file."""
+    """A home folder and a checkout with a settings file."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -136,7 +136,7 @@ def test_a_damaged_memory_is_told_and_trusts_nothing(place):
     (place.home / ".local/share/bradawl/trust.json").write_text("{")
     assert not place.settings().is_trusted
     code, _, err = place.run(str(place.project))
-    assert code == 2 and "remove it to begin anew" in err
+    assert code == 2 and "remove it to start again" in err
 
 
 def test_a_flag_trusts_for_one_run_and_leaves_nothing_behind(place):

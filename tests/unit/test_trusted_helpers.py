@@ -1,4 +1,4 @@
-"""Programs that bradawl starts on its own account come from nowhere a project or a command can write to."""
+"""The programs that bradawl itself starts never come from a place that a project or a command can write."""
 
 import asyncio
 import subprocess
@@ -18,7 +18,7 @@ from bradawl.core.errors import SettingsError, ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
 from bradawl.safety.shell.allow.analyzer import shell_effects
-from bradawl.safety.shell.allow.path_lookup import Programs
+from bradawl.safety.shell.allow.program_lookup import ProgramLookup
 from bradawl.safety.trusted_programs import TrustedPrograms
 from bradawl.workspace.processes import LocalProcesses
 
@@ -28,13 +28,13 @@ PLANTED = ("git", "rg", "bash", "sh", "bwrap", "python3", "ps", "grep", "tr", "s
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder outside of all temporary ones, so that it is not refused for lying in one."""
+    """A folder outside all temporary ones, which are untrusted."""
     with tempfile.TemporaryDirectory(dir=Path.home(), prefix="bradawl-test-") as made:
         yield Path(made).resolve()
 
 
 def plant(folder: Path, canary: Path, names: tuple[str, ...] = PLANTED) -> Path:
-    """Programs that leave a trace when they are started."""
+    """Programs that create a file when they are started."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         program = folder / name
@@ -107,7 +107,7 @@ def test_no_search_path_leads_an_agent_to_a_program_of_the_workspace(place, way,
             await agent.system_prompt()
             assert agent.policy().sandbox is not None
             assert agent.processes.seal(Command(("true",), str(ws), is_shell=True))
-            # What the line itself names is the line's affair, so that it names nothing.
+            # The programs that the line itself names are not tested here, so it names none.
             result = await agent.processes.run(
                 Command((":",), str(ws), is_shell=True), Grant(outside_sandbox=True, writable=(str(ws),))
             )
@@ -201,14 +201,14 @@ def test_a_line_is_not_understood_where_its_names_lead_into_the_workspace(place,
     for folder in (ws / "src", home):
         folder.mkdir(parents=True)
     plant(ws / "bin", place / "ran")
-    search = Programs(f"{paths(ws, home)[way]}:{SYSTEM}", (str(ws),))
+    search = ProgramLookup(f"{paths(ws, home)[way]}:{SYSTEM}", (str(ws),))
     for line in ("ls", "cat README.md", "rg x", "git status", "grep x README.md", "python3 --version"):
         effects = shell_effects(line, cwd=str(ws), home=str(home), resolve=joined, programs=search)
         assert effects.unknown, line
 
 
 def test_a_search_path_that_a_line_exports_makes_the_next_ones_unknown(place):
-    search = Programs(SYSTEM, (str(place),))
+    search = ProgramLookup(SYSTEM, (str(place),))
     for name in ("PATH", "BASH_ENV", "BASH_FUNC_ls%%", "LD_PRELOAD", "EXECIGNORE"):
         effects = shell_effects(
             "ls",
@@ -241,14 +241,14 @@ def test_a_line_that_gives_a_name_another_meaning_is_not_understood(place, line)
         cwd=str(place),
         home="/nowhere",
         resolve=joined,
-        programs=Programs(SYSTEM, (str(place),)),
+        programs=ProgramLookup(SYSTEM, (str(place),)),
     )
     assert effects.unknown or not effects.understood
 
 
 @pytest.mark.parametrize("path", [None, ""])
 def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(place, path):
-    """With an empty PATH bash would look in its working directory."""
+    """With an empty PATH, bash would search its working directory."""
     ws, home = place / "ws", place / "home"
     home.mkdir()
     plant(ws, place / "ran")

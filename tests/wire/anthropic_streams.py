@@ -4,7 +4,7 @@ import json
 
 from bradawl.core.messages import Origin
 from bradawl.core.ports import ModelInfo
-from bradawl.providers.anthropic_messages import AnthropicMessages
+from bradawl.providers.messages.codec import AnthropicMessages
 from wire.replay import numbered_ids
 
 CLAUDE = Origin("anthropic_messages", "anthropic", "claude-opus-5-5")

@@ -1,15 +1,12 @@
-"""The wire formats under test: every table of cases and every recorded stream goes through all of them."""
+"""The wire protocols under test, as the table of protocols has them: each goes through all tables of cases."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import NamedTuple
 
 from bradawl.core.messages import Origin
 from bradawl.providers.codec import Codec
-from wire import anthropic_checker, responses_checker
-from wire.anthropic_streams import messages
-from wire.replay import chat
-from wire.request_checker import check_request
-from wire.responses_checker import responses
+from bradawl.providers.protocols import PROTOCOLS, WireProtocol
 
 
 class Format(NamedTuple):
@@ -30,10 +27,12 @@ class Format(NamedTuple):
         return Origin(self.api, "demo", "demo-model")
 
 
-FORMATS = (
-    Format("openai_chat", "openai_chat", chat, check_request),
-    Format("openai_responses", "openai_responses", responses, responses_checker.check_request),
-    Format("anthropic_messages", "anthropic", messages, anthropic_checker.check_request),
-)
+def _format_of(protocol: WireProtocol) -> Format:
+    """From the module of tests that belongs to the protocol, `wire/FOLDER_checker.py`."""
+    module = import_module(f"wire.{protocol.folder}_checker")
+    return Format(protocol.name, module.SAMPLE_API, module.new_codec, module.check_request)
+
+
+FORMATS = tuple(map(_format_of, PROTOCOLS))
 BY_API = {one.api: one for one in FORMATS}
 BY_SAMPLE_API = {one.sample_api: one for one in FORMATS}

@@ -8,8 +8,9 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Text, User
 from bradawl.core.ports import Http, ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.client import HttpModel, Line
+from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.http_h11 import DirectHttp
 from bradawl.providers.http_httpx2 import Httpx2Http
 from wire.codecs import Format
@@ -44,8 +45,8 @@ class FixedIds:
 def model_at(wire: Format, base_url: str, http: Http, *, clock=None, key="", debug_log=None) -> HttpModel:
     """A model that speaks `wire` with the server at `base_url`."""
     endpoint = Endpoint(wire.origin.provider, base_url, wire.origin.model, key, key_name="DEMO_API_KEY")
-    line = Line(wire.new(base_url=base_url), endpoint)
-    return HttpModel(line, http, clock or RealClock(), FixedIds(), ModelInfo(wire.origin), debug_log=debug_log)
+    target = ModelEndpoint(wire.new(base_url=base_url), endpoint)
+    return HttpModel(target, http, clock or RealClock(), FixedIds(), ModelInfo(wire.origin), debug_log=debug_log)
 
 
 async def ask(model: HttpModel, messages=ASK, *, budget=ONCE, prefix=PREFIX, params=None) -> list[Delta]:

@@ -10,8 +10,8 @@ from bradawl.core.arguments import parse_arguments
 from bradawl.core.deltas import CallDelta, Delta, PartClosed, ReplyEnded, StreamFailed
 from bradawl.core.messages import Origin, Part, Refusal, Text, Thinking, ToolCall
 from bradawl.folds.assembler import Assembler
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.codec import Codec
-from bradawl.providers.openai_chat import OpenAIChat
 from bradawl.providers.sse import SseDecoder
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -3,9 +3,11 @@
 import json
 import re
 
-from bradawl.providers.openai_responses import OpenAIResponses
+from bradawl.providers.responses.codec import OpenAIResponses
 from wire.replay import numbered_ids
 
+SAMPLE_API = "openai_responses"
+"""The protocol's name in recorded streams."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ITEM_ID = {
@@ -22,6 +24,9 @@ _OUTPUT = {"output_text": "text", "refusal": "refusal"}
 def responses(base_url: str = "") -> OpenAIResponses:
     """A codec whose generated ids can be foretold."""
     return OpenAIResponses(base_url, new_id=numbered_ids(), now_s=lambda: 1_790_000_000.0)
+
+
+new_codec = responses
 
 
 def check_request(body: bytes) -> list[str]:

@@ -9,13 +9,13 @@ import pytest
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Origin, Text, ToolResult, ToolResults
 from bradawl.core.ports import ModelInfo, Prefix, ToolSchema
-from bradawl.providers.anthropic_messages import AnthropicMessages
 from bradawl.providers.codec import Endpoint
+from bradawl.providers.messages.codec import AnthropicMessages
 from bradawl.providers.messages.profile import family_of
 from bradawl.providers.messages.tools import takes_long_strings
-from wire.anthropic_checker import check_request
 from wire.anthropic_streams import CLAUDE
 from wire.cases import PREFIX
+from wire.messages_checker import check_request
 from wire.test_anthropic_requests import ASK, ELSEWHERE, LS, body_of, request_of
 
 # ------------------------------------------------------------------ length, thinking, effort, form

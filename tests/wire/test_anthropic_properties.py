@@ -23,11 +23,11 @@ from bradawl.core.messages import (
     User,
 )
 from bradawl.core.ports import ModelInfo
-from bradawl.providers.anthropic_messages import AnthropicMessages
 from bradawl.providers.codec import ServerEvent
-from wire.anthropic_checker import check_request
+from bradawl.providers.messages.codec import AnthropicMessages
 from wire.anthropic_streams import CLAUDE, messages
 from wire.cases import PREFIX
+from wire.messages_checker import check_request
 
 _WORDS = st.sampled_from(["", " ", "\n\n", "a", "Do it. ", "x\u2028y", "\ud83d", "\x00", "naïve 日本"]) | st.text(
     max_size=8

@@ -11,9 +11,9 @@ from bradawl.core.messages import Opaque, Text, Thinking, ToolCall, ToolResult, 
 from bradawl.folds.assembler import Assembler
 from bradawl.providers.codec import ServerEvent
 from bradawl.providers.sse import SseDecoder
-from wire.anthropic_checker import check_request
 from wire.anthropic_streams import CLAUDE, CLAUDE_INFO, begin, call, end, messages, piece, stream, text, thinking
 from wire.cases import PREFIX
+from wire.messages_checker import check_request
 from wire.replay import decode, outcome
 
 

@@ -8,11 +8,11 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Text, ToolResult, ToolResults, User, calls_of
 from bradawl.core.ports import ModelInfo
 from bradawl.folds.assembler import Assembler
-from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.sse import SseDecoder
 from wire.cases import PREFIX
+from wire.chat_checker import check_request
 from wire.replay import ORIGIN, call, chunk, numbered_ids, stream_of
-from wire.request_checker import check_request
 
 SERVERS = (
     "https://api.deepseek.com",

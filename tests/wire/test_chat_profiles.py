@@ -20,13 +20,15 @@ from bradawl.core.messages import (
     User,
 )
 from bradawl.core.ports import ModelInfo, Prefix, ToolSchema
-from bradawl.providers.chat.params import is_strict, typed_schema
-from bradawl.providers.compat import CompatProfile, profile_for, with_changes
+from bradawl.providers.chat.codec import OpenAIChat
+from bradawl.providers.chat.params import typed_schema
+from bradawl.providers.compat import CompatProfile, with_changes
+from bradawl.providers.compat_table import profile_for
 from bradawl.providers.downgrade import Downgrade
-from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.providers.strict_schemas import is_strict
 from wire.cases import PREFIX, cases
+from wire.chat_checker import check_request
 from wire.replay import ORIGIN, chat
-from wire.request_checker import check_request
 
 ASK = User((Text("Go."),))
 OPENAI, AZURE = "https://api.openai.com/v1", "https://r.openai.azure.com/openai/v1"

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Text, Thinking, ToolCall, ToolResult, ToolResults, User
 from bradawl.core.ports import ModelInfo, Prefix
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.compat import host_of, is_loopback, profile_for
+from bradawl.providers.compat_table import profile_for
 from bradawl.providers.encoding import valid_arguments
-from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.providers.hosts import host_of, is_loopback
 from patience import is_within
 from wire.cases import PREFIX, cases
+from wire.chat_checker import check_request
 from wire.replay import ORIGIN
-from wire.request_checker import check_request
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "openai_chat"
 CASES = cases(ORIGIN)

@@ -11,7 +11,7 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Text, ToolCall, ToolResult, ToolResults, User, calls_of
 from bradawl.core.ports import ModelInfo
 from bradawl.folds.assembler import Assembler
-from bradawl.providers.reading import Reading
+from bradawl.providers.response_reader import ResponseReader
 from wire.cases import PREFIX
 from wire.codecs import BY_API, FORMATS, Format
 
@@ -130,7 +130,7 @@ class Run:
     def __init__(self, wire: Format, received: bytes) -> None:
         self.reply = Assembler(wire.origin)
         self.ran: list[ToolCall] = []
-        reading = Reading(wire.new().decoder)
+        reading = ResponseReader(wire.new().decoder)
         for delta in [*reading.feed(received), *reading.break_off(LOST)]:
             self._take(delta)
         assert reading.end is not None

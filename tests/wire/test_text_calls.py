@@ -13,9 +13,9 @@ from bradawl.core.deltas import PartClosed, TextDelta
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Text, Thinking, ToolCall, User
 from bradawl.core.ports import ModelInfo, Prefix, ToolSchema
+from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.codec import ServerEvent
-from bradawl.providers.compat import profile_for
-from bradawl.providers.openai_chat import OpenAIChat
+from bradawl.providers.compat_table import profile_for
 from wire.replay import ORIGIN, call, chunk, decode, numbered_ids, outcome, stream_of
 
 _BASH = msgspec.Raw(

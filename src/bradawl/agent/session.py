@@ -44,7 +44,7 @@ from bradawl.core.ports import Blobs, Emit, ModelInfo, ModelSession, OpenSession
 from bradawl.core.usage import Usage
 from bradawl.folds.session_state import SessionState, remember
 from bradawl.folds.transcript import Transcript, apply, branch
-from bradawl.safety.permissions.builtin_rules import guarded
+from bradawl.safety.permissions.builtin_rules import with_builtin_rules
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
@@ -138,7 +138,7 @@ class Session:
         A session never leaves more unasked than it was started with: who resumes one decides anew on `bypass`.
         A policy without built-in rules gets them here.
         """
-        policy, mode = guarded(self.agent.policy(), self.agent.files), self.state.mode
+        policy, mode = with_builtin_rules(self.agent.policy(), self.agent.files), self.state.mode
         if mode is None or mode == "bypass":
             return policy
         return msgspec.structs.replace(policy, mode=mode)

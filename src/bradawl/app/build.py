@@ -32,7 +32,7 @@ from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import Approver, Clock, Http, Ids, Model, ModelInfo, Tool
 from bradawl.core.retry import RetryBudget
 from bradawl.safety.git.config import GitConfig
-from bradawl.safety.trusted_programs import TrustedPrograms, own_places
+from bradawl.safety.trusted_programs import TrustedPrograms, installation_paths
 from bradawl.session.store import LocalStore, project_folder
 from bradawl.tools.agent import AgentTool
 from bradawl.tools.ask_user import AskUser
@@ -95,7 +95,7 @@ def build_agent(
     policies = Policies(settings, (*place.roots, *scratch), place.own, place.blobs, found)
     seen = _as_commands_see(sandbox)
     held = None if seen is None else LocalFiles(settings.user_home, seen, only_held=True)
-    surroundings = Surroundings(place, git, found, held, programs)
+    surroundings = ShellContext(place, git, found, held, programs)
     headless = settings.headless or approver is None
     if tools is None:
         offered = _offered(_tools(settings, surroundings, headless, tell), policies)
@@ -178,7 +178,7 @@ def layout_of(settings: Settings, place: Place) -> "Layout":
         readable=(place.blobs,),
         cache=place.cache,
         state=place.state,
-        installation=own_places(place.roots),
+        installation=installation_paths(place.roots),
         kept_variables=settings.kept_variables,
     )
 
@@ -243,7 +243,7 @@ def _with_home(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, user_home=os.path.realpath(home) if home else "")
 
 
-class Surroundings(NamedTuple):
+class ShellContext(NamedTuple):
     """What tools have to know of where they work."""
 
     place: Place
@@ -258,7 +258,7 @@ class Surroundings(NamedTuple):
 
 
 def _tools(
-    settings: Settings, around: Surroundings, headless: bool, tell: Callable[[str], None] | None
+    settings: Settings, around: ShellContext, headless: bool, tell: Callable[[str], None] | None
 ) -> tuple[Tool[Any], ...]:
     """Ours, and those the user wrote or installed; what is wrong with one is told, and the rest goes on."""
     own = build_tools(settings, around, headless=headless)
@@ -274,13 +274,13 @@ def _tools(
 
 
 def _given_tools(
-    settings: Settings, around: Surroundings, tools: Sequence[Tool[Any]], *, headless: bool
+    settings: Settings, around: ShellContext, tools: Sequence[Tool[Any]], *, headless: bool
 ) -> tuple[Tool[Any], ...]:
     """Exactly these, of which bradawl's own know where they work."""
     return tuple(_placed(tool, settings, around, user_is_there=not headless) for tool in tools)
 
 
-def _placed(tool: Tool[Any], settings: Settings, around: Surroundings, *, user_is_there: bool) -> Tool[Any]:
+def _placed(tool: Tool[Any], settings: Settings, around: ShellContext, *, user_is_there: bool) -> Tool[Any]:
     if isinstance(tool, Bash) and not tool.workspace:
         own = _bash(settings, around, user_is_there=user_is_there)
         return msgspec.structs.replace(tool, **{name: getattr(own, name) for name in _OF_THE_PLACE})
@@ -322,7 +322,7 @@ def _way_to(settings: Settings, url: str, addresses: "PublicAddresses | None") -
 
 
 def build_tools(
-    settings: Settings | None = None, around: Surroundings | None = None, *, headless: bool = True
+    settings: Settings | None = None, around: ShellContext | None = None, *, headless: bool = True
 ) -> tuple[Tool[Any], ...]:
     """The tools a model is offered, in the order it sees them. A tool of your own is one more line here.
 
@@ -361,7 +361,7 @@ def _exit_plan(settings: Settings | None, *, headless: bool) -> "tuple[ExitPlan,
     return () if mode == "plan" else (ExitPlan((mode,)),)
 
 
-def _grep(rg: str | None, settings: Settings | None, around: Surroundings | None) -> Grep:
+def _grep(rg: str | None, settings: Settings | None, around: ShellContext | None) -> Grep:
     home = (settings.user_home if settings else "") or home_in(settings.environment if settings else os.environ)
     own = around.place.own if around else ()
     return Grep(rg, ignore_file=_own_ignore_file, home=home, own=own)
@@ -373,7 +373,7 @@ def _own_ignore_file(root: str) -> str | None:
     return own_ignore_file(root)
 
 
-def _bash(settings: Settings, around: Surroundings, *, user_is_there: bool) -> Bash:
+def _bash(settings: Settings, around: ShellContext, *, user_is_there: bool) -> Bash:
     environment = settings.environment
     return Bash(
         home=environment.get("HOME", "") or settings.user_home,

@@ -26,7 +26,7 @@ from bradawl.core.permissions import Policy, Sandbox
 from bradawl.core.ports import Prefix, Window
 from bradawl.core.rules import path_rules
 from bradawl.providers.catalog import Catalog
-from bradawl.providers.local import LocalServer
+from bradawl.providers.local_servers import LocalServer
 from bradawl.safety.terminal import json_for_terminals
 
 if TYPE_CHECKING:
@@ -193,9 +193,9 @@ def _process_limit(sandbox: Sandbox) -> list[Check]:
 
 
 def _installation(roots: Sequence[str]) -> list[Check]:
-    from bradawl.safety.trusted_programs import own_places
+    from bradawl.safety.trusted_programs import installation_paths
 
-    places = own_places(roots)
+    places = installation_paths(roots)
     if not places:
         return []
     text = f"bradawl runs from {', '.join(places)}, in the workspace: no command and no tool can change that"

@@ -21,9 +21,9 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import Processes
 from bradawl.core.workspace import Command
-from bradawl.safety.git.config import Configured, GitConfig
+from bradawl.safety.git.config import ConfiguredRepository, GitConfig
 from bradawl.safety.git.config_file import Entry
-from bradawl.safety.git.repository import OddRepository, Repository, plain_path
+from bradawl.safety.git.repository import Repository, UnsupportedRepository, plain_path
 
 _OUTPUT_LIMIT_BYTES: Final = 20_000
 _LISTED_CHANGES: Final = 20
@@ -88,7 +88,7 @@ class GitStatus(msgspec.Struct, frozen=True):
             found = self.config.configured(folder)
             if found is None or not _is_asked_for(found, folder):
                 return None
-        except (OddRepository, OSError):
+        except (UnsupportedRepository, OSError):
             return None
         branch = _branch(found.head)
         if branch is None:
@@ -96,7 +96,7 @@ class GitStatus(msgspec.Struct, frozen=True):
         status = await self._status(found, folder)
         return f"git: on {branch}" + ("" if status is None else f", {status}")
 
-    async def _status(self, found: Configured, folder: str) -> str | None:
+    async def _status(self, found: ConfiguredRepository, folder: str) -> str | None:
         if self.program is None or not self._is_self_contained(found.repository, folder, has_loose=False):
             return None
         try:
@@ -104,7 +104,7 @@ class GitStatus(msgspec.Struct, frozen=True):
             argv = (self.program, "--no-pager", *(word for each in settings for word in ("-c", each)), *_STATUS)
             with _private_repository(Path(self.private), found) as place:
                 output = await self._run(argv, found.repository, place, folder)
-        except (OddRepository, OSError, ToolError):
+        except (UnsupportedRepository, OSError, ToolError):
             return None
         if output is None or (
             _NAMES_FROM_OBJECTS.search(output) and not self._is_self_contained(found.repository, folder)
@@ -147,7 +147,7 @@ def _told(output: str) -> str:
     return "changed: " + ", ".join(changes[:_LISTED_CHANGES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _is_asked_for(found: Configured, folder: str) -> bool:
+def _is_asked_for(found: ConfiguredRepository, folder: str) -> bool:
     """Whether the repository is that of the folder: a gitfile must not show what lies in another of the user's."""
     repository = found.repository
     if Path(repository.top).stat().st_dev != Path(folder).stat().st_dev:
@@ -172,7 +172,7 @@ def _last(entries: Iterable[Entry], name: str) -> str | None:
     return values[-1] if values else None
 
 
-def _settings(found: Configured, ignore_file: str) -> list[str]:
+def _settings(found: ConfiguredRepository, ignore_file: str) -> list[str]:
     """What git is to see of the configuration, as `name=value`."""
     settings = [*_OWN_SETTINGS]
     for name, allowed in _COPIED.items():
@@ -184,16 +184,16 @@ def _settings(found: Configured, ignore_file: str) -> list[str]:
     return [*settings, f"core.excludesFile={ignore_file if is_file else os.devnull}"]
 
 
-def _own_config(found: Configured) -> str:
+def _own_config(found: ConfiguredRepository) -> str:
     """The text of the private configuration, empty where git can do without.
 
-    Raises `OddRepository` for what the private repository can't stand in for.
+    Raises `UnsupportedRepository` for what the private repository can't stand in for.
     """
     names = {entry.name.partition(".")[2] for entry in found.own if entry.name.startswith("extensions.")}
     form = _last(found.own, "extensions.objectformat") or "sha1"
     is_bare = _last(found.own, "core.bare") not in (None, "false")
     if is_bare or not names <= _EXTENSIONS or form not in ("sha1", "sha256"):
-        raise OddRepository(found.repository.own)
+        raise UnsupportedRepository(found.repository.own)
     return _SHA256 if form == "sha256" else ""
 
 
@@ -205,11 +205,11 @@ def _kind(path: str, status: Callable[[str], os.stat_result] = os.lstat) -> int:
 
 
 @contextlib.contextmanager
-def _private_repository(parent: Path, found: Configured) -> Iterator[str]:
-    """A folder git takes for a repository, with all it reads from the real one. Raises `OSError`, `OddRepository`."""
+def _private_repository(parent: Path, found: ConfiguredRepository) -> Iterator[str]:
+    """A temporary git directory that borrows the data of the real one. Raises `OSError`, `UnsupportedRepository`."""
     repository, config = found.repository, _own_config(found)
     if _kind(f"{repository.own}/index") not in (0, stat.S_IFREG) or _has_index_in_parts(repository):
-        raise OddRepository(repository.own)
+        raise UnsupportedRepository(repository.own)
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _remove_stale(parent)
     place = parent / os.urandom(8).hex()

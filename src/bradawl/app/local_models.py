@@ -5,8 +5,8 @@ from typing import Final
 
 from bradawl.app.settings.providers import PROVIDERS, Provider, url_of_variable
 from bradawl.core.ports import Http
-from bradawl.providers.local import LocalServer, discover
-from bradawl.providers.local_answers import LocalModel
+from bradawl.providers.local_server_answers import LocalModel
+from bradawl.providers.local_servers import LocalServer, discover
 
 _NAMES: Final = {
     "ollama": "Ollama",

@@ -20,7 +20,7 @@ from bradawl.providers.catalog import Catalog
 from bradawl.safety.terminal import json_for_terminals
 
 if TYPE_CHECKING:
-    from bradawl.providers.local import LocalServer
+    from bradawl.providers.local_servers import LocalServer
 
 TIMEOUT_S: Final = 8.0
 _CONNECT_S: Final = 3.0

@@ -73,14 +73,14 @@ class Policies:
     @cached_property
     def fixed(self) -> tuple[Rule, ...]:
         """The rules that do not change during a run. Raises `SettingsError` for an invalid rule of the user."""
-        from bradawl.safety.permissions.protected_paths import built_in_rules, rule_for_installation
-        from bradawl.safety.trusted_programs import own_places
+        from bradawl.safety.permissions.protected_paths import built_in_rules, installation_rules
+        from bradawl.safety.trusted_programs import installation_paths
 
         settings = self._settings
         built_in = built_in_rules(self._roots, settings.user_home, self._own, (self._blobs,))
         built_in += tuple(map(_installed, _environments(self._roots)))
         said = tuple(rule for text in settings.rules for rule in _read(text, settings))
-        return (*built_in, *rule_for_installation(own_places(self._roots)), *said)
+        return (*built_in, *installation_rules(installation_paths(self._roots)), *said)
 
 
 def _environments(roots: tuple[str, ...]) -> Iterator[str]:

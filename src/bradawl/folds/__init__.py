@@ -1,1 +1,1 @@
-"""What a log comes to: pure functions from entries to the conversation and the state of a session."""
+"""Folds over the session log: pure functions from log entries to the transcript and the session's state."""

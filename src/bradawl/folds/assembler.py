@@ -1,4 +1,4 @@
-"""Puts a streamed reply together; at any moment it can say what the reply is so far."""
+"""Assembles a reply from the deltas of its stream."""
 
 from typing import assert_never
 
@@ -22,7 +22,7 @@ _Open = tuple[type[Text] | type[Thinking], list[str]]
 
 
 class Assembler:
-    """One reply in the making. Feed it every delta of one stream, in order."""
+    """One reply that is still arriving. Feed it every delta of one stream, in order."""
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
@@ -36,12 +36,12 @@ class Assembler:
         self.failure: Failure | None = None
         self.warnings: tuple[str, ...] = ()
         self.open_calls: set[int] = set()
-        """Places of calls that were begun and have not been closed."""
+        """Part indexes of the calls that have begun and are not closed."""
         self.unfinished: list[str] = []
-        """Fragments of arguments that no closed part holds."""
+        """Fragments of arguments of calls that are not closed."""
 
     def feed(self, delta: Delta) -> None:
-        """Take one delta."""
+        """Add one delta."""
         match delta:
             case TextDelta() | ThinkingDelta():
                 self._fragment(delta)
@@ -79,7 +79,7 @@ class Assembler:
 
     @property
     def is_empty(self) -> bool:
-        """True while nothing of the reply could be kept."""
+        """True while the reply has no content to keep."""
         return not self._closed and not self._open
 
     @property
@@ -88,9 +88,9 @@ class Assembler:
         return self.stop is not None and self.failure is None
 
     def take_calls(self) -> list[tuple[ToolCall, tuple[Part, ...]]]:
-        """Calls that closed since the last time, each with the closed parts between it and the one before.
+        """The calls closed since the last time, each with the parts between it and the call before.
 
-        In order of their place: a call behind one that is still open is held back.
+        In order of their index: a call after an open one is held back.
         """
         limit = min(self.open_calls, default=None)
         ready = sorted(i for i in self._closed if i > self._taken and (limit is None or i < limit))
@@ -107,7 +107,7 @@ class Assembler:
         return taken
 
     def reply(self) -> Assistant:
-        """The reply so far. Of a reply that has not ended only closed calls are in it."""
+        """The reply so far. Before its end it contains only the closed calls."""
         parts = dict(self._closed)
         for index, (kind, fragments) in self._open.items():
             text = "".join(fragments)

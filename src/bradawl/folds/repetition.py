@@ -1,4 +1,4 @@
-"""Whether a model goes in circles: the same calls with the same results, again and again."""
+"""Detects a model that repeats itself: cycles of the same calls with the same results."""
 
 import re
 from collections.abc import Sequence
@@ -8,23 +8,23 @@ import msgspec
 from bradawl.core.messages import Assistant, Message, ToolResults, calls_of, text_of
 
 LONGEST_CIRCLE = 4
-"""Steps of the longest circle that is looked for."""
+"""The longest cycle to detect, in steps."""
 _TIMES = r"\b\d+\.\d+ ?m?s\b"
 
 
 class Circle(msgspec.Struct, frozen=True):
-    """The last steps of a turn, as they repeat."""
+    """A cycle of steps at the end of a turn."""
 
     steps: int
-    """How many make one round."""
+    """Steps per round."""
     rounds: int
-    """How often they came one after the other; 1 for what has not been repeated."""
+    """Consecutive rounds; 1 for steps that are not repeated."""
 
 
 def circle_at_end(messages: Sequence[Message], most: int) -> Circle:
-    """The circle with the most rounds, at most `most`, that a transcript ends with.
+    """The cycle with the most rounds, at most `most`, at the end of a transcript.
 
-    A call whose result is another one than before, such as that of a job which goes on, is no repetition.
+    A call with a different result than before, for example output of a running job, is not a repetition.
     """
     steps = _last_steps(messages, LONGEST_CIRCLE * most)
     circles = (Circle(length, _rounds(steps, length, most)) for length in range(1, LONGEST_CIRCLE + 1))
@@ -35,7 +35,7 @@ _Step = tuple[Assistant, ToolResults]
 
 
 def _last_steps(messages: Sequence[Message], most: int) -> list[_Step]:
-    """Replies with the answers to their calls, the last first, back to the last prompt."""
+    """Replies with the results of their calls, the latest first, back to the last prompt."""
     steps: list[_Step] = []
     place = len(messages) - 1
     while place > 0 and len(steps) < most:
@@ -75,5 +75,5 @@ def _answered(step: _Step) -> list[str]:
 
 
 def _timeless(text: str) -> str:
-    """Without how long things took, which is never the same."""
+    """The text without durations, which differ each time."""
     return re.sub(_TIMES, "", text)

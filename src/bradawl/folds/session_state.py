@@ -1,4 +1,4 @@
-"""What a session remembers besides its messages, as a fold over the log."""
+"""The state of a session besides its messages, as a fold over the log: files seen, variables, mode, cost."""
 
 from bradawl.core.events import (
     AgentEnded,
@@ -24,7 +24,7 @@ from bradawl.core.usage import Usage, add_costs
 
 
 class SessionState:
-    """The state of the fold; `remember` changes it in place."""
+    """The state of the fold; `remember` updates it in place."""
 
     def __init__(self) -> None:
         self.project = ""
@@ -33,12 +33,12 @@ class SessionState:
         self.files_seen: dict[str, str] = {}
         """Path to sha256 of the content the model last saw."""
         self.seen_before: dict[str, str | None] = {}
-        """Of each file seen since the last request, what had been seen of it before; None for nothing."""
+        """The previous sha256 of each file seen since the last request; None if it had not been seen."""
         self.env: dict[str, str | None] = {}
-        """Variables that commands exported, on top of those the program was started with; None for one they unset."""
+        """Variables that commands exported, in addition to the program's environment; None for one they unset."""
         self.todos: tuple[Todo, ...] = ()
         self.mode: Mode | None = None
-        """The permission mode that was chosen in the session; None as long as the settings decide."""
+        """The permission mode chosen in the session; None for that of the settings."""
         self.steps = 0
         """Number of the last step."""
         self.replies = 0
@@ -46,19 +46,19 @@ class SessionState:
         self.last_stop: StopReason | None = None
         self.usage = Usage()
         self.context_tokens = 0
-        """Tokens of the last request and its reply, as far as they were reported."""
+        """Reported tokens of the last request and its reply."""
         self.is_anchored = False
-        """True while they were reported, and for the prefix that is open now."""
+        """True if `context_tokens` was reported, for the current prefix."""
         self.estimated_tokens = 0
-        """What the last request was estimated at, not calibrated."""
+        """Estimated tokens of the last request, not calibrated."""
         self.factors: dict[str, float] = {}
-        """By `provider/model`, how many tokens it counts for an estimated one; moves with each report."""
+        """Ratio of reported to estimated tokens by `provider/model`, updated with each report."""
         self.cost: float | None = 0.0
-        """US dollars so far; None as soon as one reply could not be priced."""
+        """US dollars so far; None once a reply had no known price."""
 
 
 def remember(state: SessionState, envelope: Envelope) -> SessionState:
-    """Take one event into account; gives back the same state."""
+    """Apply one event; returns the same state."""
     match envelope.event:
         case SessionOpened() | SessionForked() as opened:
             state.project, state.cwd = opened.project, opened.cwd
@@ -69,7 +69,7 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             state.estimated_tokens = estimated
             state.seen_before.clear()
         case ReplyWithdrawn(usage=usage, cost=cost):
-            _unsee(state)
+            _forget_files_of_withdrawn_reply(state)
             _spend(state, usage, cost)
         case AgentEnded(usage=usage, cost=cost):
             _spend(state, usage, cost)
@@ -88,8 +88,8 @@ def _spend(state: SessionState, usage: Usage | None, cost: float | None) -> None
         state.cost = add_costs(state.cost, cost)
 
 
-def _unsee(state: SessionState) -> None:
-    """What a withdrawn reply was shown, the model never saw."""
+def _forget_files_of_withdrawn_reply(state: SessionState) -> None:
+    """Undo the files seen by a withdrawn reply: the model never got their content."""
     for path, before in state.seen_before.items():
         del state.files_seen[path]
         state.files_seen |= {} if before is None else {path: before}
@@ -114,7 +114,7 @@ def _change(state: SessionState, change: State) -> None:
 
 
 def calibrated(known: float | None, reported: int, estimated: int) -> float:
-    """How many tokens a model counts for an estimated one, after one more report; None if there was none before."""
+    """The ratio of reported to estimated tokens after one more report; `known` is None before the first."""
     if estimated <= 0 or reported <= 0:
         return 1.0 if known is None else known
     seen = min(1.8, max(0.6, reported / estimated))

@@ -1,6 +1,6 @@
 """The messages the model sees, as a fold over the log."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -39,35 +39,48 @@ from bradawl.core.messages import (
 _Shown = tuple[Text | Image | Document, ...]
 
 
-class Transcript:
-    """The state of the fold. `apply` changes it in place; each call costs amortised O(1)."""
+ReadReplacement = Callable[[str], Iterable[Message]]
+"""The messages of a compaction's replacement, by the name of its blob."""
 
-    def __init__(self) -> None:
+
+def _no_messages(ref: str) -> tuple[Message, ...]:
+    del ref
+    return ()
+
+
+class Transcript:
+    """The state of the fold. `apply` changes it in place; each call costs amortised O(1).
+
+    After a compaction the messages start with those that `read_replacement` gives for its blob.
+    """
+
+    def __init__(self, read_replacement: ReadReplacement = _no_messages) -> None:
+        self.read_replacement = read_replacement
         self.messages: list[Message] = []
         self.open_calls: dict[str, ToolCall] = {}
-        """Calls of the last reply that have no answer yet, in call order."""
+        """Calls of the last reply without a result, in call order."""
         self.prepared: dict[str, CallPrepared] = {}
         """Calls of a reply that is not logged yet."""
         self.started: dict[str, Mapping[str, str]] = {}
-        """Calls that may have had an effect and have no answer yet, with the files they may write as they were."""
+        """Started calls without a result, with the previous content of the files they may write."""
         self.waiting_notes: dict[str, Note] = {}
         self.turn_is_open = False
         self.base_ref: str | None = None
-        """Blob the messages start from, after a compaction."""
+        """The blob with the messages that the transcript starts from; None before the first compaction."""
         self.results: dict[str, ToolResult] = {}
-        """Answers that came before all calls of their reply were answered."""
+        """Results of the last reply, until all of its calls have one."""
         self.held_notes: list[Note] = []
-        """Notes delivered while calls are open; they go with the answers."""
+        """Notes delivered while calls are open; they are added to the results."""
         self.sent: dict[int, str] = {}
-        """Number of messages to (the beginning of) the prefix hash behind them, as requests of this prefix had it."""
+        """Number of messages to (the beginning of) the prefix hash after them, from the requests of this prefix."""
         self.sent_to = 0
-        """Number of messages the last request held: they stand as they are."""
+        """Number of messages in the last request; they never change."""
         self.replied_at = 0
-        """Number of messages when the last reply had come, itself included."""
+        """Number of messages up to the last reply, which is included."""
 
 
 def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
-    """Take one event into account; gives back the same transcript."""
+    """Apply one event; returns the same transcript."""
     event = envelope.event
     match event:
         case PromptSubmitted(parts):
@@ -84,7 +97,7 @@ def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
             transcript.started.clear()
             transcript.results.clear()
         case Compacted(_, _, replacement_ref):
-            transcript.messages.clear()
+            transcript.messages[:] = transcript.read_replacement(replacement_ref)
             transcript.sent_to = transcript.replied_at = 0
             transcript.base_ref = replacement_ref
         case TurnFinished():
@@ -112,12 +125,14 @@ def _apply_other(transcript: Transcript, event: Event) -> None:
         case ResultAmended(call_id, shown):
             _amend(transcript, call_id, shown)
         case _:
-            pass  # every other event says nothing to the model
+            pass  # all other events are not part of the transcript
 
 
-def fold(envelopes: Iterable[Envelope], agent: str = "main") -> Transcript:
+def fold(
+    envelopes: Iterable[Envelope], agent: str = "main", read_replacement: ReadReplacement = _no_messages
+) -> Transcript:
     """The transcript of one agent at the head of its branch."""
-    transcript = Transcript()
+    transcript = Transcript(read_replacement)
     for envelope in branch(envelopes, agent):
         apply(transcript, envelope)
     return transcript
@@ -162,7 +177,7 @@ def _finish(transcript: Transcript, call_id: str, shown: _Shown, *, is_error: bo
 
 
 def _close_batch(transcript: Transcript) -> None:
-    """Once every call of the last reply is answered, the answers become one message, in call order."""
+    """When every call of the last reply has a result, add them as one message, in call order."""
     last = transcript.messages[-1] if transcript.messages else None
     if transcript.open_calls or not isinstance(last, Assistant):
         return

@@ -1,1 +1,1 @@
-"""Model I/O: wire formats, servers' quirks, and the one client that talks to a model."""
+"""Model I/O: wire protocols, server quirks, HTTP adapters, the model client and its retries."""

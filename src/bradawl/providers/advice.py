@@ -1,4 +1,4 @@
-"""What the user can do about a failure, and failures that need no server to happen."""
+"""Hints for the user about a failed request, and the failures that are detected without a server."""
 
 import re
 
@@ -7,21 +7,21 @@ import msgspec
 from bradawl.core.errors import Failure
 from bradawl.core.http import HttpError
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.compat import host_of, is_loopback
 from bradawl.providers.failures import ConnectionRefused, plain_text, scrub
+from bradawl.providers.hosts import host_of, is_loopback
 
 _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key"})
 KEY_COMMAND = "api_key_command"
-"""Stands for the variable of a key that a command of the user's prints."""
+"""The `key_name` of an endpoint whose key is printed by a command of the user's."""
 
 
 def key_variable(provider: str) -> str:
-    """The environment variable that holds a provider's key."""
+    """The usual name of the environment variable for a provider's key."""
     return re.sub(r"[^A-Z0-9]+", "_", provider.upper()).strip("_") + "_API_KEY"
 
 
 def shown_url(url: str) -> str:
-    """A URL without what may be secret in it: user, password, query and fragment."""
+    """A URL without the parts that may be secret: user, password, query and fragment."""
     scheme, has_scheme, rest = url.partition("://")
     if not has_scheme:
         return scrub(url.partition("?")[0].partition("#")[0].rpartition("@")[2])
@@ -31,7 +31,7 @@ def shown_url(url: str) -> str:
 
 
 def advise(failure: Failure, endpoint: Endpoint, *old_keys: str) -> Failure:
-    """The failure with a hint for this endpoint, and without its key and those it had before."""
+    """The failure with a hint for this endpoint. The endpoint's current and refused keys are removed from its text."""
     message, code, hint = failure.message, failure.code, failure.hint or _hint(failure, endpoint)
     for key in (endpoint.api_key, *old_keys):
         message, hint = scrub(message, key), scrub(hint, key)
@@ -62,7 +62,7 @@ def _hint(failure: Failure, endpoint: Endpoint) -> str:
 
 def _hint_about_key(failure: Failure, endpoint: Endpoint) -> str:
     if endpoint.key_name == KEY_COMMAND:
-        # Without a status nothing was sent: what the command did wrong has been said.
+        # Without a status nothing was sent, and the failure already describes what the command did wrong.
         return f"Check what the {KEY_COMMAND} of {endpoint.provider} prints." if failure.status else ""
     variable = endpoint.key_name or key_variable(endpoint.provider)
     return f"Check the key in {variable}." if endpoint.api_key else f"Set {variable} to your key."
@@ -74,23 +74,25 @@ def _hint_about_request(failure: Failure, endpoint: Endpoint) -> str:
         return f"Check the model name {endpoint.model!r} (-m) and the base URL {url}."
     if failure.status == 405:
         return f"Check the base URL {url}."
-    told = f"{endpoint.provider} refused the request"
+    message = f"{endpoint.provider} refused the request"
     where = f" with HTTP {failure.status}" if failure.status else ""
-    return f"{told}{where}: check the base URL {url} and the model; --debug logs what is sent, in shapes."
+    return f"{message}{where}: check the base URL {url} and the model; --debug logs what is sent, in shapes."
 
 
 def _hint_about_trouble(failure: Failure, place: str) -> str:
-    """What helps when the server is at fault. It also stands beside the news that the request is made again."""
+    """A hint for failures of the server. It is also shown with the notice that the request is retried."""
     if failure.retry_after_s:
         return f"The server asks to wait {duration_text(failure.retry_after_s)}."
     if failure.kind == "timeout" and failure.status is None:
         return f"If {place} is only slow, raise first_byte_s, idle_s or content_s in [providers.{place}.compat]."
-    told = f"{place} answered with HTTP {failure.status}" if failure.status else f"{place} said so in its reply"
-    return f"{told}; another model can stand in when that stays so, with --fallback-model."
+    message = (
+        f"{place} answered with HTTP {failure.status}" if failure.status else f"{place} reported an error in its reply"
+    )
+    return f"{message}; if this continues, --fallback-model lets another model take over."
 
 
 def duration_text(seconds: float) -> str:
-    """A time to wait as one reads it, for example `40 s` or `3 hours`; never less than it is."""
+    """A duration for the user, for example `40 s` or `3 hours`, rounded up."""
     for size, unit, limit in ((1, "s", 120), (60, "minutes", 120), (3600, "hours", 48), (86400, "days", 366)):
         count = -(-seconds // size)
         if count <= limit:
@@ -99,8 +101,8 @@ def duration_text(seconds: float) -> str:
 
 
 def failure_of_exchange(error: HttpError, url: str) -> Failure:
-    """An exchange that broke. A local server that isn't there won't be there a second later, and two ends that
-    can't agree on TLS won't agree then either.
+    """The failure for an exchange that broke. A refused connection to a local server and a TLS error that will
+    come again are not retryable.
     """
     is_gone = isinstance(error, ConnectionRefused) and is_loopback(url)
     hint = _hint_about_tls(error)
@@ -108,7 +110,7 @@ def failure_of_exchange(error: HttpError, url: str) -> Failure:
 
 
 def _hint_about_tls(error: BaseException) -> str:
-    """What to do about an error that came from TLS and will come again; empty for any other."""
+    """The hint for a permanent TLS error; empty for other errors."""
     import ssl
 
     cause: BaseException | None = error
@@ -133,11 +135,11 @@ _TLS_HINTS = {
     "PEM_LIB": _NO_CERTIFICATES,
     "NO_START_LINE": _NO_CERTIFICATES,
 }
-"""By OpenSSL's word for the reason."""
+"""Keys are OpenSSL's names of the reason."""
 
 
 def unsendable(endpoint: Endpoint, url: str, headers: tuple[tuple[str, str], ...]) -> Failure | None:
-    """Why a request with this URL and these headers can't be sent; None if it can."""
+    """The failure if a request with this URL and these headers can't be sent; else None."""
     base_url = endpoint.base_url
     if not url.startswith(("http://", "https://")) or not host_of(url) or not url.isprintable() or " " in url:
         return Failure(
@@ -159,7 +161,7 @@ def unsendable(endpoint: Endpoint, url: str, headers: tuple[tuple[str, str], ...
 
 
 def web_page(body: bytes) -> Failure:
-    """A success that is a web page: the base URL leads somewhere else."""
+    """The failure for a web page as a reply: the base URL is wrong."""
     text = plain_text(body.decode("utf-8", "replace"))
     return Failure(
         "server",
@@ -169,6 +171,6 @@ def web_page(body: bytes) -> Failure:
 
 
 def empty_reply(status: int | None = None) -> Failure:
-    """A reply without anything in it, or a success with `status` whose body is empty."""
+    """The failure for a reply without content, or for a response with `status` and an empty body."""
     what = "The model sent an empty reply." if status is None else f"The server answered {status} with an empty body."
     return Failure("server", what, retryable=True, hint="A local server may do so when its context is full.")

@@ -1,4 +1,4 @@
-"""What a wire format must be able to do. Pure: bytes in, values out; no socket, no clock."""
+"""The interface of a wire protocol's codec. Codecs are sans-I/O: bytes in, values out; no socket, no clock."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -16,12 +16,12 @@ class ServerEvent(msgspec.Struct, frozen=True):
     """One server-sent event."""
 
     event: str
-    """Its name; empty when the server gave none."""
+    """Empty when the server sent no `event` field."""
     data: str
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Where and as whom to speak. `repr` hides the key."""
+    """Address and credentials of a model's server. `repr` hides the key."""
 
     provider: str
     base_url: str
@@ -30,58 +30,58 @@ class Endpoint(msgspec.Struct, frozen=True):
     api_key: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     key_name: str = ""
-    """Where the user keeps the key, for example `OPENAI_API_KEY`; named when it is refused."""
+    """The environment variable or file entry of the key, for messages, for example `OPENAI_API_KEY`."""
     key_origin: str = ""
-    """`scheme://host:port` the key was configured for; it is sent nowhere else. Empty: that of `base_url`."""
+    """The only origin, `scheme://host:port`, that the key is sent to. Empty: the origin of `base_url`."""
 
     def __repr__(self) -> str:
         return f"Endpoint({self.provider!r}, {self.base_url!r}, {self.model!r}, api_key=***)"
 
 
 class RequestEncoder(Protocol):
-    """The requests of one conversation. Each message is encoded once."""
+    """Encodes the requests of one conversation, each message once."""
 
     def append(self, message: Message) -> None:
-        """Encode a message behind the ones before it."""
+        """Encode the next message of the conversation."""
         ...
 
     def body(self, params: RequestParams) -> tuple[bytes, ...]:
-        """The request's JSON in pieces; nothing is encoded again."""
+        """The request's JSON in pieces; encoded messages are reused."""
         ...
 
     def prefix_hash(self) -> str:
-        """sha256 in hex of system, tools and messages as encoded, cache markers and framing left out."""
+        """sha256 in hex of system, tools and messages as encoded, without cache markers and framing."""
         ...
 
 
 class ReplyDecoder(Protocol):
-    """One reply. After `ReplyEnded` or `StreamFailed` nothing more comes."""
+    """Decodes one reply. `ReplyEnded` or `StreamFailed` is its last delta."""
 
     def feed(self, event: ServerEvent) -> Iterable[Delta]:
-        """Take one event of the stream."""
+        """Decode one event of the stream."""
         ...
 
     def finish(self) -> Iterable[Delta]:
-        """The stream is over; says whether the reply was whole."""
+        """End of the stream; the deltas tell whether the reply was complete."""
         ...
 
     def whole(self, body: bytes) -> Iterable[Delta]:
-        """A reply that came as one JSON document although a stream was asked for."""
+        """Decode a reply that came as one JSON document although a stream was requested."""
         ...
 
 
 class Codec(Protocol):
-    """A wire format, spoken with one endpoint: what that server turned out to refuse is remembered."""
+    """A wire protocol as spoken with one server. It remembers the fields that the server has refused."""
 
     api: str
-    """Its name, as in `Origin.api`."""
+    """The protocol's name, as in `Origin.api`."""
 
     def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> RequestEncoder:
-        """Begin a conversation with the model of `info`."""
+        """An encoder for a new conversation with the model of `info`."""
         ...
 
     def decoder(self) -> ReplyDecoder:
-        """Begin to read a reply."""
+        """A decoder for one reply."""
         ...
 
     def target(self, endpoint: Endpoint) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -89,5 +89,5 @@ class Codec(Protocol):
         ...
 
     def error_of(self, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-        """What a response that is not a reply means. Header names are in lower case."""
+        """The failure that an error response stands for. Header names are in lower case."""
         ...

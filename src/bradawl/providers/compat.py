@@ -1,8 +1,7 @@
-"""What servers that speak Chat Completions want differently, as data.
+"""The fields in which servers of Chat Completions and Responses deviate (`CompatProfile`), and the check of the
+user's own. `compat_table` has the values for known servers.
 
-Sources: the vendors' API documentation, published client code and public issue threads,
-checked 2026-11-20. A profile says what a server needs; a host nobody knows gets the plainest
-one. The table of servers is in `compat_table`.
+Sources: the vendors' API documentation, published client code and public issue threads, checked 2026-11-20.
 """
 
 import math
@@ -13,106 +12,95 @@ from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 
 ReasoningReplay = Literal["never", "with_calls", "always"]
-"""In which of its own replies a model wants its reasoning back."""
+"""Which earlier replies are sent back with their reasoning."""
 
 ThinkingField = Literal["none", "type", "type_keep", "type_clear", "enable_thinking", "template"]
-"""How thinking is switched on and off, beside the effort.
+"""The field that switches thinking on and off, beside the effort.
 
-`type`: `thinking: {type: enabled|disabled}` when an effort is asked for. `type_keep` and
+`type`: `thinking: {type: enabled|disabled}` when an effort is requested. `type_keep` and
 `type_clear`: the same in every request, with `keep: "all"` or `clear_thinking: false`, so that
-earlier reasoning stays in the model's sight. `enable_thinking`: a flag of that name. `template`:
+the model sees earlier reasoning. `enable_thinking`: a flag of that name. `template`:
 `chat_template_kwargs: {enable_thinking: false}`, and only to switch it off.
 """
 
 AnswerFormat = Literal["json_schema", "json_object", "none"]
 WAITS = ("first_byte_s", "idle_s", "content_s")
-"""The fields that say how long a server may take; servers of every wire format have them."""
+"""The timeouts among the fields; they hold for every wire protocol."""
 T = TypeVar("T", bound=msgspec.Struct)
 _SAME: Mapping[str, str] = MappingProxyType({})
 
 
 class CompatProfile(msgspec.Struct, frozen=True):
-    """How one family of servers deviates. Every field can be set in `[providers.NAME.compat]`."""
+    """The deviations of one family of servers. Every field can be set in `[providers.NAME.compat]`."""
 
     name: str = "default"
-    """Of the family, for messages."""
+    """The family's name, for messages."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """What the limit of a reply's length is called."""
+    """The field for the maximum number of output tokens."""
     stream_options: bool = True
-    """Takes `stream_options: {include_usage: true}`; without it many servers count no tokens."""
+    """Accepts `stream_options: {include_usage: true}`; without it many servers report no usage."""
     system_role: Literal["system", "developer"] = "system"
     """The role of the system prompt."""
     effort_field: Literal["reasoning_effort", "reasoning", "none"] = "reasoning_effort"
-    """Where the effort goes: a word, or `reasoning: {effort}`; `none` when the model has no such dial."""
+    """The field for the effort: `reasoning_effort`, `reasoning: {effort}`, or `none` where there is no such setting."""
     efforts: Mapping[str, str] = _SAME
-    """Our word for an effort to theirs; an empty one leaves it out, words that are not here pass through."""
+    """Maps bradawl's efforts to the server's words. An empty word omits the field; other efforts are sent unchanged."""
     fixed_effort: str = ""
-    """Sent in every request whatever was asked for; OpenAI's newest want `none` before they take tools here."""
+    """Sent in every request instead of the requested effort. OpenAI's newest models accept tools only with `none`."""
     thinking: ThinkingField = "none"
-    """How thinking is switched on and off."""
+    """The field that switches thinking on and off."""
     reasoning: ReasoningReplay = "with_calls"
-    """In which of its own replies a model wants its reasoning back."""
+    """Which earlier replies are sent back with their reasoning."""
     reasoning_required: bool = False
-    """A reply with calls must carry `reasoning_content`, if only an empty one."""
+    """A reply with calls must have the field `reasoning_content`, even if it is empty."""
     signed_reasoning: bool = False
-    """Reasoning is signed: calls whose reasoning did not come to its end are told in words."""
+    """Reasoning is signed: calls whose reasoning is incomplete are replayed as text."""
     reasoning_format: str = ""
     """Groq: `parsed` keeps the reasoning out of the text."""
     call_id: Literal["any", "short", "nine"] = "any"
     """`short`: at most 40 characters; `nine`: exactly nine letters and digits."""
     unsigned_calls: str = ""
-    """JSON object put into the first call of a reply that has no signature, for servers that demand one."""
+    """JSON object merged into the first call of a reply without a signature, for servers that require one."""
     result_names: bool = False
-    """Results carry the name of their tool."""
+    """Results include the name of their tool."""
     assistant_after_results: bool = False
-    """A prompt may not follow results: a short reply is put between them."""
+    """The server rejects a prompt right after results: a short reply is inserted."""
     images: bool = True
-    """Takes pictures as `image_url`."""
+    """Accepts images as `image_url`."""
     documents: bool = True
-    """Takes `file` parts."""
+    """Accepts `file` parts."""
     typed_schemas: bool = False
-    """Every property of a tool's schema must say its type."""
+    """Every property of a tool's schema needs a `type`."""
     answers: AnswerFormat = "json_schema"
-    """What `response_format` may ask for; the schema is checked here whatever the server does."""
+    """What `response_format` may request. bradawl checks the answer against the schema in any case."""
     answers_with_tools: bool = True
-    """Takes `response_format` beside tools; where a grammar rules the whole reply, no call could be written."""
+    """Accepts `response_format` together with tools. With a grammar for the whole reply no call can be generated."""
     strict: bool = False
-    """Takes `strict` with the schema of an answer."""
+    """Accepts `strict` with the schema of an answer."""
     tool_stream: bool = False
-    """GLM sends arguments as they are written only when asked to with this field."""
+    """GLM streams arguments only with this field."""
     cache_key: bool = False
-    """Takes `prompt_cache_key`, which keeps a session's requests where its cache is."""
+    """Accepts `prompt_cache_key`, which routes a session's requests to its cache."""
     cache_control: bool = False
-    """Caches only when `cache_control` asks for it (Anthropic's models behind OpenRouter)."""
+    """Caches only with `cache_control` (Anthropic's models behind OpenRouter)."""
     key_header: Literal["authorization", "api-key", "x-api-key"] = "authorization"
     """The header that carries the key."""
     text_calls: bool = False
-    """The server may pass calls on as the model wrote them, in the text of the reply."""
+    """The server may leave calls in the text of the reply, in the model's own notation."""
     inline_thinking: bool = False
     """The server may leave `<think>...</think>` at the beginning of the text."""
     extra: Mapping[str, str] = _SAME
-    """Further fields of every request: name to JSON text."""
+    """Additional fields of every request: name to JSON text."""
     first_byte_s: float = 300.0
-    """Longest wait for the first byte of a response; models think before they write."""
+    """Longest wait for the first byte of a response; reasoning models take their time."""
     idle_s: float = 120.0
     """Longest silence between two bytes."""
     content_s: float = 600.0
-    """Longest time in which bytes come but nothing of the reply."""
-
-
-def profile_for(base_url: str, model: str = "", changes: Mapping[str, object] = _SAME) -> CompatProfile:
-    """The profile of the server at `base_url` for `model`, with what the user knows better.
-
-    Subdomains share their host's. Raises `ValueError`, in words for the user, for changes that are none.
-    """
-    from bradawl.providers.compat_table import for_model, profile_of_host
-
-    profile = profile_of_host(host_of(base_url), port_of(base_url))
-    return with_changes(for_model(profile, model), changes)
+    """Longest time with bytes but without content of the reply."""
 
 
 def with_changes(profile: CompatProfile, changes: Mapping[str, object]) -> CompatProfile:
-    """The profile with some fields replaced. Raises `ValueError`, in words for the user."""
+    """The profile with some fields replaced. Raises `ValueError` with a message for the user."""
     if not changes:
         return profile
     checked = checked_fields(CompatProfile, changes)
@@ -121,7 +109,9 @@ def with_changes(profile: CompatProfile, changes: Mapping[str, object]) -> Compa
 
 
 def checked_fields(kind: type[T], changes: Mapping[str, object], also: tuple[str, ...] = ()) -> T:
-    """A profile with these fields. Raises `ValueError`, in words for the user; `also` are names they may mean."""
+    """A profile with these fields. `also` are further names to suggest for a misspelt one.
+
+    Raises `ValueError` with a message for the user."""
     known = (*kind.__struct_fields__, *also)
     for name, value in changes.items():
         if name not in kind.__struct_fields__:
@@ -156,41 +146,3 @@ def _check_json(profile: CompatProfile) -> None:
             raise ValueError(
                 f"`unsigned_calls` must be a JSON object in a string, not {profile.unsigned_calls!r}."
             ) from error
-
-
-def host_of(url: str) -> str:
-    """The host of a URL in lower case, without port, user and brackets; empty if there is none."""
-    authority = _authority_of(url)
-    if authority.startswith("["):
-        return authority[1:].partition("]")[0]
-    return authority.partition(":")[0]
-
-
-def port_of(url: str) -> int | None:
-    """The port a URL names, if it names one."""
-    port = _authority_of(url).rpartition("]")[2].partition(":")[2]
-    return int(port) if port.isdecimal() and len(port) <= 5 else None
-
-
-def _authority_of(url: str) -> str:
-    _, has_scheme, rest = url.partition("://")
-    if not has_scheme:
-        return ""
-    for end in "/?#":
-        rest = rest.partition(end)[0]
-    return rest.rpartition("@")[2].lower()
-
-
-def is_loopback(url: str) -> bool:
-    """True when the server runs on this machine."""
-    return is_loopback_host(host_of(url))
-
-
-def is_loopback_host(host: str) -> bool:
-    """True when a host is this machine."""
-    return host in ("localhost", "::1") or host.endswith(".localhost") or _is_loopback_ipv4(host)
-
-
-def _is_loopback_ipv4(host: str) -> bool:
-    parts = host.split(".")
-    return len(parts) == 4 and parts[0] == "127" and all(part.isdecimal() for part in parts)

@@ -1,14 +1,28 @@
-"""The servers and models whose ways are known. Data; see `compat` for what the fields mean.
+"""The table of server quirks: one row per host, local port or model family. `compat` explains the fields.
 
 Sources: the vendors' API documentation, published client code and public issue threads, checked 2026-11-20.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
-from bradawl.providers.compat import CompatProfile, is_loopback_host
+from bradawl.providers.compat import CompatProfile, with_changes
+from bradawl.providers.hosts import host_of, is_loopback_host, port_of
+
+_NO_CHANGES: Mapping[str, object] = MappingProxyType({})
+
+
+class ModelQuirk(NamedTuple):
+    """Fields of a profile that differ for the models whose name starts like this."""
+
+    families: tuple[str, ...]
+    """Names of profiles it applies to; empty: all."""
+    name_start: str
+    """In lower case, without or with the vendor in front."""
+    fields: Mapping[str, object]
 
 
 def _words(**words: str) -> Mapping[str, str]:
@@ -20,7 +34,7 @@ _OFF_OR_LOW_HIGH_MAX = _words(none="", minimal="low", medium="high", xhigh="high
 _LOW_TO_HIGH = _words(none="low", minimal="low", xhigh="high", max="high")
 _NONE_TO_HIGH = _words(minimal="low", xhigh="high", max="high")
 _UNSIGNED = '{"extra_content":{"google":{"thought_signature":"skip_thought_signature_validator"}}}'
-"""Google's own word for calls that another model made."""
+"""Google's documented placeholder for calls that another model made."""
 
 _OPENAI = CompatProfile(
     "openai",
@@ -74,7 +88,7 @@ _CEREBRAS = CompatProfile(
 _HOSTED_OPEN = CompatProfile(
     "hosted", efforts=_NONE_TO_HIGH, documents=False, answers_with_tools=False, text_calls=True, inline_thinking=True
 )
-"""Those who run open models for others."""
+"""Hosting services for open models."""
 _LOCAL = CompatProfile(
     "local",
     efforts=_NONE_TO_HIGH,
@@ -86,7 +100,7 @@ _LOCAL = CompatProfile(
     first_byte_s=600.0,
     idle_s=600.0,
 )
-"""A server on this machine or in this network. It loads a model at its first request: minutes of silence."""
+"""A server on this machine or in this network. It loads the model at the first request, which takes minutes."""
 
 
 def _named(profile: CompatProfile, name: str) -> CompatProfile:
@@ -177,13 +191,13 @@ _BY_LOCAL_PORT: Mapping[int, CompatProfile] = MappingProxyType(
 )
 
 DEFAULT = CompatProfile(text_calls=True, inline_thinking=True)
-"""A host nobody knows is most likely a gateway, or somebody's own server with an open model."""
+"""For unknown hosts: most are gateways, or private servers with an open model."""
 
 _GROK_DIAL = {"effort_field": "reasoning_effort", "efforts": _NONE_TO_HIGH}
-_BY_MODEL: tuple[tuple[tuple[str, ...], str, Mapping[str, object]], ...] = (
-    ((), "gpt-oss", {"efforts": _LOW_TO_HIGH}),
-    (("groq", "cerebras"), "gpt-oss", {"effort_field": "reasoning_effort"}),
-    (
+_BY_MODEL = (
+    ModelQuirk((), "gpt-oss", {"efforts": _LOW_TO_HIGH}),
+    ModelQuirk(("groq", "cerebras"), "gpt-oss", {"effort_field": "reasoning_effort"}),
+    ModelQuirk(
         ("groq",),
         "qwen3",
         {
@@ -194,50 +208,75 @@ _BY_MODEL: tuple[tuple[tuple[str, ...], str, Mapping[str, object]], ...] = (
             "reasoning_format": "parsed",
         },
     ),
-    (("groq",), "deepseek-r1", {"reasoning_format": "parsed"}),
-    (("azure",), "mistral", {"max_tokens_field": "max_tokens"}),
-    (("kimi",), "kimi-k2", {"effort_field": "none"}),
-    (("kimi",), "moonshot-v1", {"effort_field": "none", "reasoning_required": False}),
-    (("kimi",), "kimi-k2.5", {"thinking": "type"}),
-    (("kimi",), "kimi-k2.6", {"thinking": "type_keep"}),
-    (("glm",), "glm-5.3", {"efforts": _LOW_HIGH_MAX}),
-    (
+    ModelQuirk(("groq",), "deepseek-r1", {"reasoning_format": "parsed"}),
+    ModelQuirk(("azure",), "mistral", {"max_tokens_field": "max_tokens"}),
+    ModelQuirk(("kimi",), "kimi-k2", {"effort_field": "none"}),
+    ModelQuirk(("kimi",), "moonshot-v1", {"effort_field": "none", "reasoning_required": False}),
+    ModelQuirk(("kimi",), "kimi-k2.5", {"thinking": "type"}),
+    ModelQuirk(("kimi",), "kimi-k2.6", {"thinking": "type_keep"}),
+    ModelQuirk(("glm",), "glm-5.3", {"efforts": _LOW_HIGH_MAX}),
+    ModelQuirk(
         ("xai",),
         "grok-3-mini",
         {**_GROK_DIAL, "efforts": _words(none="low", minimal="low", medium="high", xhigh="high", max="high")},
     ),
-    (("xai",), "grok-4.3", _GROK_DIAL),
-    (("xai",), "grok-4.5", {**_GROK_DIAL, "efforts": _LOW_TO_HIGH}),
-    (("xai",), "grok-4.20-multi-agent", {**_GROK_DIAL, "efforts": _words(none="low", minimal="low", max="xhigh")}),
-    (("openrouter",), "anthropic/", {"cache_control": True}),
+    ModelQuirk(("xai",), "grok-4.3", _GROK_DIAL),
+    ModelQuirk(("xai",), "grok-4.5", {**_GROK_DIAL, "efforts": _LOW_TO_HIGH}),
+    ModelQuirk(
+        ("xai",), "grok-4.20-multi-agent", {**_GROK_DIAL, "efforts": _words(none="low", minimal="low", max="xhigh")}
+    ),
+    ModelQuirk(("openrouter",), "anthropic/", {"cache_control": True}),
 )
-"""Families (all, when none is named), how the model's name begins (behind a vendor and a slash, or with
-them), and what is different. Later rows win."""
 
 
-def profile_of_host(host: str, port: int | None) -> CompatProfile:
-    """What is known about the server at a host."""
-    for suffix, profile in _BY_HOST:
+class CompatTable(NamedTuple):
+    """Everything known about servers of Chat Completions and Responses. Of hosts the first row that fits counts."""
+
+    by_host: tuple[tuple[str, CompatProfile], ...]
+    """A host and the profile of its servers; subdomains share it."""
+    by_local_port: Mapping[int, CompatProfile]
+    """The usual ports of servers on this machine."""
+    by_model: tuple[ModelQuirk, ...]
+    """Of the rows that fit, later ones win."""
+
+
+TABLE = CompatTable(_BY_HOST, _BY_LOCAL_PORT, _BY_MODEL)
+
+
+def profile_for(
+    base_url: str, model: str = "", changes: Mapping[str, object] = _NO_CHANGES, table: CompatTable = TABLE
+) -> CompatProfile:
+    """The profile of the server at `base_url` for `model`, with the user's own changes.
+
+    Raises `ValueError` with a message for the user if `changes` are not fields of a profile.
+    """
+    profile = _profile_of_host(host_of(base_url), port_of(base_url), table)
+    return with_changes(for_model(profile, model, table), changes)
+
+
+def _profile_of_host(host: str, port: int | None, table: CompatTable) -> CompatProfile:
+    for suffix, profile in table.by_host:
         if host == suffix or host.endswith("." + suffix):
             return profile
     if is_loopback_host(host):
-        return _BY_LOCAL_PORT.get(port or 0, _LOCAL)
-    return _LOCAL if _is_near(host) else DEFAULT
+        return table.by_local_port.get(port or 0, _LOCAL)
+    return _LOCAL if _is_private(host) else DEFAULT
 
 
-def for_model(profile: CompatProfile, model: str) -> CompatProfile:
-    """The profile with what is different about one model."""
+def for_model(profile: CompatProfile, model: str, table: CompatTable = TABLE) -> CompatProfile:
+    """The profile with the quirks of one model; its name may have a vendor and a slash in front."""
     name = model.lower()
     bare = name.rpartition("/")[2]
     changes: dict[str, object] = {}
-    for families, beginning, fields in _BY_MODEL:
-        if (not families or profile.name in families) and (name.startswith(beginning) or bare.startswith(beginning)):
-            changes |= fields
+    for quirk in table.by_model:
+        is_family = not quirk.families or profile.name in quirk.families
+        if is_family and (name.startswith(quirk.name_start) or bare.startswith(quirk.name_start)):
+            changes |= quirk.fields
     return msgspec.structs.replace(profile, **changes) if changes else profile
 
 
-def _is_near(host: str) -> bool:
-    """A machine in the same network: private IPv4 ranges and names that only exist there."""
+def _is_private(host: str) -> bool:
+    """True for a host in the same network: private IPv4 ranges, and names that exist only there."""
     if host.endswith((".local", ".lan", ".internal")):
         return True
     parts = [int(part) for part in host.split(".") if part.isdecimal() and len(part) <= 3]

@@ -1,4 +1,4 @@
-"""What the models at one host have learned from it together: when it wants to be left alone."""
+"""Cool-downs: after a rate limit no model sends requests to the same host until the limit is over."""
 
 from typing import NamedTuple
 
@@ -7,25 +7,25 @@ from bradawl.core.retry import BASE_S, RetryBudget
 
 _KINDS = frozenset({"rate_limit", "overloaded"})
 _SLACK_S = 0.01
-"""Clocks are not exact: who slept until the end has slept enough."""
+"""A cool-down with less time left counts as over, because clocks are inexact."""
 
 
 class CoolDown(NamedTuple):
-    """A host wants no requests for a while."""
+    """A period in which a host gets no requests."""
 
     left_s: float
     failure: Failure
-    """What it said."""
+    """The host's rate limit or overload."""
 
 
 class CoolDowns:
-    """Shared by all models of a process that may use the same hosts. Times are of the models' own clock."""
+    """The cool-downs by origin; shared by models that may use the same hosts. Times are of the models' clock."""
 
     def __init__(self) -> None:
         self._until: dict[str, tuple[float, Failure]] = {}
 
     def begin(self, origin: str, failure: Failure, now_s: float, delay_s: float | None) -> None:
-        """Note a failure of a request to `origin`; `delay_s` is how long its sender waits if the server did not say."""
+        """Record a failed request to `origin`. `delay_s` is used if the server gave no duration."""
         if failure.kind not in _KINDS or not failure.retryable:
             return
         wish = failure.retry_after_s
@@ -35,7 +35,7 @@ class CoolDowns:
             self._until[origin] = (now_s + length, failure)
 
     def now(self, origin: str, now_s: float) -> CoolDown | None:
-        """The cool-down that holds at `origin`, if there is one."""
+        """The current cool-down of `origin`, if any."""
         known = self._until.get(origin)
         if known is None:
             return None
@@ -49,8 +49,8 @@ class CoolDowns:
 def pause_s(cool_down: CoolDown, budget: RetryBudget, *, elapsed_s: float, draw: float) -> float | None:
     """Seconds to wait for the end of a cool-down; None if the budget has no room for it.
 
-    Up to a quarter, at least up to half a second, is put on top, so that those who wait do not all come back
-    at once. `draw` is uniform in [0, 1).
+    A random part of up to a quarter (at least half a second) is added, so that waiting requests are spread out.
+    `draw` is uniform in [0, 1).
     """
     if cool_down.left_s > budget.longest_wait_s:
         return None

@@ -1,6 +1,6 @@
-"""A diary of requests for people who look for a fault: one file per session, off unless asked for.
+"""The debug log file of requests, one per session, written only with `--debug`.
 
-What it holds is for `exchange_log` to say; this file only writes lines, and never gets in the way.
+`exchange_log` makes its lines; this module writes them and never fails a run.
 """
 
 import os
@@ -16,9 +16,9 @@ _PLAIN_ID = r"[A-Za-z0-9_-]{1,64}"
 
 
 class DebugLog:
-    """Writes below `folder`, which is made when the first line comes; readable by the user alone.
+    """Log files below `folder`, which is created with the first line, readable by the user alone.
 
-    `on_problem` is told once, in a sentence, when something can't be written; runs go on without the log.
+    `on_problem` gets one sentence when a line can't be written; runs go on without the log.
     """
 
     def __init__(
@@ -32,14 +32,14 @@ class DebugLog:
         self._limit = limit_bytes
         self._on_problem = on_problem
         self.problem = ""
-        """Why something could not be written; empty while all is well."""
+        """Why a line could not be written; empty if all were."""
 
     def session(self, session_id: str) -> "SessionDebugLog":
-        """The log of one session; it continues a file that is there."""
+        """The log of one session; an existing file is continued."""
         return SessionDebugLog(self, self.path(session_id))
 
     def path(self, session_id: str) -> Path:
-        """Where the lines of a session go."""
+        """The file of a session."""
         if re.fullmatch(_PLAIN_ID, session_id):
             return self._folder / f"{session_id}.jsonl"
         if not session_id:
@@ -49,7 +49,7 @@ class DebugLog:
         return self._folder / f"{sha256(session_id.encode('utf-8', 'replace')).hexdigest()[:32]}.jsonl"
 
     def append(self, path: Path, line: bytes) -> bool:
-        """Add one line; false when the file is full or can't be written, and then nothing more should be tried."""
+        """Add one line; false when the file is full or can't be written: then the caller stops."""
         if self.problem:
             return False
         try:
@@ -61,7 +61,7 @@ class DebugLog:
             return False
 
     def _append(self, path: Path, line: bytes) -> bool:
-        # Opened for each line: nobody closes a conversation, and a descriptor must not outlive it.
+        # Opened for each line: conversations are never closed, so an open descriptor would leak.
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         descriptor = os.open(path, flags, 0o600)
@@ -87,6 +87,6 @@ class SessionDebugLog:
         self._is_over = False
 
     def write(self, fields: Mapping[str, object]) -> None:
-        """Add one line of JSON; never raises for a disk that refuses."""
+        """Add one line of JSON; write errors are ignored."""
         if not self._is_over:
             self._is_over = not self._log.append(self._path, msgspec.json.encode(fields) + b"\n")

@@ -1,4 +1,4 @@
-"""Fields a server turned out not to take: each is left out once, from then on. Pure."""
+"""Finds the request field that a server's error message refuses, so that the codec can leave it out. Pure."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -24,7 +24,7 @@ _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 
 class Downgrade:
-    """Which field a refusal is about, for each field once: asking again without it can't loop."""
+    """The fields that can be given up. Each is given up once, so that corrected requests can't loop."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class Downgrade:
         aliases: Mapping[str, str] = _NO_ALIASES,
         by_mention: Collection[str] = (),
     ) -> None:
-        """`fields` may be left out or replaced. `aliases`: what else servers say when they mean one of them.
+        """`fields` can be left out or replaced. `aliases` are phrases by which servers refer to one of them.
 
-        A value out of range is the user's to correct, so a message about a value counts only for the fields
+        The user has to correct a value out of range, so a message about a value counts only for the fields
         in `by_mention`.
         """
         self._fields = tuple(fields)
@@ -43,9 +43,9 @@ class Downgrade:
         self._taken: set[str] = set()
 
     def take(self, message: str, in_use: Collection[str] | None = None) -> str | None:
-        """The field to do without from now on; None if this is about none, or about one given up before.
+        """The field that this message refuses, now given up; None if there is none, or it was given up before.
 
-        Fields that are not `in_use` are only mentioned, for example as what to use instead.
+        A field that is not `in_use` is not refused but mentioned, for example as an alternative.
         """
         field = self._field_in(message, in_use)
         if field is None or field in self._taken or not self._is_refused(field, message):
@@ -54,7 +54,7 @@ class Downgrade:
         return field
 
     def _field_in(self, message: str, in_use: Collection[str] | None) -> str | None:
-        """The field a message is about: whole phrases say more than the name that comes first."""
+        """The field that a message is about: an alias phrase wins over the first field name."""
         text = message.lower()
         for words, field in self._aliases.items():
             if words in text and (in_use is None or field in in_use):
@@ -74,9 +74,9 @@ class Downgrade:
 
 
 def _pattern_of(field: str) -> str:
-    """The field as servers name it: as sent, in camel case, or as part of a path.
+    """A pattern for the ways servers write a field's name: as sent, in camel case, or in a path.
 
-    A name that is also a word of the language counts only where it is marked as a name.
+    A name that is also an English word counts only in quotes, in a path, or beside a word such as `parameter`.
     """
     camel = re.sub(r"_(\w)", lambda found: found[1].upper(), field)
     name = f"(?:{re.escape(field)}|{re.escape(camel)})" if camel != field else re.escape(field)

@@ -1,4 +1,4 @@
-"""What the codecs of all wire formats share: JSON any server can read or write, ids, words for the model."""
+"""Functions shared by the codecs: JSON that every server accepts, ids, and texts for the model."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from bradawl.core.messages import Note, ToolCall
 Json = dict[str, object]
 
 UNANSWERED = "No result: the call was not run to its end."
-"""What a call is answered with when nothing else is there: every format wants an answer to each."""
+"""The result of a call that has none: every protocol requires a result for each call."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -40,7 +40,7 @@ def without_surrogates(value: object) -> object:
 
 
 def untyped(data: str) -> object:
-    """JSON as forgivingly as it can be read, as plain values; the text itself if it is none."""
+    """Decodes JSON leniently, to plain values; gives back the text if it is not JSON."""
     try:
         return without_surrogates(json.loads(data, strict=False))
     except (ValueError, RecursionError):
@@ -48,9 +48,9 @@ def untyped(data: str) -> object:
 
 
 def valid_arguments(raw: str) -> str:
-    """The arguments of a call as text that every server can parse to an object.
+    """The arguments of a call as JSON text of an object.
 
-    Chat templates of local servers decode them again and fail a step later on anything else.
+    Chat templates of local servers decode them again, and the next request fails on anything else.
     """
     if not raw.strip():
         return "{}"
@@ -69,14 +69,14 @@ def valid_arguments(raw: str) -> str:
 
 
 def data_url(media_type: str, data: bytes) -> str:
-    """A file as the URL it travels in."""
+    """A `data:` URL with the content in base 64."""
     from base64 import b64encode
 
     return f"data:{media_type};base64,{b64encode(data).decode('ascii')}"
 
 
 def replayable_arguments(call: ToolCall) -> str:
-    """The arguments of a call as an object; those that did not run are shown as what they were."""
+    """The arguments of a call as JSON text of an object; malformed ones go into the field `_invalid_json`."""
     raw = call.raw_arguments
     if call.status == "ok":
         return valid_arguments(raw)
@@ -84,17 +84,17 @@ def replayable_arguments(call: ToolCall) -> str:
 
 
 def tool_name(name: str) -> str:
-    """The name of a call as every server takes it: models invent others."""
+    """A call's name, changed to one that every server accepts: models invent names."""
     return name if _NAME.fullmatch(name) else _NOT_IN_NAMES.sub("_", name)[:64] or "unknown"
 
 
 def note_text(note: Note) -> str:
-    """A note as the model reads it."""
+    """The text of a note for the model."""
     return f'<note source="{note.source}">\n{note.text}\n</note>'
 
 
 def schema_in_words(schema: str) -> str:
-    """What the model is told about its answer where the server isn't told."""
+    """The instruction to answer by a schema, for servers without such a request field."""
     return (
         "Your final answer must be one JSON value and nothing else: no words around it and no code fence. "
         f"It must satisfy this JSON Schema:\n{schema}"
@@ -102,12 +102,12 @@ def schema_in_words(schema: str) -> str:
 
 
 def digest_of(call_id: str) -> int:
-    """A number that stands for an id a server would not take, the same each time."""
+    """A number derived from a call id, for servers that reject the id itself."""
     return int.from_bytes(hashlib.sha256(call_id.encode("utf-8", "replace")).digest()[:12], "big")
 
 
 def new_call_id() -> str:
-    """A fresh id for a call the server left without one: `call_` and 12 characters of base 36."""
+    """A random id for a call without one: `call_` and 12 characters of base 36."""
     return "call_" + base36(int.from_bytes(os.urandom(10), "big"), 12)
 
 

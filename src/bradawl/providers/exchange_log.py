@@ -1,6 +1,6 @@
-"""What the debug log says about requests: when, where to, how it went; never what was said.
+"""Makes the debug log's lines about requests: time, URL, outcome; never any content.
 
-Everything that comes from outside is a number, a word from a list of ours, or a length.
+Values from outside appear only as a number, a length, or a word from a fixed list.
 """
 
 import re
@@ -13,27 +13,28 @@ from bradawl.core.errors import Failure
 from bradawl.core.http import HttpRequest
 from bradawl.core.ports import Clock
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.compat import host_of, port_of
-from bradawl.providers.reading import CONTENT
+from bradawl.providers.hosts import host_of, port_of
+from bradawl.providers.protocols import PROTOCOLS
+from bradawl.providers.response_reader import CONTENT
 
 _REQUEST_IDS = ("x-request-id", "request-id", "x-generation-id", "x-trace-id")
 _ID = r"[A-Za-z0-9_.:-]{1,100}"
 _WORD = r"[a-z][a-z_]{1,60}"
-_STEPS = frozenset({"api", "v1", "v1beta", "v4", "openai", "chat", "completions", "responses", "messages"})
+_PATH_SEGMENTS = frozenset({"api", "v1", "v1beta", "v4", "openai"}).union(*(one.path.split("/") for one in PROTOCOLS))
 
 
-class Lines(Protocol):
-    """Where the lines go."""
+class LogLines(Protocol):
+    """Receives the lines of one session's debug log."""
 
     def write(self, fields: Mapping[str, object]) -> None:
-        """Keep one line."""
+        """Write one line."""
         ...
 
 
 class ExchangeLog:
-    """Describes the requests of one step, one after the other. Without `lines` it does nothing."""
+    """Logs the attempts of one request. Without `lines` it does nothing."""
 
-    def __init__(self, lines: Lines | None, clock: Clock) -> None:
+    def __init__(self, lines: LogLines | None, clock: Clock) -> None:
         self._lines = lines
         self._clock = clock
         self._secrets: set[str] = set()
@@ -42,10 +43,10 @@ class ExchangeLog:
         self._deltas: Counter[str] = Counter()
 
     def began(self, number: int, request: HttpRequest, endpoint: Endpoint) -> None:
-        """A request is about to be sent; the key of its endpoint never appears from here on, whatever else does."""
+        """Log a request before it is sent. From now on the endpoint's key is masked in all lines."""
         if self._lines is None:
             return
-        from bradawl.providers.shapes import shape_of_body
+        from bradawl.providers.json_shapes import shape_of_body
 
         if len(endpoint.api_key) >= 4:
             self._secrets.add(endpoint.api_key)
@@ -58,7 +59,7 @@ class ExchangeLog:
         self._line = {"request": number}
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """Status and headers are there."""
+        """Record status and headers of the response."""
         if self._lines is None:
             return
         self._line |= {"status": status, "headers_ms": self._elapsed_ms()}
@@ -67,20 +68,20 @@ class ExchangeLog:
             self._line["request_id"] = found
 
     def took(self, size: int) -> None:
-        """Bytes of the body have come, `size` of them so far."""
+        """Record that `size` bytes of the body have been received so far."""
         if self._lines is not None:
             self._line.setdefault("first_byte_ms", self._elapsed_ms())
             self._line["bytes"] = size
 
     def error_body(self, body: bytes) -> None:
-        """The body of an answer that is no reply."""
+        """Record the shape of an error document."""
         if self._lines is not None:
-            from bradawl.providers.shapes import shape_of_body
+            from bradawl.providers.json_shapes import shape_of_body
 
             self._line |= {"bytes": len(body), "body": shape_of_body(body)}
 
     def saw(self, delta: Delta) -> None:
-        """Something of the reply has been read."""
+        """Record a decoded delta."""
         if self._lines is None:
             return
         self._deltas[type(delta).__name__] += 1
@@ -93,7 +94,7 @@ class ExchangeLog:
             self._line["response_id"] = delta.response_id
 
     def ended(self, end: ReplyEnded | StreamFailed | None) -> None:
-        """The exchange is over; None when it was given up from this side."""
+        """Log the end of the exchange; None if it was cancelled."""
         if self._lines is None or not self._line:
             return
         line, self._line = self._line, {}
@@ -109,7 +110,7 @@ class ExchangeLog:
         self._write("response", line)
 
     def decided(self, what: str, failure: Failure | None = None, delay_s: float | None = None) -> None:
-        """What is done about a failure: `retry`, `give_up`, `cool_down`, `new_key`, `new_body`."""
+        """Log the reaction to a failure: `retry`, `give_up`, `cool_down`, `new_key` or `new_body`."""
         if self._lines is None:
             return
         line: dict[str, object] = {} if failure is None else {"failure": _facts(failure)}
@@ -126,22 +127,22 @@ class ExchangeLog:
             self._lines.write({name: self._clean(value) for name, value in line.items()})
 
     def _clean(self, value: object) -> object:
-        """Ids come from outside: one that holds the key is none."""
+        """Masks a value that contains a key: ids come from the server."""
         is_secret = isinstance(value, str) and any(secret in value for secret in self._secrets)
         return "***" if is_secret else value
 
 
 def _place(url: str) -> str:
-    """Scheme, host and the known steps of the path; what else is in a URL may be secret."""
+    """Scheme, host and the known segments of the path; the rest of a URL may be secret."""
     scheme, _, rest = url.partition("://")
     port = port_of(url)
     path = rest.partition("?")[0].partition("#")[0].partition("/")[2]
-    steps = [step if step in _STEPS else "*" for step in path.split("/")]
-    return f"{scheme}://{host_of(url)}{'' if port is None else f':{port}'}/{'/'.join(steps)}"
+    segments = [segment if segment in _PATH_SEGMENTS else "*" for segment in path.split("/")]
+    return f"{scheme}://{host_of(url)}{'' if port is None else f':{port}'}/{'/'.join(segments)}"
 
 
 def _facts(failure: Failure) -> dict[str, object]:
-    """What a failure is, without the server's words."""
+    """A failure without the server's text."""
     facts: dict[str, object] = {"kind": failure.kind, "retryable": failure.retryable}
     if failure.status is not None:
         facts["status"] = failure.status

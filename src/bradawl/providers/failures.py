@@ -1,4 +1,4 @@
-"""What a provider's error means: every envelope in use, read into one `Failure`.
+"""Decodes providers' error responses, in all their formats, to a `Failure`.
 
 Sources of codes and texts: the vendors' error pages and public issue threads, checked 2026-11-20.
 """
@@ -73,36 +73,36 @@ _OWN_CODES: Mapping[str, FailureKind] = {
     "tool_use_failed": "server",
     "engine_overloaded_error": "overloaded",
 }
-"""Numbers of z.ai, and words that their status alone would misplace."""
+"""Numeric codes of z.ai, and codes that the status alone would classify wrongly."""
 
 
 class ConnectionRefused(HttpError):
-    """Nobody listens at that address."""
+    """The connection was refused: no process listens at that address."""
 
     def __init__(self, message: str) -> None:
         super().__init__("connection", message)
 
 
 class ErrorFacts(msgspec.Struct):
-    """What an error body says, whatever its envelope."""
+    """The facts in an error body, independent of its format."""
 
     message: str = ""
     type: str = ""
     code: str | None = None
     detail: str = ""
-    """Further places where providers put the cause, as text to search in."""
+    """Text of further fields in which providers put the cause, to search in."""
     request_id: str | None = None
     parameter: str = ""
-    """The field of the request it is about."""
+    """The request field that the error is about."""
 
 
 def failure_of_response(status: int, headers: Mapping[str, str], body: bytes, now_s: float) -> Failure:
-    """What a response that is not a reply means. Header names are in lower case; `now_s` is Unix time."""
+    """The failure that an error response stands for. Header names are in lower case; `now_s` is Unix time."""
     facts = _facts_of_body(status, headers, body)
     kind = _kind_of(status, facts, is_empty=not body.strip())
     retryable = kind in _RETRYABLE_KINDS or status in _RETRYABLE_STATUS
     if kind == "quota":
-        # OpenRouter refills some budgets by itself and then says when.
+        # OpenRouter refills some budgets automatically, and then sends a time.
         retryable = status == 402 and "retry-after" in headers
     wish = headers.get("x-should-retry", "").strip().lower()
     if wish in ("true", "false"):
@@ -119,7 +119,7 @@ def failure_of_response(status: int, headers: Mapping[str, str], body: bytes, no
 
 
 def failure_of_event(value: object) -> Failure:
-    """What an error inside a stream means; `value` is the decoded event, or its text."""
+    """The failure that an error event of a stream stands for; `value` is the decoded event, or its text."""
     facts = read_error(value) or ErrorFacts(str(value)[:_MESSAGE_LIMIT])
     status = int(facts.code) if facts.code and re.fullmatch(r"[45]\d\d", facts.code) else None
     kind = _kind_of(status, facts, is_empty=False)
@@ -135,7 +135,7 @@ def failure_of_event(value: object) -> Failure:
 
 
 def _headers_in(value: object) -> dict[str, str]:
-    """The headers an error would have had, had it come before the stream: OpenAI puts them into it."""
+    """The headers that OpenAI puts into an error event, in lower case."""
     error = cast("Json", value).get("error") if isinstance(value, dict) else None
     headers = cast("Json", error).get("headers") if isinstance(error, dict) else None
     if not isinstance(headers, dict):
@@ -144,7 +144,7 @@ def _headers_in(value: object) -> dict[str, str]:
 
 
 def refusal_text(body: bytes) -> str:
-    """What a refusal says and the parameter it is about, as text to search in."""
+    """The message of a refused request and the parameter it is about, as text to search in."""
     text = body.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
         value = cast("object", json.loads(text, strict=False))
@@ -157,13 +157,13 @@ def refusal_text(body: bytes) -> str:
 
 
 def truncated_stream() -> Failure:
-    """The stream ended, but the reply had not."""
+    """The failure for a stream that ended before the reply did."""
     hint = "The server closed the connection too early."
     return Failure("connection", "stream ended before a terminal event", True, code="stream_truncated", hint=hint)
 
 
 def no_reply(data: str) -> Failure:
-    """A whole answer that is no reply."""
+    """The failure for a document that is not a reply."""
     return Failure("server", f"The server's answer is not a reply: {' '.join(data.split())[:200]}", retryable=True)
 
 
@@ -200,7 +200,7 @@ def read_error(value: object) -> ErrorFacts | None:
 
 
 def _unwrapped(value: object) -> Json | None:
-    """The object that says what is wrong: Google puts it into a list, the Responses format into the reply."""
+    """The object with the error: Google puts it into a list, the Responses protocol into the reply."""
     if isinstance(value, list) and value:
         return _unwrapped(cast("list[object]", value)[0])
     if not isinstance(value, dict):
@@ -233,14 +233,14 @@ def _facts_of_object(error: Json, body: Json) -> ErrorFacts:
 
 
 def _code_of(error: Json) -> object:
-    """The most exact code there is: Anthropic puts it into the details."""
+    """The most specific code: Anthropic puts it into the details."""
     details = error.get("details")
     exact = cast("Json", details).get("error_code") if isinstance(details, dict) else None
     return exact or error.get("code") or error.get("status_code")
 
 
 def _with_upstream(message: str, raw: object) -> str:
-    """OpenRouter hides the upstream's own error in a field of text."""
+    """OpenRouter puts the upstream's error into a text field."""
     if isinstance(raw, dict):
         raw = json.dumps(raw, ensure_ascii=False)
     if not isinstance(raw, str) or not raw or raw in message:
@@ -253,7 +253,7 @@ def _with_upstream(message: str, raw: object) -> str:
 
 
 def _detail_text(detail: object) -> str:
-    """FastAPI says what was wrong with which field."""
+    """FastAPI's list of fields and what is wrong with each, as text."""
     if isinstance(detail, str):
         return detail
     if isinstance(detail, list):
@@ -321,9 +321,9 @@ def _is_overflow(status: int | None, facts: ErrorFacts, words: str, *, is_empty:
     if status in (401, 402, 403, 404, 429):
         return False
     if is_empty:
-        return status in (400, 413)  # Cerebras answers so
+        return status in (400, 413)  # Cerebras's wording
     if _says(_RATE_LIMITED, words):
-        return False  # Groq's 413 about tokens per minute speaks of lengths too
+        return False  # Groq's 413 about tokens per minute mentions lengths too
     text = f"{words} {facts.message}"
     return _says(_OVERFLOW, text) and not _says(_NOT_OVERFLOW, text)
 
@@ -336,10 +336,10 @@ def _kind_of_words(status: int | None, words: str, message: str) -> FailureKind 
         return "content_filter"
     if status in (401, 403) or (status in (400, None) and _says(_AUTH, text)):
         return "auth"
-    told = text if status is None else words  # without a status the message is all there is
-    if _says(_RATE_LIMITED, told) and (status is None or status < 500):
+    searched = text if status is None else words  # without a status only the message tells the kind
+    if _says(_RATE_LIMITED, searched) and (status is None or status < 500):
         return "rate_limit"
-    if _says(_OVERLOADED, told):
+    if _says(_OVERLOADED, searched):
         return "overloaded"
     if status is None and _says(_TIMEOUT, words):
         return "timeout"

@@ -1,4 +1,4 @@
-"""A model with others behind it, which take over when it can't keep up."""
+"""The fallback model: after repeated failures of one model the next one continues the session."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -12,20 +12,20 @@ from bradawl.core.events import RequestParams
 from bradawl.core.messages import Message
 from bradawl.core.ports import Model, ModelInfo, ModelSession, Prefix, Window
 from bradawl.core.retry import RetryBudget, next_delay
-from bradawl.providers.reading import CONTENT
+from bradawl.providers.response_reader import CONTENT
 
-_PATIENCE = 3
+_FAILURES_BEFORE_SWITCH = 3
 """Failures in a row after which a session turns to the next model."""
-_OF_THE_SERVER = frozenset({"overloaded", "rate_limit", "server", "timeout", "connection"})
-"""Kinds that say nothing against the request; what is wrong with it, the key or the account no other model mends."""
+_SERVER_FAILURES = frozenset({"overloaded", "rate_limit", "server", "timeout", "connection"})
+"""Failures of the server. Another model does not help against a bad request, a bad key or an empty account."""
 
 
 class FallbackModel:
-    """The first of `models` answers, until it has failed too often for a session: then the next one does.
+    """The first of `models` answers a session's requests until it fails too often; then the next one does.
 
-    What counts are failures of the server that may pass (overloaded, rate limited, unreachable, silent, broken),
-    three of them in a row, or one after which the server wants to be left alone for longer than the budget allows.
-    A session that has switched does not switch back; a new one begins with the first model again. Owns the models.
+    A session switches after three retryable failures of the server in a row (overloaded, rate limited, unreachable,
+    silent, broken), or after one with a longer wait than the budget allows. It does not switch back. A new session
+    starts with the first model. Owns the models and closes them.
     """
 
     def __init__(self, models: Sequence[Model]) -> None:
@@ -35,15 +35,15 @@ class FallbackModel:
 
     @property
     def info(self) -> ModelInfo:
-        """Of the model every session begins with."""
+        """The first model's."""
         return self._models[0].info
 
     def open(self, prefix: Prefix, session_id: str = "") -> "FallbackSession":
-        """Begin a conversation with the first model; the others are opened when they are needed."""
+        """Begin a conversation with the first model; the others are opened on a switch."""
         return FallbackSession(self._models, prefix, session_id)
 
     async def window(self) -> Window:
-        """Of the model every session begins with."""
+        """The first model's."""
         return await self._models[0].window()
 
     async def aclose(self) -> None:
@@ -53,7 +53,7 @@ class FallbackModel:
 
 
 class FallbackSession:
-    """One conversation that may change its model. Its messages are kept, for the model that takes over."""
+    """One conversation that may switch models. It keeps the messages for the next model."""
 
     def __init__(self, models: Sequence[Model], prefix: Prefix, session_id: str) -> None:
         first, *self._others = models
@@ -62,7 +62,7 @@ class FallbackSession:
         self._messages: list[Message] = []
         self._session: ModelSession = first.open(prefix, session_id)
         self._failures = 0
-        """In a row, of the model that answers now."""
+        """Failures in a row of the current model."""
 
     @property
     def info(self) -> ModelInfo:
@@ -82,28 +82,28 @@ class FallbackSession:
     async def stream(self, params: RequestParams, budget: RetryBudget) -> AsyncGenerator[Delta, None]:
         """Send the request and yield the reply; ends with one `ReplyEnded` or `StreamFailed`.
 
-        When the next model takes over, the stream ends with a failure that may be retried at once and says so:
-        what came so far is not of the model that will answer.
+        On a switch the stream ends with a failure that is retryable at once and whose hint names the next model:
+        the deltas so far belong to the old model.
         """
-        watch = _Watch(self._failures, budget)
+        counter = _FailureCounter(self._failures, budget)
         async with aclosing(self._session.stream(params, self._share(budget))) as deltas:
             async for delta in deltas:
-                watch.saw(delta)
-                self._failures = watch.failures
-                if isinstance(delta, StreamFailed) and self._others and watch.is_in_vain(delta.failure):
+                counter.saw(delta)
+                self._failures = counter.failures
+                if isinstance(delta, StreamFailed) and self._others and counter.should_switch(delta.failure):
                     yield self._switch(delta)
                 else:
                     yield delta
 
     def _share(self, budget: RetryBudget) -> RetryBudget:
-        """A model with another behind it gets what is left of its patience, and leaves one request to the other."""
+        """The current model's budget: its failures left before a switch, at most one attempt less than the whole."""
         if not self._others:
             return budget
-        attempts = min(_PATIENCE - self._failures, budget.attempts - 1)
+        attempts = min(_FAILURES_BEFORE_SWITCH - self._failures, budget.attempts - 1)
         return msgspec.structs.replace(budget, attempts=max(1, attempts))
 
     def _switch(self, failed: StreamFailed) -> StreamFailed:
-        """Let the next model take over, with all that was said so far."""
+        """Open the next model and append all messages so far."""
         self._session = self._others.pop(0).open(self._prefix, self._session_id)
         for message in self._messages:
             self._session.append(message)
@@ -116,12 +116,12 @@ class FallbackSession:
         return msgspec.structs.replace(failed, failure=failure)
 
 
-class _Watch:
-    """Counts how often one model has failed in a row, and knows when it is of no more use."""
+class _FailureCounter:
+    """Counts one model's failures in a row and decides when to switch."""
 
     def __init__(self, failures: int, budget: RetryBudget) -> None:
         self._before = failures
-        self._budget = msgspec.structs.replace(budget, attempts=_PATIENCE)
+        self._budget = msgspec.structs.replace(budget, attempts=_FAILURES_BEFORE_SWITCH)
         self._time = asyncio.get_running_loop().time
         self._started_s = self._time()
         self._was_shown = False
@@ -140,11 +140,11 @@ class _Watch:
         elif isinstance(delta, CONTENT):
             self._was_shown = True
 
-    def is_in_vain(self, failure: Failure) -> bool:
-        """True when the model has failed often enough, or no wait for it has room in the budget."""
-        if failure.kind not in _OF_THE_SERVER or not failure.retryable:
+    def should_switch(self, failure: Failure) -> bool:
+        """True after enough failures, or if the wait before the next attempt exceeds the budget."""
+        if failure.kind not in _SERVER_FAILURES or not failure.retryable:
             return False
         if self._has_retried and not self._was_shown:
-            return True  # it has used up its share by itself
+            return True  # its own retries have used up its share
         elapsed_s = self._time() - self._started_s
         return next_delay(failure, self.failures, self._budget, elapsed_s=elapsed_s, draw=0.0) is None

@@ -1,4 +1,4 @@
-"""Opens connections for the direct adapter: to what the system finds, or only to addresses somebody vouches for."""
+"""Opens TCP and TLS connections for the direct HTTP adapter, by DNS or only to addresses that a function permits."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from bradawl.core.http import HttpError
-from bradawl.providers.compat import is_loopback_host
 from bradawl.providers.failures import ConnectionRefused
+from bradawl.providers.hosts import is_loopback_host
 from bradawl.providers.http_rules import Target, reason_of, sentence
 
 if TYPE_CHECKING:
     import ssl
 
 Addresses = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host, by name and port, that may be connected to. Raises `HttpError` and `OSError`."""
+"""Gives the permitted addresses for a host and port. Raises `HttpError` and `OSError`."""
 
-_NEXT_ADDRESS_AFTER_S = 0.25  # RFC 8305: then another address of a host is tried beside the first
+_NEXT_ADDRESS_AFTER_S = 0.25  # RFC 8305: the delay before the next address is tried in parallel
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -25,7 +25,7 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 async def dial(
     make: Callable[[], P], target: Target, tls: ssl.SSLContext | None, timeout_s: float, addresses: Addresses | None
 ) -> P:
-    """A connection to the target, whoever of its addresses answers. Raises `HttpError`."""
+    """A connection to the first address of the target that accepts one. Raises `HttpError`."""
     try:
         async with asyncio.timeout(timeout_s):
             if addresses is None:
@@ -47,7 +47,7 @@ async def _to_any(make: Callable[[], P], target: Target, tls: ssl.SSLContext | N
 async def _to_one_of(
     addresses: Sequence[str], make: Callable[[], P], target: Target, tls: ssl.SSLContext | None, timeout_s: float
 ) -> P:
-    """The first address that answers; the certificate is still that of the name."""
+    """Connects to the first address that accepts; the certificate is checked against the host name."""
     open_to = asyncio.get_running_loop().create_connection
     name = target.host if tls is not None else None
     failure: OSError = OSError("it has no address")
@@ -55,13 +55,13 @@ async def _to_one_of(
         try:
             async with asyncio.timeout(timeout_s / len(addresses)):
                 return (await open_to(make, address, target.port, ssl=tls, server_hostname=name))[1]
-        except OSError as error:  # a timeout is one, too
+        except OSError as error:  # TimeoutError is an OSError too
             failure = error
     raise failure
 
 
 def _unreachable(error: Exception, place: str) -> HttpError:
-    # The addresses of one name that refuse (localhost has two) come as one OSError without a number.
+    # If several addresses refuse (localhost has two), asyncio raises one OSError without errno.
     is_crowd = type(error) is OSError and error.errno is None and is_loopback_host(place)
     if is_crowd or isinstance(error, ConnectionRefusedError):
         return ConnectionRefused(f"{place} refused the connection.")

@@ -1,4 +1,4 @@
-"""The `Http` port on asyncio and h11: straight to the server, on kept connections, with little to import."""
+"""The default `Http` adapter, on asyncio and h11: direct, keep-alive connections, cheap to import."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import h11
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import HttpResponse
 from bradawl.providers import http_rules
+from bradawl.providers.decompression import DecompressionError, Decompressor
 from bradawl.providers.http_dialing import Addresses, dial
 from bradawl.providers.http_rules import MOST_REDIRECTS, Target, system_trust
-from bradawl.providers.unpacking import BrokenPacking, Unpacking
 
 if TYPE_CHECKING:
     import ssl
@@ -25,11 +25,11 @@ _UNREAD_LIMIT_BYTES = 256 * 1024
 
 
 class DirectHttp:
-    """Sends requests without a proxy, trusting whom the system trusts. Lives in one event loop.
+    """Sends requests without a proxy; TLS uses the system's certificates. Bound to one event loop.
 
-    `ssl_context` makes another context, when https is first needed. A connection idle for `keep_alive_s` is closed.
-    With `addresses` it connects only to what that gives for a host, whatever the system would say.
-    `redirects` is how many of those the port knows are followed.
+    `ssl_context` makes another TLS context, called at the first https request. A connection idle for `keep_alive_s`
+    is closed. With `addresses` it connects only to the addresses that function gives for a host. `redirects` is the
+    highest number of redirects to follow.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class DirectHttp:
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
-        """Open one exchange; leaving the context ends it at once. Raises `HttpError`."""
+        """Send a request; leaving the context ends the exchange at once. Raises `HttpError`."""
         response = await http_rules.follow(request, self._response, self._give_back, self._redirects)
         try:
             yield response
@@ -60,7 +60,7 @@ class DirectHttp:
         kept, self._kept = self._kept, {}
         for connection in [each for of_origin in kept.values() for each in of_origin]:
             connection.close()
-        # A transport closes its socket in the loop's next round.
+        # A transport closes its socket in the next iteration of the loop.
         await asyncio.sleep(0)
 
     async def _response(self, request: HttpRequest) -> _Response:
@@ -86,7 +86,7 @@ class DirectHttp:
 
 
 class _Response:
-    """A response whose body is still arriving; it is the iterator over it, too."""
+    """A response whose body is still arriving, and the iterator over that body."""
 
     def __init__(self, head: h11.Response, connection: _Connection, target: Target, idle_timeout_s: float) -> None:
         self.status: int = head.status_code
@@ -94,7 +94,7 @@ class _Response:
         self.connection = connection
         self.target = target
         self._idle_timeout_s = idle_timeout_s
-        self._unpacking = Unpacking(self.headers.get("content-encoding", ""))
+        self._decompressor = Decompressor(self.headers.get("content-encoding", ""))
         self._ready: Iterator[bytes] = iter(())
 
     def chunks(self) -> AsyncIterator[bytes]:
@@ -103,18 +103,18 @@ class _Response:
     __aiter__ = chunks
 
     async def __anext__(self) -> bytes:
-        # No async generator: one that is left half-way is closed by the loop, some time later.
+        # Not an async generator: the loop closes an abandoned one only later.
         with _translated(self.target.host):
             while not (piece := next(self._ready, b"")):
                 data = await self.connection.body(self._idle_timeout_s)
                 if not data:
                     raise StopAsyncIteration
-                self._ready = self._unpacking.feed(data)
+                self._ready = self._decompressor.feed(data)
             return piece
 
 
 class _Connection(asyncio.Protocol):
-    """One connection. It keeps what came, so that an early answer outlives a failure to send the rest."""
+    """One connection. It buffers received bytes, so that an early response survives a failure to send the request."""
 
     def __init__(self) -> None:
         self._rules = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_LIMIT_BYTES)
@@ -122,7 +122,7 @@ class _Connection(asyncio.Protocol):
         self._has_news = asyncio.Event()
         self._was_heard = self._is_reused = False
         self._end: Exception | None = None
-        """Why nothing more will come."""
+        """The reason for the end of the received bytes."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -139,18 +139,18 @@ class _Connection(asyncio.Protocol):
         self.connection_lost(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if exc is None and self._was_heard:  # only an orderly end may be the end of a body
+        if exc is None and self._was_heard:  # only an orderly close may end a body
             self._rules.receive_data(b"")
         self._end = self._end or exc or ConnectionResetError("the server closed it without an answer")
         self._has_news.set()
 
     @property
     def was_stale(self) -> bool:
-        """The server had closed it while nothing was asked: it has not answered, and won't."""
+        """True if the server had closed the reused connection; no byte of a response has come."""
         return self._is_reused and self._end is not None and not self._was_heard
 
     async def ask(self, request: HttpRequest, target: Target) -> h11.Response:
-        """Send the request and wait for the head of its answer. The body goes out while that comes in."""
+        """Send the request and wait for the head of the response; the body is sent concurrently."""
         headers = http_rules.request_headers(request, target)
         sent = [self._rules.send(h11.Request(method=request.method, target=target.path, headers=headers))]
         sent += [self._rules.send(h11.Data(data=piece)) for piece in request.body]
@@ -158,11 +158,11 @@ class _Connection(asyncio.Protocol):
         self._was_heard = False
         self._transport.writelines(cast("list[bytes]", sent))
         while not isinstance(event := await self._event(request.idle_timeout_s), h11.Response):
-            pass  # 1xx: the answer is still to come
+            pass  # 1xx: the final response follows
         return event
 
     async def body(self, idle_timeout_s: float) -> bytes:
-        """The next piece; empty at the end."""
+        """The next bytes of the body; empty at its end."""
         is_there_more = self._rules.their_state is h11.SEND_BODY
         event = await self._event(idle_timeout_s) if is_there_more else None
         return bytes(event.data) if isinstance(event, h11.Data) else b""
@@ -184,12 +184,12 @@ class _Connection(asyncio.Protocol):
                 async with asyncio.timeout(idle_timeout_s):
                     await self._has_news.wait()
             except TimeoutError:
-                # Bytes that went out are life too: a long request on a slow line is answered late.
+                # Sent bytes also count as activity: a large request on a slow link is answered late.
                 if self._transport.get_write_buffer_size() >= unsent:
                     raise
 
     def finish(self, keep_alive_s: float) -> bool:
-        """End the exchange. True if the connection is kept for another; else it is closed."""
+        """End the exchange. True if the connection can be reused; otherwise it is closed."""
         rules = self._rules
         try:
             while isinstance(rules.next_event(), h11.Data):
@@ -206,12 +206,12 @@ class _Connection(asyncio.Protocol):
         return True
 
     def wake_up(self) -> bool:
-        """Take it up again after `finish`. False, and it is closed, if its server had enough of it."""
+        """Prepare the connection for another request. False, and it is closed, if the server has closed it."""
         self._expiry.cancel()
         return not (self._rules.trailing_data[0] or self._end or self._transport.is_closing()) or self.close()
 
     def close(self) -> bool:
-        """Close it at once, whatever is still on its way; gives back False."""
+        """Abort the connection; always False."""
         self._transport.abort()
         return False
 
@@ -227,14 +227,14 @@ async def _asked(connection: _Connection, request: HttpRequest, target: Target) 
 
 @contextmanager
 def _translated(place: str) -> Iterator[None]:
-    """Turns what breaks an exchange into the port's error."""
+    """Translates exceptions of an exchange to `HttpError`."""
     try:
         yield
     except TimeoutError as error:
         raise HttpError("timeout", f"{place} was silent for too long.") from error
     except h11.LocalProtocolError as error:
         raise HttpError("connection", f"The request to {place} breaks the rules of HTTP.") from error
-    except BrokenPacking as error:
+    except DecompressionError as error:
         raise HttpError("connection", f"The answer of {place} is compressed in a broken way.") from error
     except (h11.RemoteProtocolError, OSError) as error:
         raise HttpError(

@@ -1,4 +1,4 @@
-"""The `Http` port on httpx2. The library is imported, and TLS set up, when first needed."""
+"""The `Http` adapter on httpx2, for proxies and custom certificates; imported and set up when first used."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import HttpResponse
-from bradawl.providers.compat import host_of, is_loopback
+from bradawl.providers.decompression import DecompressionError, Decompressor
 from bradawl.providers.failures import ConnectionRefused
+from bradawl.providers.hosts import host_of, is_loopback
 from bradawl.providers.http_rules import (
     MOST_REDIRECTS,
     decoded_headers,
@@ -22,7 +23,6 @@ from bradawl.providers.http_rules import (
     target_of,
     trust_in,
 )
-from bradawl.providers.unpacking import BrokenPacking, Unpacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,11 +53,11 @@ class Httpx2Response:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes, decompressed. Raises `HttpError`."""
-        # Not the library's own unpacking: it takes the first packet for the first two bytes, and knows no bound.
+        # Not the library's decompressor: it takes the first packet for the zlib header, and has no size limit.
         with _translated(self._place):
-            unpacking = Unpacking(self._headers.get("content-encoding", ""))
+            decompressor = Decompressor(self._headers.get("content-encoding", ""))
             async for packed in self._response.aiter_raw():
-                for chunk in unpacking.feed(packed):
+                for chunk in decompressor.feed(packed):
                     yield chunk
 
     async def aclose(self) -> None:
@@ -70,30 +70,29 @@ class _Closable(Protocol):
 
 
 class _Handshake:
-    """The socket of a TLS handshake under way: the library forgets to close it when it is cancelled there."""
+    """The socket of a running TLS handshake: the library does not close it on cancellation."""
 
     def __init__(self) -> None:
         self._open: _Closable | None = None
 
     async def note(self, event: str, info: Mapping[str, object]) -> None:
-        """Takes what the library tells of its progress."""
+        """Receives the library's trace events."""
         if event.endswith("connect_tcp.complete"):
             self._open = cast(_Closable, info["return_value"])
         elif event.endswith("start_tls.complete"):
             self._open = None
 
     async def aclose(self) -> None:
-        """Closes what was left open."""
+        """Closes the socket if the handshake did not finish."""
         if self._open is not None:
             await self._open.aclose()
 
 
 class Httpx2Http:
-    """Sends requests over kept connections. Reads no environment: proxy and CA file are handed in.
+    """Sends requests over keep-alive connections. Reads no environment variables.
 
-    `proxy` is a URL, `ca_file` a path to certificates in PEM that replace the system's.
-    This machine's own servers are reached without the proxy. `redirects` is how many of those the port knows are
-    followed.
+    `proxy` is a URL; servers on this machine are reached without it. `ca_file` is a path to PEM certificates that
+    replace the system's. `redirects` is the highest number of redirects to follow.
     """
 
     def __init__(
@@ -103,11 +102,11 @@ class Httpx2Http:
         self._ca_file = ca_file
         self._redirects = redirects
         self._clients: dict[tuple[bool, bool], httpx2.AsyncClient] = {}
-        """By whether TLS and whether the proxy is needed: a TLS context costs 20 ms that plain http saves."""
+        """Keyed by (TLS, proxy): a TLS context takes 20 ms, which plain http saves."""
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
-        """Open one exchange; leaving the context ends it at once. Raises `HttpError`."""
+        """Send a request; leaving the context ends the exchange at once. Raises `HttpError`."""
         response = await follow(request, self._response, Httpx2Response.aclose, self._redirects)
         try:
             yield response
@@ -146,7 +145,7 @@ class Httpx2Http:
         return None if is_loopback(url) else self._proxy
 
     def _place(self, url: str, host: str) -> str:
-        """What to call the other end: behind a proxy, nobody knows which of the two it was."""
+        """The host for messages; with a proxy it names both, since either may have failed."""
         proxy = self._proxy_for(url)
         return host if proxy is None else f"{host} (by way of the proxy {host_of(proxy)})"
 
@@ -178,12 +177,12 @@ def _new_client(ca_file: str | None, proxy: str | None, *, needs_tls: bool) -> h
 
 @contextmanager
 def _translated(place: str) -> Iterator[None]:
-    """Turns the library's errors into the port's; nothing above sees the library."""
+    """Translates the library's errors to `HttpError`; callers never see the library."""
     import httpx2
 
     try:
         yield
-    except BrokenPacking as error:
+    except DecompressionError as error:
         raise HttpError("connection", f"The answer of {place} is compressed in a broken way.") from error
     except httpx2.TimeoutException as error:
         raise HttpError("timeout", _timeout_text(error, place)) from error
@@ -216,7 +215,7 @@ def _connection_text(error: httpx2.HTTPError, place: str) -> str:
 
 
 def _was_refused(error: BaseException | None) -> bool:
-    """True when the system said so, however deep libraries have wrapped it."""
+    """True if ECONNREFUSED is anywhere in the chain of causes."""
     while error is not None:
         if isinstance(error, ConnectionRefusedError):
             return True

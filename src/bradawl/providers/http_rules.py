@@ -1,4 +1,4 @@
-"""What every adapter of the `Http` port does alike: what it sends and refuses, whom it trusts, where it follows."""
+"""Rules shared by the `Http` adapters: URLs, request headers, TLS certificates, redirects, error texts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 MOST_REDIRECTS = 3
-"""That an adapter follows by itself; the port's word."""
+"""The default limit of redirects, as the `Http` port promises."""
 _NOT_IN_HOSTS = frozenset(' \\"<>^`{|}@%')
 _NOT_FOR_USERS = r"\[(?:Errno -?\d+|SSL(?:: \w+)?)\] ?| ?\(_ssl\.c:\d+\)"
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a request goes. Requests with equal `origin` may share a connection."""
+    """A parsed URL. Requests with equal `origin` may share a connection."""
 
     is_tls: bool
     host: str
     """In lower case and ASCII, IPv6 without brackets."""
     port: int
     path: str
-    """With the query, in ASCII; what may not stand in a request is percent-encoded."""
+    """Path and query in ASCII; other characters are percent-encoded."""
 
     @property
     def origin(self) -> tuple[bool, str, int]:
@@ -47,7 +47,7 @@ def _default_port(is_tls: bool) -> int:
 
 
 def target_of(url: str) -> Target:
-    """The parts of an http or https URL. Raises `HttpError` for any other, and for one that holds a user's name."""
+    """The parts of an http or https URL. Raises `HttpError` for any other, and for one with a user name."""
     scheme, _, rest = url.partition("://")
     end = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
     authority, path = rest[:end], rest[end:].partition("#")[0]
@@ -82,9 +82,9 @@ def _sendable_path(path: str) -> str:
 
 
 def request_headers(request: HttpRequest, target: Target) -> list[tuple[bytes, bytes]]:
-    """All headers of a request as they are sent, names in lower case.
+    """All headers of a request as sent, names in lower case.
 
-    Raises `HttpError`, which never shows a value, for one that could end its line or is no latin-1 text.
+    Raises `HttpError`, without the value, for a value with line breaks or characters outside latin-1.
     """
     pairs: list[tuple[bytes, bytes]] = []
     for name, value in request.headers:
@@ -107,9 +107,9 @@ def _is_latin_1_line(value: str) -> bool:
 
 
 def decoded_headers(raw_headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """A response's headers by name in lower case, in UTF-8 where they are; values of one name are joined.
+    """A response's headers by name in lower case, decoded as UTF-8 where valid, else latin-1.
 
-    That is as RFC 9110 has it.
+    Values of one name are joined as in RFC 9110.
     """
     headers: dict[str, str] = {}
     for raw_name, raw in raw_headers:
@@ -135,9 +135,9 @@ async def follow(
     end: Callable[[R], Awaitable[None]],
     most: int = MOST_REDIRECTS,
 ) -> R:
-    """The response to a request, or to where so many redirects at most lead within its origin.
+    """The response to a request, after at most so many redirects within its origin.
 
-    Responses that are not given back are ended.
+    The responses of followed redirects are closed.
     """
     response = await send(request)
     for _ in range(most):
@@ -151,9 +151,9 @@ async def follow(
 
 
 def _redirected(request: HttpRequest, status: int, location: str | None) -> HttpRequest | None:
-    """The same request to where a 307 or 308 points within its origin; None for all other responses.
+    """The same request for the target of a 307 or 308 within its origin; None for all other responses.
 
-    Other redirects would turn a POST into a GET, and another origin must not see the credentials.
+    Other redirects would turn a POST into a GET, and another origin must not get the credentials.
     """
     if status not in (307, 308) or not location:
         return None
@@ -168,7 +168,7 @@ def _redirected(request: HttpRequest, status: int, location: str | None) -> Http
 
 
 def system_trust() -> ssl.SSLContext:
-    """A context for TLS that trusts whom the system trusts."""
+    """A TLS context with the system's certificates."""
     import ssl
 
     import truststore
@@ -179,7 +179,7 @@ def system_trust() -> ssl.SSLContext:
 
 
 def trust_in(ca_file: str) -> ssl.SSLContext:
-    """A context for TLS that trusts the certificates in a file and no other. Raises `HttpError`."""
+    """A TLS context with only the certificates of a file. Raises `HttpError`."""
     import ssl
 
     try:
@@ -189,13 +189,13 @@ def trust_in(ca_file: str) -> ssl.SSLContext:
 
 
 def sentence(text: str) -> str:
-    """A system's or library's words as a user reads them: without its numbers, with a full stop."""
+    """An error text of the system or a library for the user: without error numbers, with a full stop."""
     return re.sub(_NOT_FOR_USERS, "", text).rstrip(" :.") + "."
 
 
 def reason_of(error: Exception) -> str:
-    """Why an exchange broke, in the system's or a library's words."""
+    """The reason of a broken exchange, from the system's or library's error text."""
     is_systems_own = isinstance(error, ConnectionError) or type(error) is OSError
     if is_systems_own and isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)  # asyncio's text says only which call failed
+        return os.strerror(error.errno)  # asyncio's text only names the call that failed
     return str(error) or type(error).__name__

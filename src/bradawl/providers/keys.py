@@ -1,22 +1,22 @@
-"""Where the key of a request comes from, and to whom it may be shown."""
+"""API keys: their source, and the check that a key is sent only to the origin it was configured for."""
 
 from typing import Protocol
 
 from bradawl.core.errors import Failure
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.compat import host_of, port_of
+from bradawl.providers.hosts import host_of, port_of
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie"})
 
 
 class KeySource(Protocol):
-    """Gives the key for one endpoint."""
+    """A source of the key for one endpoint."""
 
     async def key(self, refused: str = "") -> str:
-        """The key to send now, empty where none is needed; `refused` is one the server has just rejected.
+        """The key for the next request, empty if none is needed. `refused` is a key the server has just rejected.
 
-        Raises `SettingsError` when there should be a key and none can be had.
+        Raises `SettingsError` when a key is needed and can't be obtained.
         """
         ...
 
@@ -28,7 +28,7 @@ class FixedKey:
         self._key = key
 
     async def key(self, refused: str = "") -> str:
-        """The key, also when it was refused: there is no other."""
+        """The key, also if it was refused."""
         del refused
         return self._key
 
@@ -37,10 +37,10 @@ class FixedKey:
 
 
 def origin_of(url: str) -> str:
-    """`scheme://host:port` of a URL in lower case, the port always said; empty if it has no such origin."""
+    """`scheme://host:port` of an http(s) URL, in lower case and always with a port; empty for other text."""
     scheme, has_scheme, rest = url.partition("://")
     scheme, host = scheme.lower(), host_of(url)
-    # A backslash ends the host for some readers of URLs and not for others.
+    # Some URL parsers end the host at a backslash, others do not.
     if not has_scheme or scheme not in _DEFAULT_PORTS or not host or "\\" in rest:
         return ""
     port = port_of(url)
@@ -57,9 +57,9 @@ def _names_a_port(rest: str) -> bool:
 
 
 def misdirected(endpoint: Endpoint, url: str, headers: tuple[tuple[str, str], ...]) -> Failure | None:
-    """Why a request with these headers may not go to `url`; None if it may.
+    """The failure if a request with these headers must not be sent to `url`; else None.
 
-    A key is shown only to the origin it was configured for.
+    A key is sent only to the origin it was configured for.
     """
     if not endpoint.api_key and not any(name.lower() in _CREDENTIALS for name, _ in headers):
         return None

@@ -1,4 +1,4 @@
-"""When a server wants to be asked again, in all the ways servers say it."""
+"""Reads how long a server asks to wait before a retry, from headers and error texts."""
 
 import math
 import re
@@ -13,7 +13,7 @@ _IN_TEXT = (
 )
 _UNIT_WORD = r" (second|minute|hour)s?"
 _MOMENTS_S = (1e9, 1e10)
-"""A number between these is no length of time but a moment, in seconds since 1970; so are milliseconds."""
+"""A number in this range is a Unix time instead of a duration; the same holds for milliseconds."""
 _LIMITS = (
     "x-ratelimit-{}",
     "x-ratelimit-{}-requests",
@@ -23,14 +23,14 @@ _LIMITS = (
     "anthropic-ratelimit-input-tokens-{}",
     "anthropic-ratelimit-output-tokens-{}",
 )
-"""Headers about one limit, with a place for `remaining` or `reset`."""
+"""Names of rate limit headers; `{}` stands for `remaining` or `reset`."""
 
 
 def retry_after_s(headers: Mapping[str, str], text: str, now_s: float) -> float | None:
-    """Seconds the server asks to wait, never negative; None when it asks for nothing sensible.
+    """Seconds the server asks to wait, never negative; None without a usable value.
 
     Header names are in lower case; `text` is the error's message and details; `now_s` is Unix time.
-    The more exact wish wins: milliseconds, seconds or a date, the reset of a limit that is used up, words.
+    In order of preference: milliseconds, seconds or a date, the reset of an exhausted limit, the text.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -66,7 +66,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _seconds_until(date: str, server_date: str | None, now_s: float) -> float | None:
-    """Seconds to an HTTP date, by the server's clock where it shows one: ours may be wrong."""
+    """Seconds to an HTTP date, by the server's `Date` header if present: the local clock may be wrong."""
     then = _unix_time(date)
     here = _unix_time(server_date) if server_date else None
     return None if then is None else max(0.0, then - (now_s if here is None else here))
@@ -90,7 +90,7 @@ def _reset(headers: Mapping[str, str], limit: str, now_s: float) -> float | None
 
 
 def _until_number(value: float | None, now_s: float) -> float | None:
-    """Seconds to a moment that is told as a number; anything else is a length of time already."""
+    """Seconds to a Unix time; smaller numbers are durations and stay as they are."""
     earliest, latest = _MOMENTS_S
     for moment_s in () if value is None else (value, value / 1000):
         if earliest <= moment_s < latest:
@@ -99,7 +99,7 @@ def _until_number(value: float | None, now_s: float) -> float | None:
 
 
 def _until_moment(moment: str, now_s: float) -> float | None:
-    """Seconds to a moment such as `2026-11-20T10:00:00Z`, as Anthropic writes it."""
+    """Seconds to a time such as `2026-11-20T10:00:00Z`, Anthropic's notation."""
     if "T" not in moment:
         return None
     from datetime import datetime

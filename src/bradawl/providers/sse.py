@@ -1,7 +1,7 @@
-"""Server-sent events from bytes, forgiving what real servers get wrong. Sans-I/O.
+"""Decodes server-sent events from bytes, with tolerance for common server errors. Sans-I/O.
 
-Follows the WHATWG event-stream grammar, with these allowances: events parted by a single
-newline, a field named `error`, a bare JSON body, and a last event without its blank line.
+Follows the WHATWG event-stream grammar, and also accepts events separated by a single newline, a field
+named `error`, a bare JSON body, and a last event without its blank line.
 """
 
 import json
@@ -18,7 +18,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class StreamTooLarge(Exception):
-    """An event or a whole stream is larger than any honest reply."""
+    """An event or a whole stream exceeds the size limit."""
 
 
 def _is_complete(data: str) -> bool:
@@ -32,7 +32,7 @@ def _is_complete(data: str) -> bool:
 
 
 def _is_lenient_json(data: str) -> bool:
-    """msgspec refuses lone surrogates, NaN and control characters; servers send them."""
+    """Servers send lone surrogates, NaN and control characters, which msgspec rejects."""
     try:
         json.loads(data, strict=False)
     except (ValueError, RecursionError):
@@ -41,9 +41,9 @@ def _is_lenient_json(data: str) -> bool:
 
 
 class SseDecoder:
-    """One stream. Feed it bytes as they come, then `close` it; both give back finished events, in order.
+    """Decodes one stream. `feed` and, at the end, `close` return the finished events in order.
 
-    Raises `StreamTooLarge` beyond the limits. Time is linear in the bytes, however they are cut.
+    Raises `StreamTooLarge` beyond the limits. Time is linear in the bytes, however they are split.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class SseDecoder:
         self._granted = self._left = min(event_limit_bytes, stream_limit_bytes)
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
-        """Take some bytes."""
+        """Decode the next bytes."""
         events: list[ServerEvent] = []
         self._left -= len(chunk)
         if self._left >= 0 and not (b"\n" in chunk or b"\r" in chunk or self._after_cr):
@@ -72,7 +72,7 @@ class SseDecoder:
         return events
 
     def _renew(self) -> None:
-        """Work out how much may come before the next look at the limits."""
+        """Compute how many bytes may follow before the limits are checked again."""
         self._room -= self._granted - self._left
         self._granted = self._left = min(self._room, self._event_limit - self._size - len(self._line))
         if self._left < 0:
@@ -101,18 +101,18 @@ class SseDecoder:
         self._line += chunk[start:]
 
     def _may_begin(self, size: int) -> bool:
-        """True when nothing is pending that the next line would belong to."""
+        """True if no event is pending that the next line would belong to."""
         return not (self._line or self._data or self._bare or self._at_start) and size <= self._event_limit
 
     def _take_event(self, line: bytes, events: list[ServerEvent]) -> None:
-        """An event in one piece, as nearly all are."""
+        """Fast path: an event whose lines are all in one chunk."""
         data = line.decode("utf-8", "replace")
         if data and not data.isspace():
             events.append(ServerEvent(self._name, data))
         self._name = ""
 
     def close(self) -> list[ServerEvent]:
-        """The stream is over; an event that was not finished counts only if it is complete JSON."""
+        """End of the stream; an unfinished event counts only if it is complete JSON."""
         events: list[ServerEvent] = []
         if self._line:
             self._take_line(events)
@@ -158,8 +158,8 @@ class SseDecoder:
         lines.append(line.decode("utf-8", "replace"))
 
     def _dispatch_if_complete(self, events: list[ServerEvent]) -> None:
-        """Some servers part events by one newline: a line that is whole by itself ends the event."""
-        # Only a single line is tried, or data in very many lines would be parsed anew with each.
+        """Some servers separate events by one newline: a line with complete JSON ends the event."""
+        # Only a single line is tried: otherwise data in many lines would be parsed again with each line.
         if len(self._data) == 1 and _is_complete(self._data[0]):
             self._dispatch(events)
 

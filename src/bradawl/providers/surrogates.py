@@ -1,4 +1,4 @@
-"""Characters that a server cut in half: the two halves of a surrogate pair in two events. Pure."""
+"""Joins surrogate pairs whose halves a server sent in two events. Pure."""
 
 from typing import cast
 
@@ -6,9 +6,9 @@ from bradawl.providers.encoding import Json, without_surrogates
 
 
 class SurrogatePairs:
-    """Follows the texts of a stream of JSON values by their place, and puts halves together again.
+    """Tracks the strings of a stream of JSON values by their path and joins split surrogate pairs.
 
-    A half that stays alone becomes U+FFFD, for neither UTF-8 nor JSON can hold it.
+    A lone half becomes U+FFFD, because UTF-8 can't encode it.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class SurrogatePairs:
         return bool(self._halves)
 
     def mend(self, value: object, place: str = "") -> object:
-        """The value with every text mended, the last half of each kept back for the next value."""
+        """The value with surrogate pairs joined; a trailing first half is kept for the next value."""
         if isinstance(value, str):
             return self._mend_text(value, place)
         if isinstance(value, dict):
@@ -31,7 +31,7 @@ class SurrogatePairs:
         return value
 
     def rest(self, name: str) -> str:
-        """What is left of the texts of that name now that nothing more comes."""
+        """U+FFFD for each pending half of the strings with that name, at the end of the stream."""
         left = [place for place in self._halves if place.rpartition(".")[2] == name]
         for place in left:
             del self._halves[place]

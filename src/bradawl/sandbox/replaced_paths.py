@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from bradawl.core.effects import is_within
+from bradawl.safety.permissions.home_paths import HOME_PARENTS
 from bradawl.sandbox.backend import Layout
-from bradawl.sandbox.covers.other_users import FOLDERS_OF_HOMES
 
 TEMPORARY: Final = os.path.realpath(Path("/") / "tmp")
 _RUNTIME: Final = ("/run", "/var/run")
@@ -46,7 +46,7 @@ def shown(layout: Layout, path: str, further: tuple[str, ...] = ()) -> tuple[str
 def _prefix(folder: str, further: tuple[str, ...]) -> str:
     """The installation a folder of programs belongs to; itself if that is a whole replaced place or home."""
     parent = str(Path(folder).parent)
-    is_whole = parent in (TEMPORARY, *_RUNTIME, *further) or str(Path(parent).parent) in FOLDERS_OF_HOMES
+    is_whole = parent in (TEMPORARY, *_RUNTIME, *further) or str(Path(parent).parent) in HOME_PARENTS
     return parent if folder.endswith(_OF_PROGRAMS) and not is_whole else folder
 
 

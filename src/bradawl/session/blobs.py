@@ -1,4 +1,4 @@
-"""Bytes too large for a line of the log, each a file named by the sha256 of its content."""
+"""Blobs: data too large for a line of the log, in files named by the sha256 of their content."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create a folder, and those above it, for this user alone; one that exists is left as it is."""
+    """Create a folder and its parents, accessible by this user only; existing ones are not changed."""
     if folder.is_dir():
         return
     if folder.parent != folder:
@@ -22,7 +22,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring a folder's names to the disk."""
+    """Sync a folder, so that new names in it are durable."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -39,8 +39,8 @@ def _checked(ref: str) -> str:
 class LocalBlobs:
     """`Blobs` in one folder, shared by all sessions of a project.
 
-    Where the disk refuses a blob it is kept in memory, so that the session can go on, and
-    tried again with the next one; see `is_saved`.
+    A blob that can't be written is kept in memory, so that the session can go on, and written again with the
+    next one; see `is_saved`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,11 +50,11 @@ class LocalBlobs:
 
     @property
     def is_saved(self) -> bool:
-        """False while a blob could not be brought to the disk."""
+        """False while a blob is only in memory, because writing it failed."""
         return not self._waiting
 
     async def put(self, data: bytes) -> str:
-        """Store and give back the name; durable on return unless `is_saved` turns false."""
+        """Store data and return its name; durable on return unless `is_saved` turns false."""
         ref = hashlib.sha256(data).hexdigest()
         if ref not in self._durable:
             self._waiting[ref] = data
@@ -62,7 +62,7 @@ class LocalBlobs:
         return ref
 
     async def adopt(self, file: str) -> str:
-        """Move a file here and give back the name; durable on return. Raises `SessionError` if that fails."""
+        """Move a file into the store and return its name; durable on return. Raises `SessionError`."""
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._adopt, Path(file)))
 
     def _adopt(self, file: Path) -> str:
@@ -78,7 +78,7 @@ class LocalBlobs:
         return ref
 
     def save_waiting(self) -> bool:
-        """Try to bring everything that waits to the disk; true if nothing waits any more."""
+        """Write the blobs that are only in memory; true if none is left."""
         for ref, data in list(self._waiting.items()):
             with contextlib.suppress(OSError):
                 self._save(ref, data)
@@ -96,7 +96,7 @@ class LocalBlobs:
             sync_folder(self._folder.parent)
 
     def get(self, ref: str) -> bytes:
-        """The bytes, compared with their name. Raises `SessionError` if they are gone or damaged."""
+        """The data, checked against its name. Raises `SessionError` if it is missing or damaged."""
         waiting = self._waiting.get(_checked(ref))
         if waiting is not None:
             return waiting
@@ -110,7 +110,7 @@ class LocalBlobs:
         return data
 
     def path(self, ref: str) -> str:
-        """Where a tool can read them. Raises `SessionError` if they are not on disk."""
+        """The path of the file, for tools. Raises `SessionError` if it is not on the disk."""
         place = self._folder / _checked(ref)
         if not place.is_file():
             raise SessionError(f"This part of the session's history is not on disk: {place}")
@@ -130,7 +130,7 @@ def _sha256_of(file: Path) -> str:
 
 
 def _move(file: Path, place: Path) -> None:
-    """Put a file in its place, also from another disk, without ever holding all of it in memory."""
+    """Move a file, also from another file system, without reading all of it into memory."""
     temporary = place.with_name(f".{place.name}.{os.urandom(6).hex()}")
     try:
         with file.open("rb") as source, os.fdopen(_private(temporary), "wb") as target:
@@ -168,24 +168,24 @@ def _remove(file: str) -> None:
 
 
 class MemoryBlobs:
-    """`Blobs` that live as long as the program."""
+    """`Blobs` in memory."""
 
     def __init__(self) -> None:
         self._blobs: dict[str, bytes] = {}
 
     async def put(self, data: bytes) -> str:
-        """Keep and give back the name."""
+        """Keep data and return its name."""
         ref = hashlib.sha256(data).hexdigest()
         self._blobs[ref] = data
         return ref
 
     async def adopt(self, file: str) -> str:
-        """Remove the file and raise `SessionError`: what does not fit into memory has no place here."""
+        """Remove the file and raise `SessionError`: files are too large to keep in memory."""
         _remove(file)
         raise SessionError("This session lives in memory only, where there is no room for it.")
 
     def get(self, ref: str) -> bytes:
-        """The bytes. Raises `SessionError` for a name nobody put."""
+        """The data. Raises `SessionError` for an unknown name."""
         try:
             return self._blobs[_checked(ref)]
         except KeyError:

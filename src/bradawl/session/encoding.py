@@ -1,8 +1,7 @@
-"""A session's file is JSON, one envelope a line; here a line becomes an envelope and back.
+"""Encodes and decodes the lines of a session's file: one envelope as JSON on each line.
 
-What can't be read is never dropped in silence: entries of kinds from a newer program and
-damaged lines are counted, and the entries around them are joined, so that no chain of
-parents ends where only one link is missing.
+Entries of unknown kinds (from a newer version) and damaged lines are counted and reported. The entries after
+them are linked to the ones before, so that a chain of parents has no gap.
 """
 
 import json
@@ -18,7 +17,7 @@ Plain = dict[str, object]
 Upcaster = Callable[[Plain], Plain]
 
 UPCASTERS: Mapping[int, Upcaster] = {}
-"""Format version to the function that turns one line of it, as plain JSON, into the next version's."""
+"""By format version, the function that converts a line, as plain JSON, to the next version."""
 
 MAIN = "main"
 _SHOWN_LINES = 10
@@ -37,7 +36,7 @@ class _Opening(msgspec.Struct):
 
 
 class _Unknown(msgspec.Struct):
-    """As much of an entry as every version has in common."""
+    """The fields that the entries of all versions have."""
 
     seq: int
     parent: int | None
@@ -48,22 +47,22 @@ class _Unknown(msgspec.Struct):
 
 @cache
 def _envelope_decoder() -> msgspec.json.Decoder[Envelope]:
-    # Making it costs a millisecond, which a session that only writes need not spend.
+    # Creating it takes a millisecond, so a session that only writes does without.
     return msgspec.json.Decoder(Envelope)
 
 
 def encode(envelope: Envelope) -> bytes:
-    """One line, its newline included; any text a `str` can hold survives the way back."""
+    """One line with its newline. Any `str`, also with lone surrogates, can be decoded again."""
     try:
         line = _encoder.encode(envelope)
     except UnicodeEncodeError:
-        # A file name that is not UTF-8 holds lone surrogates, which only an escape can carry.
+        # A file name that is not UTF-8 has lone surrogates, which JSON can only hold as escapes.
         line = json.dumps(msgspec.to_builtins(envelope), separators=(",", ":")).encode("ascii")
     return line + b"\n"
 
 
 class Reader:
-    """Reads one session's lines in order, and knows where its next entry belongs."""
+    """Reads the lines of one session in order; gives the number and parents of the next entry."""
 
     def __init__(self, upcasters: Mapping[int, Upcaster] = UPCASTERS, current: int = FORMAT_VERSION) -> None:
         self._upcasters = upcasters
@@ -76,15 +75,15 @@ class Reader:
         self.lines = 0
         """Lines read."""
         self.version = 0
-        """Format of the last lines read; 0 before the first."""
+        """Format version of the last line read; 0 before the first."""
         self.next_seq = 0
         self.last: dict[str, int] = {}
-        """Agent to the seq of its last entry that could be read."""
+        """By agent, the seq of its last readable entry."""
 
     def feed(self, line: bytes) -> tuple[Envelope, ...]:
-        """The entries of one line: one, or none when it can't be read; more where lines were fused.
+        """The entries of one line: one; none if it can't be read; more if lines were joined by damage.
 
-        Raises `SessionDamaged` when the first line does not open a session.
+        Raises `SessionDamaged` if the first line does not open a session.
         """
         self.lines += 1
         if not line.strip():
@@ -98,11 +97,11 @@ class Reader:
         return self._salvage(line)
 
     def can_read(self, line: bytes) -> bool:
-        """True when the line is one whole entry, known or not."""
+        """True if the line is one complete entry, of a known kind or not."""
         return self._decode(line) is not None
 
     def notices(self) -> tuple[str, ...]:
-        """What the user should know about what was read."""
+        """Messages for the user about entries that could not be read."""
         notices: list[str] = []
         if self._newest > self._current:
             notices.append(
@@ -120,7 +119,7 @@ class Reader:
         return tuple(notices)
 
     def nearest(self, seq: int | None, agent: str = MAIN) -> int | None:
-        """The entry itself if it could be read, else the one it continues, else the one before it."""
+        """The entry itself if it could be read, else its parent, else the entry before it."""
         if seq is None or seq in self._agents or seq < self._first:
             return seq
         if seq in self._stand_ins:
@@ -185,10 +184,10 @@ class Reader:
         return (Envelope(entry.seq, parent, entry.at, entry.agent, event),)
 
     def _salvage(self, line: bytes) -> tuple[Envelope, ...]:
-        """Whole entries in a damaged line: behind a block of NULs, or fused with a torn one."""
+        """Complete entries in a damaged line: after a block of NULs, or joined to a torn entry."""
         self.next_seq = max(self.next_seq, self.lines)
         found: list[Envelope] = []
-        # Inside a JSON string the quotes would be escaped, so this can't be a user's text.
+        # In a JSON string the quotes would be escaped, so this can't be part of a text.
         for piece in line.split(_START)[1:]:
             entry = self._decode((_START + piece).strip(b"\0 \r\n"))
             if entry is not None and self._is_new(entry):

@@ -1,4 +1,4 @@
-"""The durable log of one session: one writer, whole lines, one sync for many waiters."""
+"""The journal: the durable, append-only log file of one session, with its lock, group commit and torn-tail repair."""
 
 import asyncio
 import contextlib
@@ -24,24 +24,24 @@ _READ_BUFFER = 1 << 20
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 Sync = Callable[[int], None]
-"""Brings what was written to a descriptor to the disk; may block. Raises `OSError`."""
+"""Syncs a file descriptor, as `os.fsync`; may block. Raises `OSError`."""
 
 
-class Loaded(msgspec.Struct):
-    """A session's file as it was read."""
+class LoadedSession(msgspec.Struct):
+    """The contents of a session's file."""
 
     entries: tuple[Envelope, ...]
     reader: Reader
     whole_bytes: int
-    """Size of the file up to the end of its last whole entry."""
+    """Size of the file up to the end of its last complete entry, in bytes."""
     torn: bytes = b""
-    """What follows it: an entry that was never finished."""
+    """The bytes after it: an incomplete entry."""
     lacks_newline: bool = False
-    """The last entry is whole but for its newline."""
+    """True if only the newline of the last entry is missing."""
 
 
-def load(path: Path) -> Loaded:
-    """Read a session's file and change nothing. Raises `SessionDamaged` and `OSError`."""
+def load(path: Path) -> LoadedSession:
+    """Read a session's file without changes to it. Raises `SessionDamaged` and `OSError`."""
     reader = Reader()
     entries: list[Envelope] = []
     whole_bytes = 0
@@ -49,22 +49,22 @@ def load(path: Path) -> Loaded:
         for line in file:
             is_torn = not line.endswith(b"\n")
             if is_torn and not reader.can_read(line):
-                return Loaded(tuple(entries), reader, whole_bytes, torn=line)
+                return LoadedSession(tuple(entries), reader, whole_bytes, torn=line)
             entries.extend(reader.feed(line))
             whole_bytes += len(line)
             if is_torn:
-                return Loaded(tuple(entries), reader, whole_bytes, lacks_newline=True)
-    return Loaded(tuple(entries), reader, whole_bytes)
+                return LoadedSession(tuple(entries), reader, whole_bytes, lacks_newline=True)
+    return LoadedSession(tuple(entries), reader, whole_bytes)
 
 
 class Lock:
-    """The right to write one session, held until `release` or the end of the process."""
+    """The lock for writing one session, held until `release` or the end of the process."""
 
     def __init__(self, path: Path) -> None:
-        """Take it. Raises `SessionBusy` when another holds it, `OSError` when it can't be written."""
+        """Acquire the lock. Raises `SessionBusy` if another process holds it, `OSError` if it can't be written."""
         self._path = path
         self.notice = ""
-        """Set where the file system has no locks."""
+        """A message for the user if the file system has no locks; else empty."""
         self._fd: int | None = None
         while self._fd is None:
             self._fd = self._try()
@@ -76,7 +76,7 @@ class Lock:
             raise
 
     def _try(self) -> int | None:
-        """The locked file, or None when it was removed between opening and locking."""
+        """The descriptor of the locked file; None if it was removed between opening and locking."""
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             self._flock(fd)
@@ -100,7 +100,7 @@ class Lock:
             self.notice = "This file system has no locks: do not open the session in two programs at once."
 
     def release(self, *, remove: bool) -> None:
-        """Let go; `remove` also takes the lock's file away. Safe to call twice."""
+        """Release the lock; with `remove` delete its file. Safe to call twice."""
         if self._fd is None:
             return
         if remove:
@@ -118,15 +118,15 @@ def _busy(session_id: str, content: bytes) -> str:
     return f"Session {session_id} is open in {holder}. Close it there first, or start a new session."
 
 
-class Places:
-    """Numbers entries and says which one each continues."""
+class EntryNumbering:
+    """Gives each entry its number and its parent."""
 
     def __init__(self, next_seq: int = 0, last: dict[str, int] | None = None) -> None:
         self.next_seq = next_seq
         self._last = dict(last or {})
 
-    def place(self, event: Event, agent: str, at_ms: int) -> Envelope:
-        """The event in its envelope. A fork goes on counting where it left its origin."""
+    def envelope(self, event: Event, agent: str, at_ms: int) -> Envelope:
+        """The event's envelope. A fork continues the numbers of its origin."""
         if isinstance(event, SessionForked) and not self._last:
             self.next_seq, parent = event.seq + 1, event.seq
         else:
@@ -136,15 +136,15 @@ class Places:
         self.next_seq += 1
         return envelope
 
-    def place_aside(self, event: Event, at_ms: int) -> Envelope:
-        """An envelope that no later entry continues."""
+    def side_envelope(self, event: Event, at_ms: int) -> Envelope:
+        """An envelope that is no parent of later entries."""
         envelope = Envelope(self.next_seq, self._last.get(MAIN), at_ms, MAIN, event)
         self.next_seq += 1
         return envelope
 
 
-class _Lines:
-    """A file that only ever holds whole lines; what it can't take yet waits in memory."""
+class _LineFile:
+    """A file to which only complete lines are written; lines that can't be written wait in memory."""
 
     def __init__(self, path: Path, fd: int | None, size: int, written: int) -> None:
         self._path = path
@@ -154,7 +154,7 @@ class _Lines:
         self._has_grown = False
         self._waiting: deque[tuple[int, bytes]] = deque()
         self.written = written
-        """Seq of the last entry that is in the file."""
+        """Seq of the last entry in the file."""
         self.is_closed = False
 
     @property
@@ -166,7 +166,7 @@ class _Lines:
         self.flush()
 
     def flush(self) -> bool:
-        """Write what waits, in order; false while some of it could not be written."""
+        """Write the waiting lines in order; false if some could not be written."""
         if self.is_closed:
             return not self._waiting
         try:
@@ -203,7 +203,7 @@ class _Lines:
         self.is_closed = True
         if self.fd is not None:
             if self._has_grown:
-                # The kernel's own stamp has ticks of 4 ms, too coarse to tell which session was written last.
+                # The kernel's timestamps have ticks of 4 ms, too coarse to order sessions by their last write.
                 with contextlib.suppress(OSError):
                     os.utime(self.fd, ns=(time.time_ns(), time.time_ns()))
             os.close(self.fd)
@@ -211,7 +211,7 @@ class _Lines:
 
 
 class _SyncThread:
-    """Runs one sync after the other away from the loop; begins with the first."""
+    """Runs syncs one after the other in a thread, which starts with the first."""
 
     def __init__(self, sync: Callable[[], bool]) -> None:
         self._sync = sync
@@ -219,7 +219,7 @@ class _SyncThread:
         self._thread: threading.Thread | None = None
 
     def request(self, future: "asyncio.Future[bool]") -> None:
-        """Sync once and put the outcome into the future, in its loop."""
+        """Sync once, and set the outcome as the future's result, in its loop."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="bradawl-journal", daemon=True)
             self._thread.start()
@@ -228,11 +228,11 @@ class _SyncThread:
     def _serve(self) -> None:
         while (future := self._jobs.get()) is not None:
             outcome = self._sync()
-            with contextlib.suppress(RuntimeError):  # its loop was closed meanwhile: nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop has been closed: no task waits
                 future.get_loop().call_soon_threadsafe(_settle, future, outcome)
 
     def stop(self) -> None:
-        """Wait for the sync that is under way and end the thread."""
+        """Wait for the running sync and end the thread."""
         if self._thread is not None:
             self._jobs.put(None)
             self._thread.join()
@@ -245,14 +245,16 @@ def _settle(future: "asyncio.Future[bool]", outcome: bool) -> None:
 
 
 class Journal:
-    """`SessionLog` on disk. Get one from `create` or `resume`."""
+    """`SessionLog` in a file; made by `create` or `resume`."""
 
-    def __init__(self, path: Path, clock: Clock, lock: Lock, lines: _Lines, places: Places, sync: Sync) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, lock: Lock, lines: _LineFile, numbering: EntryNumbering, sync: Sync
+    ) -> None:
         self._path = path
         self._clock = clock
         self._lock = lock
         self._lines = lines
-        self._places = places
+        self._numbering = numbering
         self._sync_file = sync
         self._opening: Event | None = None
         self._synced = -1
@@ -262,18 +264,20 @@ class Journal:
         self._thread = _SyncThread(self._sync)
         self._verdict: bool | None = None
         self.blobs: LocalBlobs | None = None
-        """What its entries name; saved is saved only together."""
+        """The blobs that its entries refer to; `is_saved` and `durable` include them."""
 
     @classmethod
     def create(cls, path: Path, clock: Clock, sync: Sync = os.fdatasync) -> "Journal":
-        """A log whose file appears with its first entry. Raises `OSError` where nothing can be written."""
+        """A new log; its file is created with the first entry. Raises `OSError` if the folder is not writable."""
         make_private_folder(path.parent)
         lock = Lock(path.with_suffix(".lock"))
-        return cls(path, clock, lock, _Lines(path, None, 0, -1), Places(), sync)
+        return cls(path, clock, lock, _LineFile(path, None, 0, -1), EntryNumbering(), sync)
 
     @classmethod
-    def resume(cls, path: Path, clock: Clock, sync: Sync = os.fdatasync) -> tuple["Journal", Loaded, tuple[str, ...]]:
-        """Go on with an existing file; gives back what is in it, and notices.
+    def resume(
+        cls, path: Path, clock: Clock, sync: Sync = os.fdatasync
+    ) -> tuple["Journal", LoadedSession, tuple[str, ...]]:
+        """Open an existing file for appending; returns its contents and messages for the user.
 
         A torn last entry is moved to a `.torn` file beside it. Raises `SessionBusy`, `SessionDamaged`, `OSError`.
         """
@@ -289,8 +293,8 @@ class Journal:
             lock.release(remove=False)
             raise
         reader = loaded.reader
-        lines = _Lines(path, fd, size, reader.next_seq - 1)
-        journal = cls(path, clock, lock, lines, Places(reader.next_seq, reader.last), sync)
+        lines = _LineFile(path, fd, size, reader.next_seq - 1)
+        journal = cls(path, clock, lock, lines, EntryNumbering(reader.next_seq, reader.last), sync)
         if reader.version not in (0, FORMAT_VERSION):
             journal._opening = _reopening(loaded.entries)
         notices = (*reader.notices(), *mended, *filter(None, (lock.notice,)))
@@ -303,35 +307,35 @@ class Journal:
 
     @property
     def notice(self) -> str:
-        """What the user should know about where it is written; mostly nothing."""
+        """A message for the user about the file's location; usually empty."""
         return self._lock.notice
 
     @property
     def is_saved(self) -> bool:
-        """False while anything that was appended is not in the file, or its disk reported a loss."""
+        """False while an appended entry is not in the file, or after a failed sync."""
         return self._lines.is_empty and not self._is_lost and (self.blobs is None or self.blobs.is_saved)
 
     def append(self, event: Event, agent: str = MAIN) -> Envelope:
-        """Write one entry at once; where the disk refuses, it is kept and tried again with the next."""
+        """Write one entry at once; if that fails it is kept and written with the next."""
         opening, self._opening = self._opening, None
         if opening is not None:
-            aside = self._places.place_aside(opening, self._clock.now_ms())
+            aside = self._numbering.side_envelope(opening, self._clock.now_ms())
             self._lines.add(aside.seq, encode(aside))
-        envelope = self._places.place(event, agent, self._clock.now_ms())
+        envelope = self._numbering.envelope(event, agent, self._clock.now_ms())
         self._lines.add(envelope.seq, encode(envelope))
         return envelope
 
     async def durable(self, entry: Envelope) -> bool:
-        """Wait until the entry is on disk; one sync serves all who asked before it began.
+        """Wait until the entry is durable; one sync serves all requests made before it began (group commit).
 
-        Cancelling a waiter does not stop the sync it waits for.
+        Cancelling a waiting task does not stop the sync.
         """
         while entry.seq > self._synced:
             self._lines.flush()
             if entry.seq > self._lines.written or self._lines.fd is None:
                 return False
             flight = self._flight
-            # One that is done has not landed yet, and to wait for it would not let the loop go round.
+            # A finished future may not have been handled yet; awaiting it would not yield to the loop.
             if flight is None or flight.done() or flight.get_loop() is not asyncio.get_running_loop():
                 flight = self._take_off()
             if not await asyncio.shield(flight):
@@ -354,13 +358,13 @@ class Journal:
         return flight
 
     def _sync(self) -> bool:
-        """Bring the file, and the first time its name, to the disk."""
+        """Sync the file, and the first time also its folder."""
         fd = self._lines.fd
         if fd is None or self._is_lost:
             return False
         try:
             self._sync_file(fd)
-            # A file somebody removed goes on taking lines that nobody will ever see.
+            # A removed file still accepts writes, but its lines are lost.
             self._is_lost = os.fstat(fd).st_nlink == 0
             if self._has_new_name:
                 self._has_new_name = False
@@ -369,12 +373,12 @@ class Journal:
                     with contextlib.suppress(PermissionError):
                         sync_folder(above)
         except OSError:
-            # After a failed sync the kernel may have dropped the pages, and a second one would succeed.
+            # After a failed sync the kernel may have dropped the pages, and a second sync would succeed.
             self._is_lost = True
         return not self._is_lost
 
     def close(self) -> bool:
-        """Bring everything to the disk, release file and lock; true if all of it is there."""
+        """Write and sync everything, release file and lock; true if all entries are durable."""
         if self._verdict is None:
             self._thread.stop()
             self._lines.flush()
@@ -387,8 +391,8 @@ class Journal:
         return self._verdict and self.is_saved
 
 
-def _mend(path: Path, fd: int, loaded: Loaded) -> tuple[int, tuple[str, ...]]:
-    """Make the file end with a whole line; gives back its size and what to tell the user."""
+def _mend(path: Path, fd: int, loaded: LoadedSession) -> tuple[int, tuple[str, ...]]:
+    """Make the file end with a complete line; returns its size and a message for the user."""
     if loaded.lacks_newline:
         os.write(fd, b"\n")
         return loaded.whole_bytes + 1, ()
@@ -406,7 +410,7 @@ def _mend(path: Path, fd: int, loaded: Loaded) -> tuple[int, tuple[str, ...]]:
 
 
 def _reopening(entries: tuple[Envelope, ...]) -> Event:
-    """The line that says that what follows is in this program's format."""
+    """The entry which states that the following entries are in this version's format."""
     project = cwd = ""
     for entry in entries:
         event = entry.event
@@ -418,25 +422,25 @@ def _reopening(entries: tuple[Envelope, ...]) -> Event:
 
 
 class MemoryLog:
-    """`SessionLog` that lives as long as the program. `saved` is what it claims about the disk."""
+    """`SessionLog` in memory. `saved` is the value of its `is_saved`."""
 
     def __init__(
         self,
         session_id: str,
         clock: Clock,
-        places: Places | None = None,
+        numbering: EntryNumbering | None = None,
         *,
         saved: bool = False,
         on_append: Callable[[str], None] | None = None,
     ) -> None:
         self._session_id = session_id
         self._clock = clock
-        self._places = places or Places()
+        self._numbering = numbering or EntryNumbering()
         self._on_append = on_append
         self.entries: list[Envelope] = []
-        """What was appended, in order."""
+        """The appended entries, in order."""
         self.awaited: list[int] = []
-        """Seq of each entry somebody waited for."""
+        """Seq of each entry that `durable` was called for."""
         self.saved = saved
         self.is_closed = False
 
@@ -447,23 +451,23 @@ class MemoryLog:
 
     @property
     def is_saved(self) -> bool:
-        """As claimed."""
+        """The `saved` given."""
         return self.saved
 
     def append(self, event: Event, agent: str = MAIN) -> Envelope:
-        """Keep one entry."""
-        envelope = self._places.place(event, agent, self._clock.now_ms())
+        """Append one entry to `entries`."""
+        envelope = self._numbering.envelope(event, agent, self._clock.now_ms())
         self.entries.append(envelope)
         if self._on_append is not None:
             self._on_append(self._session_id)
         return envelope
 
     async def durable(self, entry: Envelope) -> bool:
-        """As claimed, for an entry of this log."""
+        """The `saved` given, for an entry of this log."""
         self.awaited.append(entry.seq)
         return self.saved
 
     def close(self) -> bool:
-        """As claimed."""
+        """The `saved` given."""
         self.is_closed = True
         return self.saved

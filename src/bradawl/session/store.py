@@ -1,4 +1,4 @@
-"""Where the sessions of one project live.
+"""The store of one project's sessions: lists, opens, resumes and forks them.
 
 <data>/projects/<slug>-<8 hex of sha256 of the folder>/sessions/<ulid>.jsonl, .lock, .torn
                                                       /blobs/<sha256>
@@ -20,7 +20,7 @@ from bradawl.core.messages import text_of
 from bradawl.core.ports import Blobs, Clock, Ids, OpenSession
 from bradawl.session.blobs import LocalBlobs, MemoryBlobs
 from bradawl.session.encoding import Reader
-from bradawl.session.journal import Journal, Loaded, MemoryLog, Places, load
+from bradawl.session.journal import EntryNumbering, Journal, LoadedSession, MemoryLog, load
 
 _HEAD_BYTES = 64 * 1024
 _PREVIEW_CHARS = 80
@@ -31,25 +31,25 @@ _TEXT_PART = rb'"type":"Text","text":("(?:[^"\\]|\\.)*)'
 
 
 class SessionSummary(msgspec.Struct, frozen=True):
-    """One line of a list of sessions."""
+    """A session in a list of sessions."""
 
     id: str
     modified_s: float
-    """Unix time of its last entry."""
+    """Unix time of the last entry, in seconds."""
     size_bytes: int
     preview: str
-    """Beginning of the first prompt, one line, at most 80 characters; empty where there is none."""
+    """The beginning of the first prompt, on one line, at most 80 characters; empty without a prompt."""
 
 
 def project_folder(data_dir: Path, project_path: str) -> Path:
-    """Where the sessions of the folder with this real path live: readable, and never shared by two folders."""
+    """The folder for the sessions of a project, by its real path: readable, and unique to the project."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", project_path).strip("-.")[-60:].lstrip("-.") or "root"
     digest = hashlib.sha256(os.fsencode(project_path)).hexdigest()
     return data_dir / "projects" / f"{name}-{digest[:8]}"
 
 
 class LocalStore:
-    """`SessionStore` in the user's data folder, bound to one project. Touches nothing until it is used."""
+    """`SessionStore` in the user's data folder, for one project. It accesses the disk only when used."""
 
     def __init__(self, data_dir: str | Path, project_path: str | Path, clock: Clock, ids: Ids) -> None:
         self._projects = Path(data_dir) / "projects"
@@ -60,7 +60,7 @@ class LocalStore:
         self._ids = ids
 
     def create(self) -> OpenSession:
-        """A new, empty session. Where nothing can be written it lives in memory, and says so."""
+        """A new, empty session. If it can't be written it is kept in memory, with a notice."""
         session_id = self._ids.ulid()
         try:
             journal = Journal.create(self._path(session_id), self._clock)
@@ -71,9 +71,9 @@ class LocalStore:
         return OpenSession(journal, self._blobs_of(journal), (), notices)
 
     def open(self, session_id: str) -> OpenSession:
-        """Go on with a session, named by its id or by the beginning of it.
+        """Resume a session, by its id or a unique prefix of it.
 
-        Where it can be read but not written, what follows lives in memory, and a notice says so.
+        If the file can be read but not written, new entries are kept in memory, with a notice.
         Raises `SessionNotFound`, `SessionBusy`, `SessionDamaged`.
         """
         path = self._path(self._find(session_id))
@@ -87,16 +87,16 @@ class LocalStore:
         return OpenSession(journal, self._blobs_of(journal), (*base, *loaded.entries), (*notices, *more))
 
     def latest(self) -> str | None:
-        """Id of the session that was written last, among those that can be read and have a prompt."""
+        """Id of the session written last, among the readable ones with a prompt."""
         return next((path.stem for path, _ in self._newest_first() if _has_prompt(path)), None)
 
     def list(self) -> tuple[SessionSummary, ...]:
-        """All sessions that can be read, the last written first; reads only the beginning of each."""
+        """All readable sessions, the last written first; reads only the beginning of each file."""
         found: list[SessionSummary] = []
         for path, stat in self._newest_first():
             with suppress(OSError):
                 head = _head(path)
-                if _opens(head):
+                if _can_be_opened(head):
                     found.append(SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head)))
         return tuple(found)
 
@@ -115,13 +115,13 @@ class LocalStore:
             raise SessionError(f"Session {path.stem} can't be read: {unreadable.strerror}: {path}") from unreadable
         base, more = self._base_of(loaded, {path.stem})
         reader = loaded.reader
-        log = MemoryLog(path.stem, self._clock, Places(reader.next_seq, reader.last))
+        log = MemoryLog(path.stem, self._clock, EntryNumbering(reader.next_seq, reader.last))
         blobs = FallbackBlobs(LocalBlobs(self._blobs_folder))
         notices = (*reader.notices(), *more, _not_saved(error))
         return OpenSession(log, blobs, (*base, *loaded.entries), notices)
 
-    def _base_of(self, loaded: Loaded, seen: set[str]) -> tuple[tuple[Envelope, ...], tuple[str, ...]]:
-        """What a fork goes on from, itself perhaps a fork; and notices."""
+    def _base_of(self, loaded: LoadedSession, seen: set[str]) -> tuple[tuple[Envelope, ...], tuple[str, ...]]:
+        """The entries that a fork continues, which may be a fork's too, and notices."""
         opening = loaded.entries[0] if loaded.entries else None
         if opening is None or not isinstance(opening.event, SessionForked):
             return (), ()
@@ -141,7 +141,7 @@ class LocalStore:
         return (*older, *kept), (*notices, *base.reader.notices())
 
     def _find(self, wanted: str) -> str:
-        """The one id that `wanted` names. Raises `SessionNotFound` with what there is instead."""
+        """The one id that `wanted` stands for. Raises `SessionNotFound`, with similar ids."""
         wanted = wanted.strip()
         self._check_readable()
         ids = [path.stem for path, _ in self._newest_first()]
@@ -156,12 +156,12 @@ class LocalStore:
             what = f"{wanted[:60]!r} is not a session id (at least {_SHORTEST_PREFIX} of its letters and digits)."
         else:
             what = self._elsewhere(wanted) or f"There is no session {wanted} in this folder."
-        near = sorted(ids, key=lambda name: _alike(name.upper(), wanted.upper()), reverse=True)
+        near = sorted(ids, key=lambda name: _common_prefix_length(name.upper(), wanted.upper()), reverse=True)
         hint = f"The nearest here: {_some(near)}." if near else "This folder has no sessions yet."
         raise SessionNotFound(f"{what} {hint}")
 
     def _check_readable(self) -> None:
-        """Raises `SessionError` where the sessions may not be looked at, rather than to call them none."""
+        """Raises `SessionError` if the folder can't be read, instead of reporting no sessions."""
         try:
             os.scandir(self._sessions).close()
         except (FileNotFoundError, NotADirectoryError):
@@ -170,7 +170,7 @@ class LocalStore:
             raise SessionError(f"The sessions can't be read: {error.strerror}: {self._sessions}") from error
 
     def _elsewhere(self, wanted: str) -> str:
-        """Says so when the id belongs to another folder's session."""
+        """A hint if the id belongs to a session of another project; else empty."""
         with suppress(OSError, SessionError, StopIteration):
             path = next(self._projects.glob(f"*/sessions/{wanted.upper()}*.jsonl"))
             first = _head(path).partition(b"\n")[0]
@@ -194,8 +194,7 @@ def _some(ids: list[str]) -> str:
     return ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
 
 
-def _alike(first: str, second: str) -> int:
-    """How many characters they begin with together."""
+def _common_prefix_length(first: str, second: str) -> int:
     pairs = enumerate(zip(first, second, strict=False))
     return next((place for place, (one, other) in pairs if one != other), min(len(first), len(second)))
 
@@ -210,8 +209,8 @@ def _head(path: Path) -> bytes:
         return file.read(_HEAD_BYTES)
 
 
-def _opens(head: bytes) -> bool:
-    """True when a file that begins like this can be opened."""
+def _can_be_opened(head: bytes) -> bool:
+    """True if a file with this beginning can be opened as a session."""
     first = head.partition(b"\n")[0]
     try:
         return bool(Reader().feed(first))
@@ -230,7 +229,7 @@ def _prompt_text(line: bytes) -> str:
     with suppress(msgspec.DecodeError):
         event = msgspec.json.decode(line, type=Envelope).event
         return text_of(event.parts) if isinstance(event, PromptSubmitted) else ""
-    # Longer than the head, or not quite JSON for msgspec: take the text as far as it goes.
+    # Longer than the bytes read, or not strict JSON: take the text as far as it goes.
     found = re.search(_TEXT_PART, line)
     if found is None:
         return ""
@@ -246,10 +245,10 @@ def _one_line(text: str) -> str:
 
 
 def _has_prompt(path: Path) -> bool:
-    """True when the file opens a session that somebody has talked in; reads up to the first prompt."""
+    """True if the file is a session with a prompt; reads up to the first one."""
     try:
         head = _head(path)
-        if not _opens(head):
+        if not _can_be_opened(head):
             return False
         if _PROMPT in head or _FORK in head.partition(b"\n")[0]:
             return True
@@ -260,19 +259,19 @@ def _has_prompt(path: Path) -> bool:
 
 
 class FallbackBlobs(MemoryBlobs):
-    """Old blobs from the disk, new ones in memory: for a session that can be read but not written."""
+    """Reads existing blobs from the disk and keeps new ones in memory, for a session that can't be written."""
 
     def __init__(self, saved: Blobs) -> None:
         super().__init__()
         self._saved = saved
 
     def get(self, ref: str) -> bytes:
-        """The bytes, from memory or else from the disk. Raises `SessionError`."""
+        """The data, from memory or else from the disk. Raises `SessionError`."""
         try:
             return super().get(ref)
         except SessionError:
             return self._saved.get(ref)
 
     def path(self, ref: str) -> str:
-        """Where a tool can read an old one. Raises `SessionError`."""
+        """The path of a blob on the disk. Raises `SessionError`."""
         return self._saved.path(ref)

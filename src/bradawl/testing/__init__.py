@@ -1,1 +1,1 @@
-"""Public test kit: a scripted model, a wire server, fakes for every port, conformance suites."""
+"""The public test kit: scripted models, model servers on loopback, fakes of the ports, conformance suites, fixtures."""

@@ -1,7 +1,7 @@
-"""What every adapter of a port must do, as cases to parametrise a test with.
+"""Conformance suites for adapters of the ports, as cases to parametrise a test with.
 
-Each case is an async function that takes a maker of fresh adapters and raises
-`AssertionError` where a promise is broken:
+Each case is an async function that takes a factory of fresh adapters and raises `AssertionError` if the adapter
+breaks the port's contract:
 
     @pytest.mark.parametrize("check", conformance.BLOBS_CASES)
     def test_my_blobs(check):
@@ -21,14 +21,14 @@ from bradawl.core.ports import Blobs, Clock, Files, Http, Ids, OpenSession, Proc
 from bradawl.core.workspace import Command, CommandResult
 
 MakeFiles = Callable[[], tuple[Files, str]]
-"""Gives the adapter and an empty folder to work in, absolute and without symlinks."""
+"""Makes an adapter; also gives an empty folder to work in, as an absolute path without symlinks."""
 MakeProcesses = Callable[[Mapping[str, CommandResult | None]], Processes]
-"""Takes how each shell line really ends, for a fake to answer; None runs until it is stopped."""
+"""Takes the real result of each shell line, for fakes to replay; None for one that runs until it is stopped."""
 MakeLog = Callable[[], SessionLog]
 MakeBlobs = Callable[[], Blobs]
 MakeStore = Callable[[], SessionStore]
 MakeHttp = Callable[[], tuple[Http, str]]
-"""Gives the adapter and the base URL of a server with `/echo` (200, header `X-Echo: yes`, the request's body),
+"""Makes an adapter; also gives the base URL of a server with `/echo` (200, header `X-Echo: yes`, the request's body),
 `/redirect` (302 to `/echo`), `/cut` (promises 100 bytes, breaks off after `begun`), `/silent` (never answers)."""
 MakeClock = Callable[[], Clock]
 MakeIds = Callable[[], Ids]
@@ -60,7 +60,7 @@ def _sha256(data: bytes) -> str:
 
 
 async def check_files_gives_back_what_was_put(make: MakeFiles) -> None:
-    """A file reads as it was written, folders are made on the way, and both name its hash."""
+    """A file is read as it was written, missing folders are created, and both calls return its hash."""
     files, root = make()
     path = f"{root}/deep/er/a.bin"
     sha256 = await files.replace(path, b"\x00\xff\r\n", None)
@@ -100,7 +100,7 @@ async def check_files_lets_one_of_two_writers_win(make: MakeFiles) -> None:
 
 
 async def check_files_refuses_what_is_no_file(make: MakeFiles) -> None:
-    """Missing files, folders and files over the limit are refused."""
+    """Missing files, folders and files over the limit raise."""
     files, root = make()
     await files.replace(f"{root}/folder/a", b"12345", None)
     await _refused(lambda: files.read(f"{root}/missing", 100), ToolError, "a missing file is refused")
@@ -112,7 +112,7 @@ async def check_files_refuses_what_is_no_file(make: MakeFiles) -> None:
 
 
 async def check_files_resolves_paths(make: MakeFiles) -> None:
-    """Relative to the given folder, dots removed; names that can't be are refused."""
+    """Paths are resolved against the given folder, without dots; impossible names raise."""
     files, root = make()
     _require(files.resolve("a/../b", root) == f"{root}/b", "dots are resolved")
     _require(files.resolve(f"{root}/c", "/elsewhere") == f"{root}/c", "an absolute path stays")
@@ -121,7 +121,7 @@ async def check_files_resolves_paths(make: MakeFiles) -> None:
 
 
 async def check_files_lists_what_is_there(make: MakeFiles) -> None:
-    """Regular files with their sizes; the limit cuts and says so."""
+    """Regular files are listed with sizes; a list cut by the limit is marked."""
     files, root = make()
     for name in ("a", "sub/b", "sub/c"):
         await files.replace(f"{root}/{name}", name.encode(), None)
@@ -150,13 +150,13 @@ def _shell(line: str, timeout_s: float = 20.0) -> Command:
 
 
 async def check_processes_start_nothing_without_a_grant(make: MakeProcesses) -> None:
-    """No grant, no program."""
+    """Without a grant no program starts."""
     processes = make({"true": CommandResult(0, b"", b"")})
     await _refused(lambda: processes.run(_shell("true"), None), ToolError, "nothing runs without a grant")
 
 
 async def check_processes_give_back_how_it_ended(make: MakeProcesses) -> None:
-    """Both streams apart, and the exit code."""
+    """stdout and stderr are separate, and the exit code is given."""
     line = "printf out; printf err >&2; exit 3"
     processes = make({line: CommandResult(3, b"out", b"err")})
     result = await processes.run(_shell(line), Grant())
@@ -164,7 +164,7 @@ async def check_processes_give_back_how_it_ended(make: MakeProcesses) -> None:
 
 
 async def check_processes_show_output_as_it_comes(make: MakeProcesses) -> None:
-    """Progress gets what is printed."""
+    """Output is passed to the progress callback."""
     processes = make({"printf hello": CommandResult(0, b"hello", b"")})
     shown: list[bytes] = []
     await processes.run(_shell("printf hello"), Grant(), shown.append)
@@ -191,7 +191,7 @@ async def check_processes_stop_when_cancelled(make: MakeProcesses) -> None:
 
 
 async def check_a_process_is_waited_for_and_read(make: MakeProcesses) -> None:
-    """What is started goes on until it has ended; what it printed is given out once."""
+    """A started process runs until it ends; its output is returned once."""
     processes = make({"printf hello; exit 3": CommandResult(3, b"hello", b"")})
     line = _shell("printf hello; exit 3")
     await _refused(lambda: processes.start(line, None), ToolError, "nothing starts without a grant")
@@ -204,7 +204,7 @@ async def check_a_process_is_waited_for_and_read(make: MakeProcesses) -> None:
 
 
 async def check_a_process_goes_on_until_it_is_ended(make: MakeProcesses) -> None:
-    """Waiting for it ends nothing; `end` does, and a cancelled wait."""
+    """`wait` with a timeout does not end it; `end` and a cancelled `wait` do."""
     processes = make({"sleep 60": None})
     process = await processes.start(_shell("sleep 60", 0.01), Grant())
     _require(not await process.wait(0.05), "a wait that is over first leaves it running")
@@ -239,7 +239,7 @@ def _prompt(text: str) -> PromptSubmitted:
 
 
 async def check_log_numbers_entries_and_links_them(make: MakeLog) -> None:
-    """Places count from 0; each agent continues its own chain, a new one the main agent's."""
+    """Entries are numbered from 0; each agent continues its own chain, a new agent the main one's."""
     log = make()
     placed = [
         log.append(_OPENED),
@@ -256,7 +256,7 @@ async def check_log_numbers_entries_and_links_them(make: MakeLog) -> None:
 
 
 async def check_log_confirms_what_is_saved(make: MakeLog) -> None:
-    """Everything can be waited for, also together, and `close` confirms it twice."""
+    """Every entry can be awaited, also concurrently, and `close` confirms, also when called twice."""
     log = make()
     entries = [log.append(_OPENED), *(log.append(_prompt(str(number))) for number in range(5))]
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
@@ -269,7 +269,7 @@ LOG_CASES = (check_log_numbers_entries_and_links_them, check_log_confirms_what_i
 
 
 async def check_blobs_give_back_what_was_put(make: MakeBlobs) -> None:
-    """Named by their sha256; the same bytes have one name."""
+    """Blobs are named by their sha256; equal bytes have one name."""
     blobs = make()
     for data in (b"", b"\x00\xff", b"x" * 100_000):
         ref = await blobs.put(data)
@@ -278,7 +278,7 @@ async def check_blobs_give_back_what_was_put(make: MakeBlobs) -> None:
 
 
 async def check_blobs_refuse_other_names(make: MakeBlobs) -> None:
-    """Nothing but a known hash is given back."""
+    """Only known hashes can be read."""
     blobs = make()
     for name in ("0" * 64, "", "../../etc/passwd"):
         await _refused(lambda name=name: blobs.get(name), SessionError, f"{name!r} is no blob")
@@ -296,7 +296,7 @@ def _talk(session: OpenSession) -> str:
 
 
 async def check_store_opens_what_it_created(make: MakeStore) -> None:
-    """Entries and blobs are there again, and the numbering goes on."""
+    """Entries and blobs are restored, and the numbering continues."""
     store = make()
     session = store.create()
     _require(session.entries == () and session.notices == (), "a new session is empty")
@@ -322,7 +322,7 @@ async def check_store_lets_one_write(make: MakeStore) -> None:
 
 
 async def check_store_knows_the_latest(make: MakeStore) -> None:
-    """The session written last among those with a prompt."""
+    """It is the session written last among those with a prompt."""
     store = make()
     _require(store.latest() is None, "no session, no latest")
     unused = store.create()
@@ -336,7 +336,7 @@ async def check_store_knows_the_latest(make: MakeStore) -> None:
 
 
 async def check_store_refuses_unknown_ids(make: MakeStore) -> None:
-    """Unknown names raise `SessionNotFound`, and lead nowhere else."""
+    """Unknown names raise `SessionNotFound`, also those with path characters."""
     store = make()
     _talk(store.create())
     for name in ("01NOSUCHSESSION00000000000", "", "../../../etc/passwd"):
@@ -373,7 +373,7 @@ async def check_http_sends_the_pieces_as_one_body(make: MakeHttp) -> None:
 
 
 async def check_http_follows_no_redirect_that_changes_the_method(make: MakeHttp) -> None:
-    """A 302 is an answer like any other: followed, it would turn a POST into a GET."""
+    """A 302 is returned as a response: following it would turn a POST into a GET."""
     http, base_url = make()
     status, _, _ = await _fetch(http, _request(f"{base_url}/redirect"))
     _require(status == 302, "a redirect that would change the method is not followed")
@@ -381,7 +381,7 @@ async def check_http_follows_no_redirect_that_changes_the_method(make: MakeHttp)
 
 
 async def check_http_says_when_a_body_breaks_off(make: MakeHttp) -> None:
-    """What came is given out, then `HttpError(connection)`."""
+    """Received bytes are returned, then `HttpError(connection)` is raised."""
     http, base_url = make()
     came: list[bytes] = []
     try:
@@ -389,7 +389,9 @@ async def check_http_says_when_a_body_breaks_off(make: MakeHttp) -> None:
             async for chunk in response.chunks():
                 came.append(chunk)
     except HttpError as error:
-        _require(error.kind == "connection" and b"".join(came) == b"begun", "a cut body is told after what came")
+        _require(
+            error.kind == "connection" and b"".join(came) == b"begun", "a cut body is an error after the received bytes"
+        )
         return
     finally:
         await http.aclose()
@@ -397,7 +399,7 @@ async def check_http_says_when_a_body_breaks_off(make: MakeHttp) -> None:
 
 
 async def check_http_gives_up_on_silence(make: MakeHttp) -> None:
-    """No byte within the idle timeout: `HttpError(timeout)`."""
+    """Without a byte within the idle timeout `HttpError(timeout)` is raised."""
     http, base_url = make()
     try:
         await asyncio.wait_for(_fetch(http, _request(f"{base_url}/silent", idle_timeout_s=0.1)), 5)
@@ -420,7 +422,7 @@ HTTP_CASES = (
 
 
 async def check_clock_never_runs_backwards(make: MakeClock) -> None:
-    """Monotonic seconds, and Unix time in milliseconds."""
+    """Monotonic seconds and Unix milliseconds do not decrease."""
     clock = make()
     first, now_ms = clock.monotonic(), clock.now_ms()
     _require(clock.monotonic() >= first, "monotonic never runs backwards")
@@ -428,7 +430,7 @@ async def check_clock_never_runs_backwards(make: MakeClock) -> None:
 
 
 async def check_clock_sleeps_as_long_as_asked(make: MakeClock) -> None:
-    """Sleeping moves the monotonic time on."""
+    """Sleeping advances the monotonic time."""
     clock = make()
     before = clock.monotonic()
     await asyncio.wait_for(clock.sleep(0.01), 5)
@@ -440,7 +442,7 @@ CLOCK_CASES = (check_clock_never_runs_backwards, check_clock_sleeps_as_long_as_a
 
 
 async def check_ids_are_distinct_and_sorted(make: MakeIds) -> None:
-    """26 letters and digits each, every one greater than the one before."""
+    """Ids have 26 letters and digits, and each is greater than the one before."""
     ids = make()
     drawn = [ids.ulid() for _ in range(100)]
     _require(all(len(name) == 26 and name.isalnum() and name.isascii() for name in drawn), "a ulid is 26 characters")
@@ -448,7 +450,7 @@ async def check_ids_are_distinct_and_sorted(make: MakeIds) -> None:
 
 
 async def check_ids_draw_within_bounds(make: MakeIds) -> None:
-    """Uniform in [0, 1)."""
+    """Draws are in [0, 1)."""
     ids = make()
     _require(all(0 <= ids.draw() < 1 for _ in range(100)), "draws are in [0, 1)")
 

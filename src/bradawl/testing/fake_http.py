@@ -16,7 +16,7 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """One scripted response: chunks, cuts, and events to wait for before going on."""
+    """One scripted response: chunks, cuts, and events to wait for before the next chunk."""
 
     status: int = 200
     chunks: tuple[bytes | Cut | asyncio.Event, ...] = ()
@@ -50,9 +50,9 @@ class ScriptedHttp:
         self._answer = replies if callable(replies) else None
         self._replies = [] if callable(replies) else list(replies)
         self.requests: list[HttpRequest] = []
-        """What was asked."""
+        """The requests received."""
         self.open = 0
-        """Exchanges that have not ended."""
+        """Number of open exchanges."""
         self.is_closed = False
 
     @asynccontextmanager
@@ -76,5 +76,5 @@ class ScriptedHttp:
         return self._replies[len(self.requests) - 1]
 
     async def aclose(self) -> None:
-        """Note that it was closed."""
+        """Set `is_closed`."""
         self.is_closed = True

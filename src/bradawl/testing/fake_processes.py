@@ -1,4 +1,4 @@
-"""`Processes` that answer from a table."""
+"""`Processes` with scripted results; import it from `bradawl.testing.fakes`."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -9,12 +9,12 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 
-Told = CommandResult | ToolError
+ScriptedResult = CommandResult | ToolError
 Key = str | tuple[str, ...]
 
 
 class ScriptedProcess:
-    """`Process` that prints what it is to print, waits until it is released, and ends as it was told."""
+    """A scripted `Process`: gives its output, waits until it is released, and ends with the scripted result."""
 
     def __init__(self, end: CommandResult, gate: asyncio.Event, on_end: Callable[[bool], None]) -> None:
         self._result = end
@@ -23,10 +23,10 @@ class ScriptedProcess:
         self._unread = end.stdout + end.stderr
         self.has_ended = False
         self.was_ended = False
-        """Somebody ended it before it did so by itself."""
+        """True if `end` was called before it ended by itself."""
 
     async def wait(self, timeout_s: float) -> bool:
-        """True once it was released; cancelling ends it."""
+        """True once it is released; cancelling ends it."""
         if self.has_ended:
             return True
         try:
@@ -42,7 +42,7 @@ class ScriptedProcess:
         return True
 
     async def end(self) -> None:
-        """End it as by SIGTERM."""
+        """End it as SIGTERM does."""
         self._finish(by_itself=False)
         self._gate.set()
 
@@ -54,44 +54,44 @@ class ScriptedProcess:
             self._on_end(by_itself)
 
     def print(self, data: bytes) -> None:
-        """Let it print something more."""
+        """Add output."""
         self._unread += data
 
     def printed(self) -> tuple[bytes, int]:
-        """What it has printed since the last look."""
+        """The output since the last call."""
         unread, self._unread = self._unread, b""
         return unread, 0
 
     def result(self) -> CommandResult:
-        """As it was told."""
+        """The scripted result."""
         return self._result
 
 
 class ScriptedProcesses:
-    """`Processes` that answers from a table and starts nothing.
+    """`Processes` that starts nothing and gives scripted results.
 
-    `answers` maps a shell line, or an argv, to how it ends; `hold` makes a command wait until `release`.
+    `answers` maps a shell line or an argv to its result; `hold` makes a command wait until `release`.
     """
 
-    def __init__(self, answers: Mapping[Key, Told] | None = None) -> None:
+    def __init__(self, answers: Mapping[Key, ScriptedResult] | None = None) -> None:
         self._answers = dict(answers or {})
         self._held: dict[Key, list[asyncio.Event]] = {}
         self.commands: list[Command] = []
-        """What was run, in order."""
+        """The commands run, in order."""
         self.grants: list[Grant] = []
         """The grant of each."""
         self.cancelled: list[Command] = []
-        """Commands whose caller went away, and those that were ended."""
+        """Commands that were cancelled or ended."""
         self.started: list[ScriptedProcess] = []
-        """What was started, in order; `run` starts one too."""
+        """The processes started, in order, also those by `run`."""
         self.running = 0
 
     def seal(self, command: Command) -> str:
-        """Folder and line."""
+        """A key of folder and command line."""
         return f"{command.cwd}: {' '.join(command.argv)}"
 
     def hold(self, command: Key) -> None:
-        """Let the command wait once it runs."""
+        """Make the command wait when it runs."""
         self._held[command] = []
 
     def release(self, command: Key) -> None:
@@ -102,7 +102,7 @@ class ScriptedProcesses:
     async def run(
         self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
     ) -> CommandResult:
-        """The scripted result. Raises `ToolError` without a grant and for a command nobody scripted."""
+        """The scripted result. Raises `ToolError` without a grant and for a command that is not scripted."""
         process = await self.start(command, grant, progress)
         if await process.wait(command.timeout_s):
             return process.result()
@@ -112,21 +112,21 @@ class ScriptedProcesses:
     async def start(
         self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
     ) -> ScriptedProcess:
-        """What ends as scripted. Raises `ToolError` without a grant and for a command nobody scripted."""
+        """A scripted process. Raises `ToolError` without a grant and for a command that is not scripted."""
         if grant is None:
             raise ToolError("A command needs a grant to run.")
         key = command.argv[0] if command.is_shell else command.argv
         self.commands.append(command)
         self.grants.append(grant)
-        told = self._answers.get(key)
-        if told is None:
+        result = self._answers.get(key)
+        if result is None:
             raise ToolError(f"No answer was scripted for {key!r}.")
-        if isinstance(told, ToolError):
-            raise told
-        if progress is not None and told.stdout:
-            progress(told.stdout)
+        if isinstance(result, ToolError):
+            raise result
+        if progress is not None and result.stdout:
+            progress(result.stdout)
         self.running += 1
-        process = ScriptedProcess(told, self._gate(key), lambda by_itself: self._ended(command, by_itself))
+        process = ScriptedProcess(result, self._gate(key), lambda by_itself: self._ended(command, by_itself))
         self.started.append(process)
         return process
 

@@ -1,7 +1,7 @@
-"""In-memory stand-ins for every port of `bradawl.core.ports` that talks to the outside.
+"""In-memory fakes of the ports in `bradawl.core.ports`.
 
-Each keeps the promises of its port (see `bradawl.testing.conformance`) and shows what was
-done with it in public attributes. A model you script is in `bradawl.testing.scripted`.
+Each follows the contract of its port (see `bradawl.testing.conformance`) and records its calls in public
+attributes. The scripted model is in `bradawl.testing.scripted`.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ import msgspec
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionBusy, SessionNotFound, ToolError
 from bradawl.core.events import AgentEnded, Envelope, Event, Live, PromptSubmitted, TurnReason
-from bradawl.core.messages import Note, Text, ToolCall, ToolResult
+from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.core.ports import CallContext, OpenSession, ToolOutput
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.session.blobs import MemoryBlobs
-from bradawl.session.journal import MemoryLog, Places
+from bradawl.session.journal import EntryNumbering, MemoryLog
 from bradawl.testing.fake_http import Cut, Reply, ScriptedHttp
 from bradawl.testing.fake_processes import ScriptedProcess, ScriptedProcesses
 
@@ -38,7 +38,6 @@ __all__ = [
     "MemoryFiles",
     "MemoryLog",
     "MemoryStore",
-    "QueueInbox",
     "RecordingEmit",
     "Reply",
     "ScriptedApprover",
@@ -51,7 +50,7 @@ _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 class FakeClock:
-    """`Clock` whose time moves only by `advance`, or by itself past sleepers when `is_eager`."""
+    """`Clock` whose time advances by `advance` only, or with `is_eager` also by each `sleep`, without waiting."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000, *, is_eager: bool = False) -> None:
         self._start_ms = now_ms
@@ -62,7 +61,7 @@ class FakeClock:
         """Seconds of every `sleep`, in order of the calls."""
 
     def now_ms(self) -> int:
-        """Start plus what was advanced, in milliseconds."""
+        """The start plus the time advanced, in milliseconds."""
         return self._start_ms + round(self._elapsed_s * 1000)
 
     def monotonic(self) -> float:
@@ -70,7 +69,7 @@ class FakeClock:
         return self._elapsed_s
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until the clock was advanced that far."""
+        """Wait until the clock has been advanced that far."""
         self.slept.append(seconds)
         if seconds <= 0 or self._is_eager:
             self._elapsed_s += max(0.0, seconds)
@@ -81,7 +80,7 @@ class FakeClock:
         await woken
 
     def advance(self, seconds: float) -> None:
-        """Move time on and wake whoever slept until then."""
+        """Advance the time and wake the sleeping tasks whose time has come."""
         self._elapsed_s += seconds
         while self._sleepers and self._sleepers[0][0] <= self._elapsed_s:
             woken = heapq.heappop(self._sleepers)[2]
@@ -90,7 +89,7 @@ class FakeClock:
 
 
 class FakeIds:
-    """`Ids` that count: the n-th id ends in n. `draws` are handed out in a circle."""
+    """`Ids` that count: the n-th id ends in n. `draws` are repeated cyclically."""
 
     def __init__(self, draws: Iterable[float] = (0.5,)) -> None:
         self._draws = tuple(draws)
@@ -117,7 +116,7 @@ def _sha256(data: bytes) -> str:
 
 
 class MemoryFiles:
-    """`Files` without a disk: absolute paths to bytes. Folders exist where files lie below them."""
+    """`Files` in memory: absolute paths to bytes. A folder exists if there is a file below it."""
 
     def __init__(self, files: Mapping[str, bytes] | None = None, home: str = "/home/user") -> None:
         self.files = dict(files or {})
@@ -150,7 +149,7 @@ class MemoryFiles:
         return any(name.startswith(path.rstrip("/") + "/") for name in self.files)
 
     async def replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
-        """Compare and swap. Raises `ToolError` when the file is not what was expected."""
+        """Compare and swap. Raises `ToolError` if the file's hash is not the expected one."""
         if expected_sha256 is None and path in self.files:
             raise ToolError(f"{path} exists already. Read it first.")
         if expected_sha256 is not None and _sha256(self._data(path)) != expected_sha256:
@@ -178,15 +177,15 @@ class FakeCheckpoints:
     def __init__(self, files: MemoryFiles) -> None:
         self._files = files
         self.taken: list[dict[str, bytes | None]] = []
-        """What was there at each checkpoint; None where no file was."""
+        """The files of each checkpoint; None for a missing file."""
 
     async def take(self, paths: tuple[str, ...]) -> str:
-        """Remember the files; the reference counts from 0."""
+        """Save the files; references are numbered from 0."""
         self.taken.append({path: self._files.files.get(path) for path in paths})
         return f"checkpoint-{len(self.taken) - 1}"
 
     async def restore(self, checkpoint_ref: str) -> tuple[str, ...]:
-        """Put them back. Raises `ToolError` for an unknown reference."""
+        """Restore the files. Raises `ToolError` for an unknown reference."""
         name, _, number = checkpoint_ref.rpartition("-")
         if name != "checkpoint" or not number.isdigit() or int(number) >= len(self.taken):
             raise ToolError(f"There is no checkpoint {checkpoint_ref!r}.")
@@ -208,7 +207,7 @@ class FakeToolParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FakeTool:
-    """`Tool` that answers `output` and records what it was called with."""
+    """`Tool` that returns `output` and records its arguments."""
 
     def __init__(self, name: str = "fake", output: str | ToolError = "done", effects: Effects | None = None) -> None:
         self._name = name
@@ -223,7 +222,7 @@ class FakeTool:
 
     @property
     def params(self) -> type[FakeToolParams]:
-        """One text."""
+        """A struct with one text."""
         return FakeToolParams
 
     def effects(self, params: FakeToolParams, context: CallContext) -> Effects:
@@ -231,7 +230,7 @@ class FakeTool:
         return self._effects
 
     async def run(self, params: FakeToolParams, context: CallContext) -> ToolOutput:
-        """The output given, or the error raised."""
+        """Returns the output given, or raises it if it is an error."""
         self.calls.append(params)
         if isinstance(self._output, ToolError):
             raise self._output
@@ -239,7 +238,7 @@ class FakeTool:
 
 
 class FakeHook:
-    """`Hook` made of two functions; without them it lets everything pass."""
+    """`Hook` made of two functions; without them it changes nothing."""
 
     def __init__(
         self,
@@ -251,7 +250,7 @@ class FakeHook:
         self._after = after
         self._name = name
         self.seen: list[str] = []
-        """Ids of the calls, once for each moment."""
+        """Ids of the calls, once before and once after each."""
 
     @property
     def name(self) -> str:
@@ -259,28 +258,28 @@ class FakeHook:
         return self._name
 
     async def before_call(self, call: ToolCall) -> ToolCall | str:
-        """What the first function says."""
+        """The first function's result."""
         self.seen.append(call.id)
         return self._before(call) if self._before else call
 
     async def after_call(self, call: ToolCall, result: ToolResult) -> ToolResult:
-        """What the second function says."""
+        """The second function's result."""
         self.seen.append(call.id)
         return self._after(call, result) if self._after else result
 
 
 class FakeSpawner:
-    """`Spawner` whose sub-agents conclude at once with what was scripted, in order."""
+    """`Spawner` whose sub-agents end at once with the scripted conclusions, in order."""
 
     def __init__(self, conclusions: Iterable[str] = ("done",), reasons: Iterable[TurnReason] = ()) -> None:
-        """`reasons` says how each ends; those it leaves out complete their task."""
+        """`reasons` are the reasons of the ends, in order; after them `completed`."""
         self._conclusions = list(conclusions)
         self._reasons = list(reasons)
         self.spawned: list[tuple[str, str, str]] = []
         """(kind, prompt, call_id) of each."""
 
     async def spawn(self, kind: str, prompt: str, call_id: str) -> tuple[str, AgentEnded]:
-        """The next conclusion. Raises `ToolError` when none is left."""
+        """The next conclusion. Raises `ToolError` if none is left."""
         self.spawned.append((kind, prompt, call_id))
         if len(self.spawned) > len(self._conclusions):
             raise ToolError(f"Only {len(self._conclusions)} conclusions were scripted.")
@@ -290,20 +289,20 @@ class FakeSpawner:
 
 
 class MemoryStore:
-    """`SessionStore` without a disk: a closed session can be opened again."""
+    """`SessionStore` in memory; a closed session can be opened again."""
 
     def __init__(self, clock: FakeClock | None = None, ids: FakeIds | None = None) -> None:
         self._clock = clock or FakeClock()
         self._ids = ids or FakeIds()
         self._order: list[str] = []
         self.logs: dict[str, MemoryLog] = {}
-        """Id to the log that was handed out last; its `entries` are the new ones."""
+        """The last log of each session id; its `entries` are the new ones."""
         self.history: dict[str, tuple[Envelope, ...]] = {}
-        """Id to what was in the session before that."""
+        """The entries of each session id before that log."""
         self.blobs = MemoryBlobs()
 
     def create(self) -> OpenSession:
-        """A new session that counts as saved."""
+        """A new session whose log claims to be saved."""
         return self._hand_over(self._ids.ulid(), ())
 
     def open(self, session_id: str) -> OpenSession:
@@ -317,13 +316,13 @@ class MemoryStore:
 
     def _hand_over(self, session_id: str, entries: tuple[Envelope, ...]) -> OpenSession:
         last = {entry.agent: entry.seq for entry in entries}
-        places = Places(entries[-1].seq + 1 if entries else 0, last)
-        log = MemoryLog(session_id, self._clock, places, saved=True, on_append=self._order.append)
+        numbering = EntryNumbering(entries[-1].seq + 1 if entries else 0, last)
+        log = MemoryLog(session_id, self._clock, numbering, saved=True, on_append=self._order.append)
         self.logs[session_id], self.history[session_id] = log, entries
         return OpenSession(log, self.blobs, entries)
 
     def latest(self) -> str | None:
-        """Id of the session written last that has a prompt."""
+        """Id of the session written last, of those with a prompt."""
         return next((name for name in reversed(self._order) if any(map(_is_prompt, self._events(name)))), None)
 
     def _events(self, session_id: str) -> list[Event]:
@@ -335,16 +334,16 @@ def _is_prompt(event: Event) -> bool:
 
 
 class ScriptedApprover:
-    """`Approver` that answers in order; with no answer left there is nobody to ask."""
+    """`Approver` with scripted answers; after them it denies, as without a user (`by="nobody"`)."""
 
     def __init__(self, answers: Iterable[Answer | bool] = (), words: Iterable[str] = ()) -> None:
-        """`words` answers what the model wants to know, in order."""
+        """`words` are the answers to the model's own questions, in order."""
         self._answers = list(answers)
         self._words = list(words)
         self.questions: list[Question] = []
-        """What was asked."""
+        """The permission questions received."""
         self.choices: list[Choice] = []
-        """What the model wanted to know."""
+        """The model's own questions received."""
 
     async def ask(self, question: Question) -> Answer:
         """The next answer."""
@@ -355,29 +354,13 @@ class ScriptedApprover:
         return answer if isinstance(answer, Answer) else Answer(allowed=answer, by="user")
 
     async def choose(self, choice: Choice) -> str | None:
-        """The next word."""
+        """The next of `words`; None after them."""
         self.choices.append(choice)
         return self._words.pop(0) if self._words else None
 
 
-class QueueInbox:
-    """`Inbox`: a list."""
-
-    def __init__(self) -> None:
-        self._notes: list[Note] = []
-
-    def put(self, note: Note) -> None:
-        """Queue a note."""
-        self._notes.append(note)
-
-    def drain(self) -> tuple[Note, ...]:
-        """All waiting notes, oldest first."""
-        notes, self._notes = tuple(self._notes), []
-        return notes
-
-
 class FakeLedger:
-    """`Ledger` with one cap in US dollars; without a cap everything fits. Unknown amounts count as nothing."""
+    """`Ledger` with one cap in US dollars, or none. Unknown amounts count as 0."""
 
     def __init__(self, cap: float | None = None) -> None:
         self._cap = cap
@@ -385,7 +368,7 @@ class FakeLedger:
         self.spent = 0.0
 
     def reserve(self, worst_case: float | None) -> bool:
-        """Set aside; false if it does not fit."""
+        """Reserve an amount; false if it exceeds the cap."""
         amount = worst_case or 0.0
         if self._cap is not None and self.spent + self.reserved + amount > self._cap:
             return False
@@ -393,13 +376,13 @@ class FakeLedger:
         return True
 
     def settle(self, reserved: float | None, spent: float | None) -> None:
-        """Replace the reservation by what it cost."""
+        """Replace the reservation by the actual cost."""
         self.reserved -= reserved or 0.0
         self.spent += spent or 0.0
 
 
 class RecordingEmit:
-    """`Emit` that keeps what it is given."""
+    """`Emit` that keeps the events."""
 
     def __init__(self) -> None:
         self.items: list[Envelope | Live] = []

@@ -1,4 +1,4 @@
-"""As much of HTTP/1.1 as a scripted server needs, on asyncio streams."""
+"""A minimal HTTP/1.1 server side on asyncio streams: request parsing, responses and their faults."""
 
 import asyncio
 import http
@@ -9,11 +9,11 @@ import msgspec
 from bradawl.testing.script import Faults
 
 LIMIT_BYTES = 256 * 1024 * 1024
-"""Longest request body that is taken."""
+"""Size limit of a request body."""
 
 
 class BadRequest(Exception):
-    """A request that is not HTTP as this server speaks it."""
+    """A request that is not valid HTTP/1.1 for this server."""
 
 
 class RequestHead(msgspec.Struct):
@@ -26,12 +26,12 @@ class RequestHead(msgspec.Struct):
 
     @property
     def keeps_alive(self) -> bool:
-        """True unless the client wants the connection to end."""
+        """False if the client asked to close the connection."""
         return "close" not in self.headers.get("connection", "").lower()
 
 
 async def read_head(reader: asyncio.StreamReader) -> RequestHead | None:
-    """The head of the next request; None when the client has nothing more to ask. Raises `BadRequest`."""
+    """The head of the next request; None at the end of the connection. Raises `BadRequest`."""
     try:
         raw = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
@@ -89,7 +89,7 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 
 
 def response_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
-    """The first line and the headers of a response, with the blank line behind them."""
+    """The first line and the headers of a response, with the blank line."""
     try:
         phrase = http.HTTPStatus(status).phrase
     except ValueError:
@@ -99,7 +99,7 @@ def response_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
 
 
 class Answer:
-    """One response on its way out, with its faults. Its methods say whether the connection can go on."""
+    """Writes one response, with its faults. The methods return whether the connection can be kept."""
 
     def __init__(self, writer: asyncio.StreamWriter, faults: Faults) -> None:
         self._writer = writer
@@ -108,7 +108,7 @@ class Answer:
         self._keeps_alive = True
 
     async def whole(self, status: int, body: bytes) -> bool:
-        """A document; 204 and 304 have none."""
+        """Write a document; 204 and 304 have none."""
         if status in (204, 304):
             body = b""
             self._head(status, ())
@@ -117,7 +117,7 @@ class Answer:
         return await self._send(body, is_chunked=False) and await self._end(b"")
 
     async def stream(self, events: Iterator[bytes]) -> bool:
-        """Server-sent events, each written as it is made."""
+        """Write server-sent events, each as soon as it is made."""
         self._head(200, (("content-type", "text/event-stream; charset=utf-8"), ("transfer-encoding", "chunked")))
         for event in events:
             if not await self._send(event, is_chunked=True):

@@ -1,6 +1,6 @@
-"""What an adapter of the `Http` port must do over real sockets, plain or with TLS.
+"""Conformance suite for adapters of the `Http` port over real sockets, plain or with TLS.
 
-Each case starts servers of its own on this machine:
+Each case starts its own servers on loopback:
 
     @pytest.mark.parametrize("check", http_conformance.CASES)
     def test_my_adapter(check):
@@ -20,20 +20,20 @@ import msgspec
 
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http
-from bradawl.testing.raw_server import Answer, Exchange, RawServer
+from bradawl.testing.raw_server import Answer, RawServer, ServerExchange
 
 PROMPT_S = 0.2
-"""How soon a cancelled exchange must be over."""
+"""Time limit for the end of a cancelled exchange."""
 _PATIENCE_S = 5.0
 
 
 class HttpSetup(msgspec.Struct, frozen=True):
-    """How to make the adapter, and how its servers are to speak."""
+    """The factory of the adapter, and the TLS context of its servers."""
 
     make: Callable[[], Http]
     """A fresh adapter; with TLS one that trusts the certificate of `tls`."""
     tls: ssl.SSLContext | None = None
-    """What servers present, for `localhost`, `127.0.0.1` and `::1`; None for plain HTTP."""
+    """The servers' context, for `localhost`, `127.0.0.1` and `::1`; None for plain HTTP."""
 
 
 def _require(claim: bool, promise: str) -> None:
@@ -75,9 +75,9 @@ async def _failure(exchange: Awaitable[object], promise: str) -> HttpError:
 
 
 async def check_requests_arrive_whole(setup: HttpSetup) -> None:
-    """Pieces of a body are one body of known length; header values and unusual paths arrive as meant."""
+    """The pieces of a body are sent as one body of known length; header values and unusual paths arrive unchanged."""
 
-    async def echo(exchange: Exchange) -> None:
+    async def echo(exchange: ServerExchange) -> None:
         await exchange.answer(await exchange.body())
 
     async with _serving(setup, echo) as (http, server):
@@ -85,7 +85,7 @@ async def check_requests_arrive_whole(setup: HttpSetup) -> None:
         _, _, body = await fetch(http, post(url, b"ab", b"", b"c" * 300_000, X_Test=" a\u00e9 b "))
         _require(body == b"ab" + b"c" * 300_000, "the pieces are sent as one body")
         asked = server.seen[0]
-        _require(asked.header("content-length") == "300002", "the body's length is told")
+        _require(asked.header("content-length") == "300002", "the body's length is sent")
         _require(not asked.header("transfer-encoding"), "a body of known length is not sent in chunks")
         _require(asked.header("x-test") == "a\u00e9 b", "headers are sent in latin-1, without blanks around them")
         _require(asked.path == "/v1/x?y=%20z", "the path stays as given")
@@ -98,9 +98,9 @@ async def check_requests_arrive_whole(setup: HttpSetup) -> None:
 
 
 async def check_what_can_not_be_sent_is_refused(setup: HttpSetup) -> None:
-    """Line breaks in headers, URLs that are none or hold a user's name: an error that shows no secret."""
+    """Line breaks in headers, invalid URLs and user names in URLs raise errors without secrets."""
 
-    async def never(exchange: Exchange) -> None:
+    async def never(exchange: ServerExchange) -> None:
         await exchange.answer()
 
     async with _serving(setup, never) as (http, server):
@@ -155,7 +155,7 @@ RESPONSES: dict[str, tuple[bytes, bytes]] = {
     "empty": (_head("Content-Length: 0", status="503 Busy"), b""),
     "bare": (_head("Set-Cookie: a", "Set-Cookie: b", "X-U: ü", f"X-Long: {'l' * 60_000}", "Content-Length: 0"), b""),
 }
-"""Bytes of a response and the body they stand for; all of them close the connection in the end."""
+"""The bytes of a response and the decoded body; each closes the connection at the end."""
 
 
 def _splits(data: bytes, size: int) -> Iterable[bytes]:
@@ -163,9 +163,9 @@ def _splits(data: bytes, size: int) -> Iterable[bytes]:
 
 
 async def respond(setup: HttpSetup, raw: bytes, size: int) -> tuple[int, dict[str, str], bytes]:
-    """What the adapter makes of these bytes when they come `size` at a time. Raises `HttpError`."""
+    """The adapter's result for these bytes, sent in pieces of `size`. Raises `HttpError`."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.body()
         await exchange.send(*_splits(raw, size))
         exchange.hang_up()
@@ -175,7 +175,7 @@ async def respond(setup: HttpSetup, raw: bytes, size: int) -> tuple[int, dict[st
 
 
 async def check_any_framing_in_any_pieces_gives_the_same(setup: HttpSetup) -> None:
-    """However a response is framed, packed and cut into packets, its status, headers and body are the same."""
+    """Framing, compression and packet boundaries do not change status, headers and body."""
     for name, (raw, body) in RESPONSES.items():
         whole = await respond(setup, raw, len(raw))
         _require(whole[2] == body, f"{name}: the body is {body[:20]!r}, not {whole[2][:20]!r}")
@@ -184,12 +184,12 @@ async def check_any_framing_in_any_pieces_gives_the_same(setup: HttpSetup) -> No
 
 
 async def check_pieces_come_out_as_they_come_in(setup: HttpSetup) -> None:
-    """Nothing waits for more: also not while it is unpacked."""
+    """Received bytes are passed on at once, also from compressed bodies."""
     go_on = asyncio.Event()
     packer = zlib.compressobj(wbits=31)
     first = packer.compress(b"first") + packer.flush(zlib.Z_SYNC_FLUSH)
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.send(_head("Content-Encoding: gzip", "Transfer-Encoding: chunked"), b"%x\r\n" % len(first))
         await exchange.send(first, b"\r\n")
         await go_on.wait()
@@ -217,17 +217,17 @@ BROKEN: dict[str, bytes] = {
     "bad gzip": _head("Content-Encoding: gzip", "Content-Length: 4") + b"nope",
     "flood of headers": b"HTTP/1.1 200 OK\r\n" + b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n" * 30_000,
 }
-"""Bytes after which a server hangs up."""
+"""Bytes after which a server closes the connection."""
 
 
 async def check_a_broken_exchange_says_where(setup: HttpSetup) -> None:
-    """Cut, malformed or reset at any place: `HttpError(connection)` that names the host, after what came."""
+    """After a cut, bad bytes or a reset: the received bytes, then `HttpError(connection)` with the host's name."""
     for name, raw in BROKEN.items():
         error = await _failure(respond(setup, raw, max(len(raw), 1)), f"{name}: is an error")
         _require(error.kind == "connection" and "127.0.0.1" in str(error), f"{name}: is the connection's, with host")
     for sent in (b"", b"HTTP/1.1 200 OK\r\n", _head("Content-Length: 10") + b"half"):
 
-        async def reset(exchange: Exchange, sent: bytes = sent) -> None:
+        async def reset(exchange: ServerExchange, sent: bytes = sent) -> None:
             await exchange.body()
             await exchange.send(sent)
             exchange.reset()
@@ -238,11 +238,11 @@ async def check_a_broken_exchange_says_where(setup: HttpSetup) -> None:
 
 
 async def check_an_answer_may_come_before_the_request_has_gone(setup: HttpSetup) -> None:
-    """A server that refuses a body without reading it is heard."""
+    """The response of a server that does not read the request's body is received."""
 
-    async def refuse(exchange: Exchange) -> None:
+    async def refuse(exchange: ServerExchange) -> None:
         await exchange.answer(b"too much", "413 Payload Too Large", "connection: close")
-        await asyncio.wait_for(exchange.body(), _PATIENCE_S)  # an orderly server reads on for a while
+        await asyncio.wait_for(exchange.body(), _PATIENCE_S)  # a well-behaved server reads on for a while
 
     async with _serving(setup, refuse) as (http, server):
         status, _, body = await fetch(http, post(server.url, *[b"x" * 1_000_000] * 20))
@@ -253,9 +253,9 @@ async def check_an_answer_may_come_before_the_request_has_gone(setup: HttpSetup)
 
 
 async def check_connections_are_kept_and_no_longer_than_the_server_wants(setup: HttpSetup) -> None:
-    """Request after request on one connection; a new one when the server closed it."""
+    """Requests share one connection; a new one is opened after the server closed it."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.body()
         await exchange.send(_head("Transfer-Encoding: chunked"), _chunked(b"one", 1))
         if exchange.path == "/last":
@@ -275,9 +275,9 @@ async def check_connections_are_kept_and_no_longer_than_the_server_wants(setup: 
 
 
 async def check_a_closing_server_is_asked_anew(setup: HttpSetup) -> None:
-    """`Connection: close` is heeded."""
+    """`Connection: close` is honoured."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.body()
         await exchange.answer(b"bye", "200 OK", "Connection: close")
         exchange.hang_up()
@@ -289,9 +289,9 @@ async def check_a_closing_server_is_asked_anew(setup: HttpSetup) -> None:
 
 
 async def check_concurrent_streams_do_not_mix(setup: HttpSetup) -> None:
-    """A hundred at once, each gets its own answer."""
+    """Each of a hundred concurrent requests gets its own response."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.send(_head("Transfer-Encoding: chunked"), _chunked(await exchange.body() * 20, 11))
 
     async with _serving(setup, answer) as (http, server):
@@ -302,9 +302,9 @@ async def check_concurrent_streams_do_not_mix(setup: HttpSetup) -> None:
 
 
 async def check_ipv6_is_spoken(setup: HttpSetup) -> None:
-    """An address in brackets; where the machine has none there is nothing to check."""
+    """IPv6 addresses in brackets work; skipped without IPv6."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.answer(exchange.header("host").encode())
 
     try:
@@ -319,14 +319,14 @@ async def check_ipv6_is_spoken(setup: HttpSetup) -> None:
 
 
 async def check_redirects_stay_at_home(setup: HttpSetup) -> None:
-    """Only 307 and 308 within the origin are followed, with method, body and key; another host never sees them."""
+    """Only 307 and 308 within the origin are followed, with method, body and key; other hosts get no request."""
     strangers: list[str] = []
 
-    async def stranger(exchange: Exchange) -> None:
+    async def stranger(exchange: ServerExchange) -> None:
         strangers.append(exchange.header("authorization"))
         await exchange.answer(b"stranger")
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         body = await exchange.body()
         code, _, place = exchange.path[1:].partition("/")
         if code == "end":
@@ -354,9 +354,9 @@ async def check_redirects_stay_at_home(setup: HttpSetup) -> None:
 
 
 async def check_silence_is_a_timeout_and_any_byte_is_life(setup: HttpSetup) -> None:
-    """Before the first byte and between bytes; comments of a stream keep it alive."""
+    """The idle timeout holds before the first byte and between bytes; any byte restarts it."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         if exchange.path == "/slow":
             await exchange.send(_head("Content-Length: 6"))
             for _ in range(6):
@@ -377,7 +377,7 @@ async def check_silence_is_a_timeout_and_any_byte_is_life(setup: HttpSetup) -> N
 
 @contextlib.contextmanager
 def deaf_server() -> Iterator[int]:
-    """A port that takes no connection: its queue is full."""
+    """A port that accepts no connection, because its queue is full."""
     with contextlib.ExitStack() as open_sockets:
         server = open_sockets.enter_context(socket.socket())
         server.bind(("127.0.0.1", 0))
@@ -390,7 +390,7 @@ def deaf_server() -> Iterator[int]:
 
 
 async def check_a_server_that_takes_no_connection_is_a_timeout(setup: HttpSetup) -> None:
-    """Connecting has a limit of its own, and nobody listening is told at once."""
+    """Connecting has a timeout of its own, and a refused connection fails at once."""
     scheme = "https" if setup.tls else "http"
     http = setup.make()
     try:
@@ -401,8 +401,8 @@ async def check_a_server_that_takes_no_connection_is_a_timeout(setup: HttpSetup)
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             url = f"{scheme}://127.0.0.1:{unused.getsockname()[1]}"
-            error = await _failure(fetch(http, post(url)), "nobody listening is an error")
-            _require(error.kind == "connection" and "refused" in str(error), "it is told as a refusal")
+            error = await _failure(fetch(http, post(url)), "a refused connection is an error")
+            _require(error.kind == "connection" and "refused" in str(error), "it is reported as a refusal")
     finally:
         await http.aclose()
 
@@ -420,10 +420,10 @@ async def _ends_promptly(http: Http, url: str, ready: asyncio.Event) -> None:
 
 
 async def check_a_cancelled_exchange_hangs_up_at_once(setup: HttpSetup) -> None:
-    """Before the answer or within it; the server notices, and the next request works."""
+    """Cancelled before or during the response: the server sees the close, and the next request works."""
     ready = asyncio.Event()
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.body()
         if exchange.path == "/":
             return await exchange.answer(b"ok")
@@ -440,9 +440,9 @@ async def check_a_cancelled_exchange_hangs_up_at_once(setup: HttpSetup) -> None:
 
 
 async def check_cancelling_at_any_moment_leaves_nothing_open(setup: HttpSetup) -> None:
-    """After however many rounds of the event loop: no connection stays, and later requests are answered."""
+    """Cancelled after any number of loop iterations: no connection stays open, and later requests work."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.send(_head("Transfer-Encoding: chunked"), _chunked(await exchange.body() * 3, 2))
 
     async with _serving(setup, answer) as (http, server):
@@ -459,9 +459,9 @@ async def check_cancelling_at_any_moment_leaves_nothing_open(setup: HttpSetup) -
 
 
 async def check_leaving_early_ends_the_exchange(setup: HttpSetup) -> None:
-    """A body nobody reads to its end is not waited for."""
+    """Leaving the context does not wait for the rest of a body."""
 
-    async def answer(exchange: Exchange) -> None:
+    async def answer(exchange: ServerExchange) -> None:
         await exchange.send(_head("Transfer-Encoding: chunked"), b"1\r\n:\r\n")
         await exchange.until_gone()
 

@@ -1,4 +1,4 @@
-"""A server on this machine: it accepts connections and hands them on, one request after the other."""
+"""The base of the test servers: accepts connections on loopback and passes on each request."""
 
 import asyncio
 import contextlib
@@ -12,17 +12,17 @@ from typing import Self
 from bradawl.testing.http1 import BadRequest, RequestHead, read_body, read_head
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bool]]
-"""Takes one request and answers it; gives false when the connection is to end."""
+"""Reads one request and answers it; returns false to close the connection."""
 Handler = Callable[[RequestHead, bytes, asyncio.StreamWriter], Awaitable[bool]]
-"""Answers one request that has been read; gives false when the connection is to end."""
+"""Answers one request that has been read; returns false to close the connection."""
 Refuse = Callable[[str, asyncio.StreamWriter], Awaitable[object]]
-"""Answers what is not HTTP, with the reason."""
+"""Answers invalid HTTP, with the reason."""
 
 _PATIENCE_S = 5.0
 
 
 class LoopbackServer:
-    """Hands each request to `serve`; plain, or with TLS if there is a context. Use as `async with`.
+    """Passes each request to `serve`; with TLS if there is a context. Use as `async with`.
 
     Leaving the context ends every exchange at once. Raises `OSError` on entering if the port is taken.
     """
@@ -36,17 +36,17 @@ class LoopbackServer:
         tls: ssl.SSLContext | None = None,
         buffer_bytes: int = 1 << 20,
     ) -> None:
-        """`buffer_bytes` bounds the head of a request, and half of what is taken in before anybody reads it."""
+        """`buffer_bytes` limits the head of a request, and half of the bytes buffered before they are read."""
         self._serve = serve
         self._buffer_bytes = buffer_bytes
         self._host = host
         self._tls = tls
         self.port = port
-        """Once entered, the one it listens on."""
+        """The port it listens on, once entered."""
         self.url = ""
         """`http://<host>:<port>`, once entered; https with TLS."""
         self.closing = asyncio.Event()
-        """Set when the context is left; a handler that waits should look at it."""
+        """Set when the context is left; handlers that wait should also wait for it."""
         self.connections = 0
         """Connections accepted so far."""
         self._server: asyncio.Server | None = None
@@ -73,8 +73,8 @@ class LoopbackServer:
         for listener in server.sockets:
             asyncio.get_running_loop().remove_reader(listener.fileno())
         for _ in range(4):
-            # A connection that was just accepted needs a few rounds of the loop until it is one of ours;
-            # one that is not when the server closes would be lost with its socket open.
+            # A connection that was just accepted needs a few iterations of the loop until it is in `_open`;
+            # otherwise its socket would stay open after the server has closed.
             await asyncio.sleep(0)
         server.close()
         for writer in self._open:
@@ -83,7 +83,7 @@ class LoopbackServer:
         await server.wait_closed()
 
     def narrow(self, unread_bytes: int) -> None:
-        """Later connections take in about so many bytes that nobody has read yet, as a slow line does."""
+        """Limit the receive buffer of later connections to about so many bytes, to simulate a slow link."""
         if self._server is not None:
             self._server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, unread_bytes)
 
@@ -100,15 +100,15 @@ class LoopbackServer:
         self._open.add(writer)
         self._is_idle.clear()
         if self._tls is None:
-            # With no buffer of ours every drained byte is the kernel's, so a cut falls where it should.
-            # With TLS a writer that waits for an empty buffer may wait for ever.
+            # Without a buffer every drained byte is in the kernel, so a cut happens at the exact byte.
+            # With TLS, waiting for an empty buffer may never end.
             writer.transport.set_write_buffer_limits(0)
         try:
             with contextlib.suppress(OSError, EOFError, BadRequest):
                 while not self.closing.is_set() and await self._serve(reader, writer):
                     pass
         finally:
-            # A client that has gone would let the orderly end of TLS wait.
+            # With a client that has gone, the TLS shutdown would wait.
             writer.transport.abort() if writer.transport.is_closing() else writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
@@ -118,7 +118,7 @@ class LoopbackServer:
 
 
 def answering(handler: Handler, refuse: Refuse) -> Serve:
-    """Reads whole requests for `handler`; what can't be read `refuse` answers."""
+    """A `Serve` that reads complete requests for `handler`; `refuse` answers invalid ones."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         try:
@@ -138,7 +138,7 @@ def answering(handler: Handler, refuse: Refuse) -> Serve:
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection with a TCP reset instead of an orderly close; what was sent before still arrives."""
+    """Close a connection with a TCP reset; bytes sent before still arrive."""
     sock = writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()

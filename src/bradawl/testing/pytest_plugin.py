@@ -1,4 +1,4 @@
-"""Fixtures for projects that build on bradawl.
+"""pytest fixtures for projects that build on bradawl: scripted models, wire servers, leak and network checks.
 
 Opt in from a `conftest.py` with `pytest_plugins = ["bradawl.testing.pytest_plugin"]`.
 """
@@ -22,7 +22,7 @@ from bradawl.testing.scripted import ScriptedModel
 from bradawl.testing.server import WireServer, serve_in_thread
 
 GRACE_S = 0.3
-"""How long something may take to go away after its test."""
+"""Time limit for resources to be released after a test."""
 
 
 # ------------------------------------------------------------------ models
@@ -30,9 +30,9 @@ GRACE_S = 0.3
 
 @pytest.fixture
 def scripted_model() -> Iterator[Callable[..., ScriptedModel]]:
-    """Makes `ScriptedModel`s, with its arguments. The test fails if one was asked for what its script does not foresee.
+    """A factory of `ScriptedModel`s. The test fails if one received a request that its script does not expect.
 
-    A test that means to do so clears the model's `failures`.
+    A test that does so on purpose clears the model's `failures`.
     """
     models: list[ScriptedModel] = []
 
@@ -54,9 +54,9 @@ def scripted_model() -> Iterator[Callable[..., ScriptedModel]]:
 
 @pytest.fixture
 def wire_server() -> Iterator[Callable[[ScriptSource], WireServer]]:
-    """Starts `WireServer`s in threads; they end with the test, which fails if one had to refuse a request.
+    """Starts `WireServer`s in threads that end with the test. The test fails if one rejected a request.
 
-    A test that means it to clears the server's `failures`.
+    A test that does so on purpose clears the server's `failures`.
     """
     servers: list[WireServer] = []
     with contextlib.ExitStack() as stack:
@@ -95,13 +95,13 @@ def private_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def no_leaks(private_temp: Path) -> Iterator[None]:
     """The test fails if it leaves a child process, an open descriptor or a temporary file behind.
 
-    Where the system does not tell (no `/proc`, no `/dev/fd`) that part is not checked.
+    Without `/proc` or `/dev/fd` the respective part is not checked.
     """
     before = _held(private_temp)
     yield
     deadline = time.monotonic() + GRACE_S
     while (left := _held(private_temp) - before) and time.monotonic() < deadline:
-        time.sleep(0.01)  # only a test that is about to fail waits
+        time.sleep(0.01)  # wait only if the test would fail
     if left:
         pytest.fail("left behind: " + ", ".join(sorted(left)), pytrace=False)
 
@@ -115,7 +115,7 @@ def _children() -> list[str]:
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except (ChildProcessError, AttributeError):
-        return []  # the cheap and usual answer: there are none
+        return []  # the usual and cheap case: no children
     pids: list[str] = []
     for path in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -128,7 +128,7 @@ def _descriptors() -> list[str]:
     found: list[str] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         found = [f"descriptor {entry.name} {_target(entry.path)}".rstrip() for entry in entries]
-    return [line for line in found if not line.endswith("/fd")]  # the one that lists the folder
+    return [line for line in found if not line.endswith("/fd")]  # the descriptor that lists the folder
 
 
 def _target(path: str) -> str:
@@ -142,10 +142,10 @@ def _target(path: str) -> str:
 
 
 class NetworkRefused(RuntimeError):
-    """A test tried to reach another machine. Not an `OSError`, so that no code under test takes it for bad luck."""
+    """A test tried to reach another machine. Not an `OSError`, so that code under test does not handle it."""
 
 
-def _look(event: str, args: tuple[object, ...]) -> None:
+def _refuse_other_machines(event: str, args: tuple[object, ...]) -> None:
     if event in ("socket.connect", "socket.sendto"):
         address = args[1]
         if isinstance(address, tuple) and not _is_loopback(address[0]):
@@ -174,9 +174,9 @@ def loopback_only() -> Iterator[None]:
     is_over = False
 
     def hook(event: str, args: tuple[object, ...]) -> None:
-        # An audit hook can't be taken off again, only told to be quiet.
+        # An audit hook can't be removed, only disabled.
         if not is_over and event.startswith("socket."):
-            _look(event, args)
+            _refuse_other_machines(event, args)
 
     sys.addaudithook(hook)
     yield

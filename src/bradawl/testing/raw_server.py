@@ -1,4 +1,4 @@
-"""A server whose handler writes the bytes of its answers itself, right or wrong; plain or with TLS."""
+"""A test server whose handler writes the raw bytes of its responses; plain or with TLS."""
 
 import asyncio
 import contextlib
@@ -9,14 +9,14 @@ from bradawl.testing.http1 import RequestHead, read_body, read_head
 from bradawl.testing.loopback import LoopbackServer, reset
 
 
-class Exchange:
-    """One request as a server sees it, and the way back."""
+class ServerExchange:
+    """One request at the server, and the writer of its response."""
 
     def __init__(self, head: RequestHead, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.head = head
         self.path = head.path
         self.keeps = True
-        """Whether the connection goes on afterwards."""
+        """Whether the connection is kept afterwards."""
         self._reader = reader
         self._writer = writer
         self._body: bytes | None = None
@@ -40,50 +40,50 @@ class Exchange:
         return self.head.headers.get(name, "")
 
     async def send(self, *pieces: bytes) -> None:
-        """Write, and let each piece go out by itself."""
+        """Write each piece as a packet of its own."""
         for piece in pieces:
             self._writer.write(piece)
             await self._writer.drain()
             await asyncio.sleep(0)
 
     async def answer(self, body: bytes = b"", status: str = "200 OK", *headers: str) -> None:
-        """A whole response of known length."""
+        """Write a complete response with its length."""
         lines = (f"HTTP/1.1 {status}", f"content-length: {len(body)}", *headers)
         await self.send("\r\n".join((*lines, "", "")).encode() + body)
 
     def hang_up(self) -> None:
-        """The connection ends after this exchange."""
+        """Close the connection after this exchange."""
         self.keeps = False
 
     def reset(self) -> None:
-        """The connection breaks at once, as when a machine goes away."""
+        """Reset the connection at once."""
         self.keeps = False
         reset(self._writer)
 
     async def until_gone(self) -> None:
-        """Wait for the client to hang up."""
+        """Wait until the client closes the connection."""
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while await self._reader.read(65536):
                 pass
         self.keeps = False
 
 
-Answer = Callable[[Exchange], Awaitable[None]]
+Answer = Callable[[ServerExchange], Awaitable[None]]
 
 
 class RawServer(LoopbackServer):
-    """Hands every request to `answer` as soon as its headers are there, and `answer` writes what it likes."""
+    """Calls `answer` for every request once its headers have been read; `answer` writes the response."""
 
     def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
         super().__init__(self._one, host=host, tls=tls, buffer_bytes=1 << 16)
         self._answer = answer
-        self.seen: list[Exchange] = []
+        self.seen: list[ServerExchange] = []
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = await read_head(reader)
         if head is None:
             return False
-        exchange = Exchange(head, reader, writer)
+        exchange = ServerExchange(head, reader, writer)
         self.seen.append(exchange)
         await self._answer(exchange)
         if exchange.keeps:

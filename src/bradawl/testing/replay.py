@@ -1,4 +1,4 @@
-"""A server on loopback that plays recorded responses byte for byte, cut where they were cut.
+"""A test server that replays recorded responses byte for byte, with their packet boundaries.
 
 async with ReplayServer([Recording(path.read_bytes(), then="reset")]) as server:
     ...  # a model whose base URL is server.base_url
@@ -19,27 +19,27 @@ EVENT_STREAM = (("content-type", "text/event-stream"),)
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """One response as it goes over the wire."""
+    """One recorded response."""
 
     data: bytes = b""
     """The body, sent in chunks."""
     split_at: tuple[int, ...] = ()
-    """Where the body is flushed on its way, as offsets into it."""
+    """Offsets into the body at which it is flushed."""
     then: Literal["eof", "reset", "silence"] = "eof"
-    """What comes behind the last byte: the end of a good response, a connection reset, or nothing at all."""
+    """After the last byte: the regular end of the response, a connection reset, or nothing."""
     status: int = 200
     headers: tuple[tuple[str, str], ...] = EVENT_STREAM
     is_framed: bool = True
     """False: the body ends with the connection instead of being chunked."""
 
     def pieces(self) -> list[bytes]:
-        """The body cut at its flush points."""
+        """The body, split at `split_at`."""
         edges = [0, *sorted(place for place in self.split_at if 0 < place < len(self.data)), len(self.data)]
         return [self.data[start:end] for start, end in itertools.pairwise(edges) if end > start]
 
 
 class Received(msgspec.Struct, frozen=True):
-    """One request as it came."""
+    """One received request."""
 
     method: str
     path: str
@@ -50,18 +50,18 @@ class Received(msgspec.Struct, frozen=True):
 
 
 Recordings = Iterable[Recording] | Callable[[Received], Recording]
-"""Answers in order, or one that depends on the request."""
+"""Responses in order, or a function of the request."""
 
 
 class ReplayServer(LoopbackServer):
-    """Answers every request with the next recording; use as `async with`. Past the last one the answer is a 500."""
+    """Answers every request with the next recording, and with a 500 after the last; use as `async with`."""
 
     def __init__(self, recordings: Recordings) -> None:
         self._answer = recordings if callable(recordings) else None
         self._left = iter(() if callable(recordings) else recordings)
         super().__init__(answering(self._handle, self._refuse))
         self.requests: list[Received] = []
-        """In the order they came."""
+        """The requests in order of arrival."""
 
     @property
     def base_url(self) -> str:
@@ -87,7 +87,7 @@ class ReplayServer(LoopbackServer):
             writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if is_chunked else piece)
             await writer.drain()
             for _ in range(2):
-                await asyncio.sleep(0)  # a client in the same loop reads the piece before the next one comes
+                await asyncio.sleep(0)  # a client in the same loop can read the piece before the next
         if recording.then == "silence":
             await writer.drain()
             await self.closing.wait()

@@ -1,4 +1,4 @@
-"""Scripts: what a scripted model answers, one entry per request.
+"""The format of scripts: the answers of a scripted model, one entry per request.
 
 A script is a JSON array. Every field of an entry may be left out:
 
@@ -27,9 +27,9 @@ from bradawl.core.errors import SettingsError
 from bradawl.core.messages import StopReason
 
 LIMIT_BYTES = 64 * 1024 * 1024
-"""Longest script that is read."""
+"""Size limit of a script file."""
 MOST_PIECES = 512
-"""Into how many fragments a long text or argument is cut at most."""
+"""The highest number of fragments of a text or an argument."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -56,27 +56,27 @@ class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: dict[str, object] | str = {}
     """An object, or the text to send as it is."""
     id: str = ""
-    """In a script that was loaded it is never empty: `call_<n>`, n counting the script's calls from 1."""
+    """Filled in when a script is loaded: `call_<n>`, where n numbers the script's calls from 1."""
 
     @property
     def raw_arguments(self) -> str:
-        """The arguments as the model would write them."""
+        """The arguments as JSON text."""
         return self.arguments if isinstance(self.arguments, str) else msgspec.json.encode(self.arguments).decode()
 
 
 class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What goes wrong on the way."""
+    """Faults of the transport, and the status of the response."""
 
     delay_ms: Annotated[float, msgspec.Meta(ge=0, le=86_400_000)] = 0
-    """Silence before anything of the answer."""
+    """Delay before the first byte of the response."""
     cut_at_byte: Count | None = None
-    """The connection breaks after so many bytes of the reply; none if the reply is shorter."""
+    """The connection breaks after so many bytes of the reply; no effect on a shorter reply."""
     status: Annotated[int, msgspec.Meta(ge=200, le=599)] | None = None
     """HTTP status; other than 200 the answer is an error, and `text` its message."""
     headers: dict[str, str] = {}
-    """Further response headers."""
+    """Additional response headers."""
     chunk_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """The answer comes in pieces of this size."""
+    """The response is sent in pieces of this size."""
 
     @property
     def is_refusal(self) -> bool:
@@ -91,7 +91,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     thinking: str = ""
     tool_calls: tuple[ScriptedCall, ...] = ()
     usage: ScriptedUsage | None = None
-    """None: the model does not say."""
+    """None: no token counts are sent."""
     stop: str | None = None
     """None: `tool_use` if there are calls, else `end_turn`."""
     expect: str | None = None
@@ -99,11 +99,11 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Script(msgspec.Struct, frozen=True):
-    """A script that was checked."""
+    """A checked script."""
 
     entries: tuple[Entry, ...]
     name: str = "script"
-    """How messages call it: its path, if it has one."""
+    """The name in messages: its path, if it has one."""
 
 
 ScriptSource = Script | str | Path | bytes | Sequence[Entry | Mapping[str, object]]
@@ -164,7 +164,7 @@ def _entry(raw: msgspec.Raw, name: str, number: int) -> Entry:
 
 
 def _with_ids(entries: tuple[Entry, ...], name: str) -> tuple[Entry, ...]:
-    """Fill in missing call ids; the same script always gets the same."""
+    """Fill in missing call ids; equal scripts get equal ids."""
     taken = {call.id for entry in entries for call in entry.tool_calls if call.id}
     named: list[Entry] = []
     count = 0
@@ -215,14 +215,14 @@ _FROM_WIRE: dict[str, StopReason] = {
 
 
 def raw_stop_of(entry: Entry) -> str:
-    """The finish reason a Chat Completions server would send."""
+    """The finish reason as in Chat Completions."""
     if entry.stop is None:
         return "tool_calls" if entry.tool_calls else "stop"
     return _TO_WIRE.get(entry.stop, entry.stop)
 
 
 def stop_of(entry: Entry) -> StopReason:
-    """The stop reason as a client of such a server reads it."""
+    """The stop reason as a client decodes it."""
     stop: StopReason = "tool_use" if entry.tool_calls else "end_turn"
     if entry.stop is not None:
         stop = _FROM_WIRE.get(entry.stop) or _own_word(entry.stop)
@@ -239,15 +239,15 @@ def _own_word(word: str) -> StopReason:
 
 
 class Cursor:
-    """A place in a script. Not thread-safe."""
+    """The position in a script. Not thread-safe."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
         self.position = 0
-        """Requests answered so far."""
+        """Number of requests so far."""
 
     def take(self, last_text: str) -> Entry | str:
-        """The answer to the next request, or why there is none; `last_text` is what `expect` looks at."""
+        """The entry for the next request, or the reason if there is none; `expect` is looked for in `last_text`."""
         self.position += 1
         entries = self._script.entries
         if self.position > len(entries):
@@ -270,13 +270,13 @@ def _shortened(text: str, limit: int = 4_000) -> str:
 
 
 def words(text: str) -> list[str]:
-    """A text in the fragments a model streams it in; joined they are the text."""
+    """A text split into fragments as a model streams it."""
     found = re.findall(r"\s*\S+|\s+$", text)
     step = -(-len(found) // MOST_PIECES) or 1
     return ["".join(found[start : start + step]) for start in range(0, len(found), step)]
 
 
 def fragments(arguments: str, size: int = 12) -> list[str]:
-    """Arguments in the fragments a model streams them in, cut without regard to the JSON."""
+    """Arguments split into fragments, regardless of the JSON syntax."""
     size = max(size, -(-len(arguments) // MOST_PIECES))
     return [arguments[start : start + size] for start in range(0, len(arguments), size)]

@@ -1,4 +1,4 @@
-"""A model that answers from a script, in the process, without a socket."""
+"""The scripted model: answers from a script, in the process, without HTTP."""
 
 import asyncio
 import hashlib
@@ -54,7 +54,7 @@ _KINDS: dict[int, FailureKind] = {
 
 
 class _LoopClock:
-    """The time of the machine."""
+    """The system's time."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -69,9 +69,9 @@ class _LoopClock:
 class ScriptedModel:
     """A `Model` that gives the script's answers in order.
 
-    All its sessions share one place in the script, or with `per_session` each has its own.
-    A request that the script does not foresee gets a `StreamFailed` that says why, and the
-    reason is kept in `failures`. `delay_ms` waits on `clock`. Raises `ScriptError`.
+    All its sessions share one position in the script; with `per_session` each has its own.
+    A request that the script does not expect gets a `StreamFailed` with the reason, which is also
+    kept in `failures`. `delay_ms` waits on `clock`. Raises `ScriptError`.
     """
 
     def __init__(
@@ -90,22 +90,22 @@ class ScriptedModel:
         self._cursor = Cursor(self._script)
         self._info = ModelInfo(Origin("scripted", "scripted", self._script.name), context_window, price, max_output)
         self.requests: list[tuple[Message, ...]] = []
-        """The messages of each request, in the order the requests came."""
+        """The messages of each request, in order."""
         self.params: list[RequestParams] = []
-        """What else each request asked for."""
+        """The parameters of each request."""
         self.prefixes: list[Prefix] = []
-        """The prefix of each session that was opened."""
+        """The prefix of each opened session."""
         self.failures: list[str] = []
-        """Requests that came past the script's end or without what was expected."""
+        """The reasons of requests that the script did not expect."""
 
     @property
     def info(self) -> ModelInfo:
-        """What is known about it: the provider is `scripted`, the model's name that of the script."""
+        """The provider is `scripted`, the model's name that of the script."""
         return self._info
 
     @property
     def script(self) -> Script:
-        """What it answers from."""
+        """The script."""
         return self._script
 
     def open(self, prefix: Prefix, session_id: str = "") -> "ScriptedSession":
@@ -115,7 +115,7 @@ class ScriptedModel:
         return ScriptedSession(self, prefix, cursor, self._clock)
 
     async def window(self) -> Window:
-        """As given, else a common size."""
+        """The window given, else an assumed size."""
         given = self._info.context_window
         return Window(128_000, "assumed") if given is None else Window(given, "settings")
 
@@ -148,7 +148,7 @@ class ScriptedSession:
         return self._hash.hexdigest()
 
     async def stream(self, params: RequestParams, budget: RetryBudget) -> AsyncGenerator[Delta, None]:
-        """The script's next answer. Nothing is tried again, whatever `budget` allows."""
+        """Yield the script's next answer, without retries."""
         _ = budget
         self._model.requests.append(tuple(self._messages))
         self._model.params.append(params)
@@ -161,7 +161,7 @@ class ScriptedSession:
             await self._clock.sleep(entry.faults.delay_ms / 1000)
         number = self._cursor.position
         for delta in _cut(deltas_of(entry, number, self._model.info.origin.model), entry.faults.cut_at_byte):
-            # A real reply lets other tasks run while it arrives.
+            # Other tasks run while a real reply arrives.
             await asyncio.sleep(0)
             yield delta
 
@@ -178,7 +178,7 @@ def last_text(messages: list[Message]) -> str:
 
 
 def deltas_of(entry: Entry, number: int, model: str) -> Iterator[Delta]:
-    """A whole answer as a codec would decode it; `number` is the request's, from 1."""
+    """The deltas of an answer, as a codec decodes it; `number` is that of the request, from 1."""
     if entry.faults.is_refusal:
         yield StreamFailed(_failure_of(entry))
         return
@@ -226,7 +226,7 @@ def _ending(entry: Entry) -> Iterator[Delta]:
 
 
 def _cut(deltas: Iterator[Delta], limit: int | None) -> Iterator[Delta]:
-    """The deltas up to a broken connection, after `limit` bytes of text, thinking and arguments."""
+    """The deltas of a reply that breaks after `limit` bytes of text, thinking and arguments."""
     if limit is None:
         yield from deltas
         return

@@ -1,4 +1,4 @@
-"""A server on loopback that answers from a script, faults included, in whichever wire format it is asked.
+"""A model server on loopback that answers from a script, faults included, in the wire format of each request.
 
 python -m bradawl.testing.server SCRIPT [--port N] [--with-parent]
 """
@@ -12,32 +12,41 @@ import msgspec
 from bradawl.testing.http1 import Answer, RequestHead
 from bradawl.testing.loopback import LoopbackServer, answering
 from bradawl.testing.script import Cursor, Entry, Faults, Script, ScriptSource, script_from
-from bradawl.testing.wire import error_body, models_body
-from bradawl.testing.wire_format import WireFormat, WireRequest, format_at
+from bradawl.testing.wire_chat import error_body, models_body
+from bradawl.testing.wire_format import WireFormat, WireRequest
+from bradawl.testing.wire_formats import format_at
 
 
 class WireServer(LoopbackServer):
     """Answers `POST` on `.../chat/completions`, `.../responses` and `.../messages` from a script; use as `async with`.
 
-    `GET .../models` names one model.
+    `GET .../models` lists one model. `find_format` gives the wire format for a path.
 
-    One place in the script for all connections. A request the script does not foresee, or
-    that a real server would refuse, gets a 400 that says why, and the reason is kept in
+    All connections share one position in the script. A request that the script does not expect, or
+    that a real server would reject, gets a 400 with the reason, which is also kept in
     `failures`. Leaving the context ends every exchange at once. Raises `ScriptError`; on
     entering `OSError` if the port is taken.
     """
 
-    def __init__(self, script: ScriptSource, *, port: int = 0, on_failure: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        script: ScriptSource,
+        *,
+        port: int = 0,
+        on_failure: Callable[[str], None] | None = None,
+        find_format: Callable[[str], WireFormat | None] = format_at,
+    ) -> None:
         super().__init__(answering(self._answer, _refuse), port=port)
         self.script: Script = script_from(script)
         self._cursor = Cursor(self.script)
         self._on_failure = on_failure
+        self._find_format = find_format
         self.requests: list[dict[str, object]] = []
         """The decoded body of each request for a reply, in the order they came."""
         self.headers: list[dict[str, str]] = []
         """Their headers, names in lower case."""
         self.failures: list[str] = []
-        """Why requests were refused with a 400."""
+        """The reasons of requests answered with a 400."""
 
     @property
     def base_url(self) -> str:
@@ -49,7 +58,7 @@ class WireServer(LoopbackServer):
         path = head.path.partition("?")[0].rstrip("/")
         if path.endswith("/models") and head.method == "GET":
             return await plain.whole(200, models_body("scripted"))
-        wire = format_at(path)
+        wire = self._find_format(path)
         if wire is None:
             return await plain.whole(404, error_body(404, f"there is no {head.method} {path} here"))
         if head.method != "POST":
@@ -96,9 +105,9 @@ async def _refuse(reason: str, writer: asyncio.StreamWriter) -> bool:
 
 @contextlib.contextmanager
 def serve_in_thread(script: ScriptSource) -> Iterator[WireServer]:
-    """A server in a thread of its own, for tests that are not async or that start programs.
+    """A `WireServer` in a thread, for tests that are not async or that start programs.
 
-    Read what it recorded once the requests were answered. Raises `ScriptError`, `OSError`.
+    Read its records only after the requests were answered. Raises `ScriptError`, `OSError`.
     """
     import threading
     from concurrent.futures import Future
@@ -126,10 +135,10 @@ def serve_in_thread(script: ScriptSource) -> Iterator[WireServer]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve a script until SIGINT, SIGTERM or, with `--with-parent`, the end of stdin; gives the exit code.
+    """Serve a script until SIGINT, SIGTERM or, with `--with-parent`, the end of stdin; returns the exit code.
 
-    The base URL is the first line of stdout. Refused requests are told on stderr; after any
-    the exit code is 1. Bad usage and bad scripts are 2.
+    Prints the base URL as the first line of stdout, and unexpected requests on stderr. The exit code is 1 after
+    an unexpected request, and 2 for bad usage and bad scripts.
     """
     import argparse
     import sys
@@ -143,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         server = WireServer(options.script, port=options.port, on_failure=lambda text: print(text, file=sys.stderr))
-        asyncio.run(_until_told(server, with_parent=options.with_parent))
+        asyncio.run(_serve_until_signal(server, with_parent=options.with_parent))
     except ScriptError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -153,7 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if server.failures else 0
 
 
-async def _until_told(server: WireServer, *, with_parent: bool) -> None:
+async def _serve_until_signal(server: WireServer, *, with_parent: bool) -> None:
     import signal
 
     stop = asyncio.Event()
@@ -172,7 +181,7 @@ def _watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     import threading
 
     def wait() -> None:
-        # The raw descriptor: a thread inside sys.stdin would hold its lock when the interpreter ends.
+        # Reads the descriptor: a thread in `sys.stdin.read` would hold its lock when the interpreter ends.
         with contextlib.suppress(OSError, RuntimeError):
             while os.read(0, 65536):
                 pass

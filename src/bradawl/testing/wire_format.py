@@ -1,4 +1,4 @@
-"""What a scripted server must know of a wire format, the other way round from a codec."""
+"""The server's side of a wire protocol: what a scripted server does with requests, and how it writes replies."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,15 +7,15 @@ import msgspec
 from bradawl.testing.script import Entry
 
 CREATED = 1_767_225_600
-"""When every scripted reply was made, so that equal scripts give equal bytes."""
+"""Creation time of every scripted reply, in Unix seconds: equal scripts give equal bytes."""
 Json = dict[str, object]
 
 NAME = r"[A-Za-z0-9_-]{1,64}"
-"""What every provider takes as the name of a tool."""
+"""A regular expression for tool names; every provider accepts these."""
 
 
 class WireRequest(msgspec.Struct, frozen=True):
-    """What an answer depends on."""
+    """The part of a request that the answer depends on."""
 
     model: str
     last_text: str
@@ -26,14 +26,10 @@ class WireRequest(msgspec.Struct, frozen=True):
 
 
 class WireFormat(msgspec.Struct, frozen=True):
-    """One wire format from the server's side."""
+    """The server's side of one wire protocol, as functions without state."""
 
-    api: str
-    """Its name, as in `Origin.api`."""
-    path: str
-    """How the paths end on which it is asked."""
     read: Callable[[bytes], WireRequest | str]
-    """A request a real server would accept, or why it would not."""
+    """Decodes a request; gives the reason if a real server would reject it."""
     events: Callable[[Entry, int, WireRequest], Iterator[bytes]]
     """A streamed reply, event by event. The number is the request's, from 1."""
     whole: Callable[[Entry, int, WireRequest], bytes]
@@ -42,25 +38,8 @@ class WireFormat(msgspec.Struct, frozen=True):
     """An error document, by HTTP status and message."""
 
 
-def format_at(path: str) -> WireFormat | None:
-    """The format that is spoken at a path, with neither query nor final slash."""
-    if path.endswith("/chat/completions"):
-        from bradawl.testing.wire import CHAT
-
-        return CHAT
-    if path.endswith("/responses"):
-        from bradawl.testing.wire_responses import RESPONSES
-
-        return RESPONSES
-    if path.endswith("/messages"):
-        from bradawl.testing.wire_messages import MESSAGES
-
-        return MESSAGES
-    return None
-
-
 def decoded(body: bytes) -> Json | str:
-    """A request's JSON, or why it is none."""
+    """A request's JSON object, or the reason if it is not one."""
     try:
         return msgspec.json.decode(body, type=Json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -68,7 +47,7 @@ def decoded(body: bytes) -> Json | str:
 
 
 def objects(value: object) -> list[Json]:
-    """The objects of a list, and nothing of anything else."""
+    """The objects of a list; empty for any other value."""
     if not isinstance(value, list):
         return []
     return [item for item in value if isinstance(item, dict)]

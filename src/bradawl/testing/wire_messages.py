@@ -1,4 +1,4 @@
-"""Anthropic Messages seen from the server: replies as bytes, requests checked. Pure."""
+"""Anthropic Messages from the server's side: encodes scripted replies, decodes and checks requests. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -30,14 +30,14 @@ _TO_WIRE: dict[StopReason, str] = {
 
 
 def error_body(status: int, message: str) -> bytes:
-    """An error document as Anthropic sends it."""
+    """An error document in Anthropic's format."""
     kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
     error = {"type": kind, "message": message or f"scripted failure with status {status}"}
     return msgspec.json.encode({"type": "error", "error": error})
 
 
 def usage_json(usage: ScriptedUsage | None) -> Json:
-    """Token counts as this format words them, in disjoint buckets; zeros where the script has none."""
+    """Token counts in Anthropic's format, in disjoint buckets; zeros if the script has none."""
     counted = usage or ScriptedUsage()
     return {
         "input_tokens": counted.input,
@@ -106,7 +106,7 @@ def _signature(number: int) -> str:
 
 
 def _blocks(entry: Entry, number: int) -> Iterator[tuple[Json, list[Json]]]:
-    """Each block as it is opened, with the deltas that fill it."""
+    """Each block as in `content_block_start`, with its deltas."""
     if entry.thinking:
         deltas: list[Json] = [{"type": "thinking_delta", "thinking": piece} for piece in words(entry.thinking)]
         deltas.append({"type": "signature_delta", "signature": _signature(number)})
@@ -127,7 +127,7 @@ def _event(kind: str, **fields: object) -> bytes:
 
 
 def read_request(body: bytes) -> WireRequest | str:
-    """A request the Messages API would accept, or why it would not."""
+    """Decode a request; returns the reason if the Messages API would reject it."""
     request = decoded(body)
     if isinstance(request, str):
         return request
@@ -176,7 +176,7 @@ def _bad_blocks(messages: list[Json]) -> str | None:
 
 
 def _turns(messages: list[Json]) -> Iterator[tuple[object, list[Json]]]:
-    """The messages with consecutive ones of a role joined, as the API reads them."""
+    """The messages, with consecutive ones of a role joined as the API does."""
     role, blocks = messages[0].get("role"), list[Json]()
     for message in messages:
         if message.get("role") != role:
@@ -187,7 +187,7 @@ def _turns(messages: list[Json]) -> Iterator[tuple[object, list[Json]]]:
 
 
 def _unpaired(messages: list[Json]) -> str | None:
-    """The results of all calls stand first in the turn behind them, and nowhere else."""
+    """The results of all calls must be the first blocks of the next turn, and nowhere else."""
     waiting: set[object] = set()
     for _, blocks in _turns(messages):
         answered = [block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"]
@@ -220,5 +220,5 @@ def _text(block: Json) -> str:
     return str(block.get("text", ""))
 
 
-MESSAGES = WireFormat("anthropic_messages", "/messages", read_request, sse_events, whole_reply, error_body)
+FORMAT = WireFormat(read_request, sse_events, whole_reply, error_body)
 """Anthropic Messages."""

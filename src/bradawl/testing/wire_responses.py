@@ -1,4 +1,4 @@
-"""OpenAI Responses seen from the server: replies as bytes, requests checked. Pure."""
+"""OpenAI Responses from the server's side: encodes scripted replies, decodes and checks requests. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ import msgspec
 
 from bradawl.core.messages import StopReason
 from bradawl.testing.script import Entry, ScriptedCall, ScriptedUsage, fragments, stop_of, words
-from bradawl.testing.wire import error_body
+from bradawl.testing.wire_chat import error_body
 from bradawl.testing.wire_format import CREATED, NAME, Json, WireFormat, WireRequest, decoded, objects
 
 _INCOMPLETE: dict[StopReason, str] = {"max_tokens": "max_output_tokens", "content_filter": "content_filter"}
@@ -18,7 +18,7 @@ _FAILED: dict[StopReason, tuple[str, str]] = {
 
 
 def usage_json(usage: ScriptedUsage) -> Json:
-    """Token counts as this format words them: cached and written tokens are inside the input."""
+    """Token counts in the format of Responses: cached and written tokens are part of the input."""
     prompt = usage.input + usage.cache_read + usage.cache_write
     return {
         "input_tokens": prompt,
@@ -33,7 +33,7 @@ def usage_json(usage: ScriptedUsage) -> Json:
 
 
 class _Reply:
-    """One scripted reply, as the items and events of a response."""
+    """Encodes one scripted reply as items and events of a response."""
 
     def __init__(self, entry: Entry, number: int, request: WireRequest) -> None:
         self._entry = entry
@@ -162,7 +162,7 @@ class _Reply:
 
 
 def sse_events(entry: Entry, number: int, request: WireRequest) -> Iterator[bytes]:
-    """A streamed reply, event by event; the last says how it ended."""
+    """A streamed reply, event by event; the last one has the status."""
     return _Reply(entry, number, request).events()
 
 
@@ -175,7 +175,7 @@ def whole_reply(entry: Entry, number: int, request: WireRequest) -> bytes:
 
 
 def read_request(body: bytes) -> WireRequest | str:
-    """A request the Responses API would accept, or why it would not."""
+    """Decode a request; returns the reason if the Responses API would reject it."""
     request = decoded(body)
     if isinstance(request, str):
         return request
@@ -213,7 +213,7 @@ def _bad_item(items: list[Json]) -> str | None:
 
 
 def _unpaired(items: list[Json]) -> str | None:
-    """Every call has one output behind it, and every output a call before it."""
+    """Every call needs one output after it, and every output a call before it."""
     waiting: list[object] = []
     for place, item in enumerate(items):
         if item.get("type") == "function_call":
@@ -240,5 +240,5 @@ def _text(content: object) -> str:
     return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in objects(content))
 
 
-RESPONSES = WireFormat("openai_responses", "/responses", read_request, sse_events, whole_reply, error_body)
+FORMAT = WireFormat(read_request, sse_events, whole_reply, error_body)
 """OpenAI Responses."""

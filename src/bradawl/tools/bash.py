@@ -104,8 +104,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         command = self._command(params, context)
         effects = self._seen(params, command.cwd, context)
         if not self._only_reads_here(effects, command.cwd):
+            from bradawl.safety.environment_variables import risky_variables
             from bradawl.safety.shell.executed_files import run_files, sets_what_runs
-            from bradawl.safety.variables import matter_outside
 
             argvs = (*effects.commands, *effects.inner)
             runs = run_files(argvs, command.cwd, self.home)
@@ -115,7 +115,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
                 runs = with_loaded(runs, argvs, command.cwd)
             command = msgspec.structs.replace(command, runs=runs.names)
             is_told = effects.understood or (runs.is_whole and bool(argvs) and not sets_what_runs(params.command))
-            variables = matter_outside(context.env) if context.env else ()
+            variables = risky_variables(context.env) if context.env else ()
             effects = msgspec.structs.replace(effects, unsealed=effects.unsealed or not is_told, variables=variables)
         effects = msgspec.structs.replace(
             effects,
@@ -172,9 +172,9 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
 
     def _seen(self, params: BashParams, cwd: str, context: CallContext) -> Effects:
         from bradawl.safety.shell.allow.folder_listing import entries
-        from bradawl.safety.shell.analysis import Surroundings, line_effects
+        from bradawl.safety.shell.analysis import ShellContext, line_effects
 
-        around = Surroundings(
+        around = ShellContext(
             resolve=self.resolve if self.resolve and params.sandbox != "off" else context.files.resolve,
             home=self.home or home_folder(context),
             roots=self.workspace,
@@ -185,7 +185,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             git_reads=self.git_reads,
             is_confined=lambda: not params.sandbox and self.sandbox().holds_anything,
             secrets=partial(self._secrets_below, is_lifted=params.sandbox == "off"),
-            is_brought_back=_is_brought_back,
+            is_unignored=_is_brought_back,
             rules=context.rules,
             is_covered=partial(self._is_covered, is_lifted=params.sandbox == "off"),
             own=self.own,
@@ -217,9 +217,9 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_brought_back(path: str) -> bool:
-    from bradawl.safety.ignore_files import is_brought_back  # only where a search meets a file with keys
+    from bradawl.safety.ignore_files import is_unignored  # only where a search meets a file with keys
 
-    return is_brought_back(path)
+    return is_unignored(path)
 
 
 def _check_text(text: str) -> None:

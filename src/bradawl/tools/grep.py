@@ -96,9 +96,9 @@ class Grep:
 
 def without_keys(query: Query, home: str, own: tuple[str, ...]) -> Query:
     """Without files with keys, and files of other users, except in a folder of such that is searched by name."""
-    from bradawl.safety.permissions.protected_paths import is_in_another_home, is_left_out_of_searches
+    from bradawl.safety.permissions.protected_paths import other_homes_matcher, search_exclusion
 
-    holds_keys, is_anothers = is_left_out_of_searches(home, own), is_in_another_home(home)
+    holds_keys, is_anothers = search_exclusion(home, own), other_homes_matcher(home)
     inside = f"{query.root.rstrip('/')}/name"
     if holds_keys(inside):
         return query

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from bradawl.app.settings.providers import Api, is_loopback
+from bradawl.app.settings.providers import is_loopback
 from bradawl.core.usage import Price
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -19,8 +19,8 @@ class ModelSettings(msgspec.Struct, frozen=True):
     """The name that is sent to the provider; for `scripted` the absolute path of a script."""
     base_url: str = ""
     """Without a final slash."""
-    api: Api = "openai_chat"
-    """The wire format the endpoint speaks."""
+    api: str = "openai_chat"
+    """The name of the wire protocol the endpoint speaks."""
     api_key: str = ""
     key_name: str = ""
     """The environment variable for the provider's key, or the place of the key."""

@@ -1,17 +1,15 @@
 """The tables `[providers.NAME]` and `[models."PROVIDER/MODEL"]` of the user's settings file."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from bradawl.app.settings.providers import (
-    APIS,
     PROVIDERS,
     SCRIPTED,
-    Api,
     Provider,
     check_http_url,
     provider,
@@ -28,6 +26,7 @@ from bradawl.app.settings.values import (
 )
 from bradawl.core.errors import SettingsError
 from bradawl.core.usage import Price
+from bradawl.providers.protocols import PROTOCOLS, WireProtocol, protocol_named
 
 _PROVIDER_KEYS: Final = frozenset({"api", "base_url", "api_key_env", "api_key_command", "headers", "compat"})
 _MODEL_KEYS: Final = frozenset({"context_window", "max_output", "price", "effort"})
@@ -50,8 +49,8 @@ class ModelFacts(msgspec.Struct, frozen=True):
     effort: str | None = None
 
 
-def read_providers(table: object, path: Path) -> dict[str, Provider]:
-    """Known providers by name, changed and extended by the user's tables. Raises `SettingsError`."""
+def read_providers(table: object, path: Path, protocols: Sequence[WireProtocol] = PROTOCOLS) -> dict[str, Provider]:
+    """All providers, those of the user's `[providers.NAME]` tables among them. Raises `SettingsError`."""
     providers = dict(PROVIDERS)
     for name, entry in parse_table(table, f"{path}: providers").items():
         place = f"{path}: providers.{name}"
@@ -59,11 +58,11 @@ def read_providers(table: object, path: Path) -> dict[str, Provider]:
             raise SettingsError(f"{place}: the name may only have letters, digits, - and _.")
         if name == SCRIPTED:
             raise SettingsError(f"{place}: a scripted model is a file on this machine, there is nothing to set.")
-        providers[name] = _provider(name, parse_table(entry, place), place)
+        providers[name] = _provider(name, parse_table(entry, place), place, protocols)
     return providers
 
 
-def _provider(name: str, entry: Mapping[str, object], place: str) -> Provider:
+def _provider(name: str, entry: Mapping[str, object], place: str, protocols: Sequence[WireProtocol]) -> Provider:
     if "api_key" in entry:
         raise SettingsError(
             f"{place}.api_key is not a setting. Keys don't belong in this file: name their variable with "
@@ -77,7 +76,10 @@ def _provider(name: str, entry: Mapping[str, object], place: str) -> Provider:
     names = known.key_names
     if entry.get("api_key_env", "") != "":
         names = (_variable(entry["api_key_env"], f"{place}.api_key_env"),)
-    api = _api(entry.get("api"), f"{place}.api")
+    api = None
+    if entry.get("api") is not None:
+        api = parse_choice(entry["api"], f"{place}.api", tuple(protocol.name for protocol in protocols))
+    protocol = protocol_named(api or known.api_at(base_url), protocols)
     return msgspec.structs.replace(
         known,
         base_url=base_url,
@@ -86,7 +88,7 @@ def _provider(name: str, entry: Mapping[str, object], place: str) -> Provider:
         api=api,
         key_command=parse_text(entry.get("api_key_command", ""), f"{place}.api_key_command", may_be_empty=True),
         headers=_headers(entry.get("headers"), f"{place}.headers"),
-        compat=_compat(entry.get("compat"), api or known.api_at(base_url), f"{place}.compat"),
+        compat=_compat(entry.get("compat"), protocol, f"{place}.compat"),
         is_users=True,
     )
 
@@ -98,13 +100,6 @@ def _variable(value: object, place: str) -> str:
         # It may be a key in the wrong place, so the message does not repeat it.
         raise SettingsError(f"{place} must be the name of an environment variable, such as EXAMPLE_API_KEY.")
     return name
-
-
-def _api(value: object, place: str) -> Api | None:
-    if value is None:
-        return None
-    chosen = parse_choice(value, place, APIS)
-    return next(api for api in APIS if api == chosen)
 
 
 def _headers(value: object, place: str) -> tuple[tuple[str, str], ...]:
@@ -130,21 +125,13 @@ def _headers(value: object, place: str) -> tuple[tuple[str, str], ...]:
     return tuple(headers)
 
 
-def _compat(value: object, api: Api, place: str) -> Mapping[str, object]:
-    """Checked fields for the profile of servers with this wire format."""
+def _compat(value: object, protocol: WireProtocol, place: str) -> Mapping[str, object]:
+    """Fields of the profile of servers that speak this protocol."""
     if value is None:
         return {}
     table = parse_table(value, place)
-    from bradawl.providers.compat import WAITS, CompatProfile, checked_fields, with_changes
-
     try:
-        if api == "anthropic_messages":
-            from bradawl.providers.messages.profile import MessagesProfile
-
-            checked_fields(MessagesProfile, {name: table[name] for name in table if name not in WAITS}, WAITS)
-            with_changes(CompatProfile(), {name: table[name] for name in table if name in WAITS})
-        else:
-            with_changes(CompatProfile(), table)
+        protocol.open_codec("", compat=table)
     except ValueError as error:
         raise SettingsError(f"{place}: {error}") from error
     return table

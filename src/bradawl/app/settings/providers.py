@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 
 from bradawl.core.errors import SettingsError
+from bradawl.providers.protocols import PROTOCOLS
 
 SCRIPTED: Final = "scripted"
 """The provider whose models are files on this machine; it needs neither key nor URL."""
@@ -17,9 +18,6 @@ class NoProvider(SettingsError):
     """The model names no provider, and no provider is set up."""
 
 
-Api = Literal["openai_chat", "openai_responses", "anthropic_messages"]
-"""The wire formats."""
-APIS: Final[tuple[Api, ...]] = ("openai_chat", "openai_responses", "anthropic_messages")
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 _OPENAIS_OWN: Final = "https://api.openai.com"
 
@@ -37,8 +35,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     needs_key: bool = True
     default_model: str = ""
     """The model if none is named; empty if there is no sensible default."""
-    api: Api | None = None
-    """The wire format; None if it follows from name and URL."""
+    api: str | None = None
+    """The name of its wire protocol, where it does not follow from name and URL."""
     key_command: str = ""
     """The user's shell command that prints the key."""
     headers: tuple[tuple[str, str], ...] = ()
@@ -57,8 +55,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         """The name of the variable that holds its key; empty if none is set."""
         return next((name for name in self.key_names if environ.get(name, "").strip()), "")
 
-    def api_at(self, base_url: str) -> Api:
-        """The wire format at this URL."""
+    def api_at(self, base_url: str) -> str:
+        """The name of the wire protocol it speaks at this URL."""
         if self.api is not None:
             return self.api
         if self.name == "anthropic":
@@ -189,7 +187,7 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{shown}" if is_usual else f"{parts.scheme}://{shown}:{port}"
 
 
-_ENDPOINTS: Final = ("/chat/completions", "/responses", "/messages")
+_ENDPOINTS: Final = tuple(protocol.path for protocol in PROTOCOLS)
 
 
 def check_base_url(text: str, source: str) -> tuple[str, str]:

@@ -1,1 +1,1 @@
-"""The parts of the Chat Completions codec: requests out, replies in, and what open models do to both."""
+"""OpenAI Chat Completions, the format most servers speak; `codec` is the codec, the other modules are its parts."""

@@ -1,8 +1,7 @@
-"""Puts the tool calls of a Chat Completions stream together from what servers make of `tool_calls`.
+"""Assembles the tool calls of a Chat Completions stream from the deltas in `tool_calls`.
 
-The rules are those of the format where servers follow it, and otherwise the least
-surprising reading of each deviation seen: no index, one index for all, ids that are
-missing, repeated or change, names that repeat or grow, arguments as an object.
+Follows the protocol, and interprets the deviations that servers are known for: no index, one index for all
+calls, ids that are missing, repeated or change, names that repeat or grow, arguments as an object.
 """
 
 import re
@@ -26,7 +25,7 @@ def is_object(value: object) -> TypeGuard[dict[str, object]]:
 
 
 class ObjectScan:
-    """Follows a JSON object through its fragments, each character looked at once."""
+    """Tracks whether a JSON object is complete while its fragments arrive; each character is scanned once."""
 
     def __init__(self) -> None:
         self.progress: Progress = "blank"
@@ -35,7 +34,7 @@ class ObjectScan:
         self._escaped = False
 
     def feed(self, text: str) -> None:
-        """Take the next fragment."""
+        """Scan the next fragment."""
         if self.progress == "broken":
             return
         if self._escaped and text:
@@ -68,7 +67,7 @@ class ObjectScan:
 
 
 class CallSlot:
-    """One call in the making."""
+    """A call whose arguments are still arriving."""
 
     def __init__(self, place: int) -> None:
         self.place = place
@@ -82,7 +81,7 @@ class CallSlot:
         self._object: dict[str, object] | None = None
 
     def add(self, fragment: str) -> None:
-        """More of the arguments."""
+        """Append a fragment of the arguments."""
         if fragment:
             self._fragments.append(fragment)
 
@@ -93,7 +92,7 @@ class CallSlot:
 
     @property
     def is_blank(self) -> bool:
-        """True while no argument text has come."""
+        """True while the arguments are empty."""
         self._catch_up()
         return self._scan.progress == "blank"
 
@@ -119,7 +118,7 @@ class CallSlot:
 
     @property
     def may_close(self) -> bool:
-        """True when the call can be taken as finished before its reply is: `{}` may be a placeholder."""
+        """True when the call may be closed before the reply ends; not for `{}`, which may be a placeholder."""
         return not self.is_closed and bool(self.name) and self.is_whole and bool(self._object)
 
     def _catch_up(self) -> None:
@@ -128,13 +127,13 @@ class CallSlot:
         self._scanned = len(self._fragments)
 
     def learn_name(self, name: str) -> None:
-        """A name that is repeated, grows, or comes in pieces."""
+        """Take a name that may repeat, extend, or continue the name so far."""
         if not self.is_closed:
             self.name = name if name.startswith(self.name) else self.name + name
 
 
 class CallDeltaFields(msgspec.Struct):
-    """One entry of `tool_calls`, its oddities straightened."""
+    """One entry of `tool_calls`, normalised."""
 
     index: int | None
     id: str | None
@@ -150,7 +149,7 @@ def _text_or_none(value: object) -> str | None:
 
 
 class CallAssembly:
-    """All calls of one reply. `take` gives back the slot a delta belongs to, `close` the finished call."""
+    """All calls of one reply. `take` returns the slot that a delta belongs to, `close` the finished call."""
 
     def __init__(self, new_id: Callable[[], str], warn: Callable[[str], None]) -> None:
         self._new_id = new_id
@@ -182,7 +181,7 @@ class CallAssembly:
         )
 
     def continue_call(self, entry: dict[str, object]) -> tuple[CallSlot, str] | None:
-        """The common case, fast: nothing but more arguments for a call that is open at that index."""
+        """Fast path: an entry with only arguments for the open call at that index."""
         function = entry.get("function")
         if len(entry) != 2 or not is_object(function) or len(function) != 1:
             return None
@@ -194,7 +193,7 @@ class CallAssembly:
         return slot, arguments
 
     def take(self, delta: CallDeltaFields, next_place: int) -> CallSlot | None:
-        """Add a delta to its call, or to a new one at `next_place`; None when there is nothing in it."""
+        """Add a delta to its call, or to a new one at `next_place`; None if the delta is empty."""
         slot = self._find(delta)
         if slot is None:
             if not (delta.id or delta.name or delta.arguments.strip()):
@@ -215,7 +214,7 @@ class CallAssembly:
         return slot
 
     def begin(self, place: int, name: str, arguments: str) -> CallSlot:
-        """A call that came by another way than `tool_calls`."""
+        """Begin a call that is not from `tool_calls`."""
         slot = CallSlot(place)
         slot.learn_name(name)
         slot.add(arguments)
@@ -223,7 +222,7 @@ class CallAssembly:
         return slot
 
     def close(self, slot: CallSlot, *, cut: bool = False) -> ToolCall:
-        """The call as it stands; `cut` says that the reply ended before its time."""
+        """The call as received so far; `cut` if the reply was truncated."""
         slot.is_closed = True
         if slot.id is None:
             self._warn("id_generated")
@@ -268,7 +267,7 @@ class CallAssembly:
 
     @staticmethod
     def _begins_anew(delta: CallDeltaFields, slot: CallSlot) -> bool:
-        """A name with a whole call before it: the next call, unless it only repeats the header."""
+        """True if an entry with a name begins the next call: the previous one is complete and the header is new."""
         if delta.id is not None and slot.id is not None and delta.id != slot.id:
             return slot.is_whole
         repeats = delta.id is not None and delta.id == slot.id
@@ -279,7 +278,7 @@ class CallAssembly:
             return None
         known = self._by_id.get(delta.id) if delta.id else None
         if delta.name:
-            # A server that counts the index up with each fragment repeats the header unchanged.
+            # A server that increments the index with each fragment repeats the header unchanged.
             repeats = known is not None and known.name == delta.name and not known.is_blank and not known.is_whole
             return known if repeats else None
         if known is not None:

@@ -1,4 +1,4 @@
-"""The chunks of a Chat Completions stream, read from whatever JSON servers send. Pure."""
+"""Decodes the chunks of a Chat Completions stream leniently. Pure."""
 
 import json
 from typing import Any, cast
@@ -11,7 +11,7 @@ from bradawl.providers.surrogates import SurrogatePairs
 
 
 class ChunkDelta(msgspec.Struct):
-    """What a chunk brings, loosely typed: servers put anything there."""
+    """The delta of a chunk, loosely typed, because servers send any JSON type."""
 
     content: Any = None
     reasoning_content: Any = None
@@ -23,7 +23,7 @@ class ChunkDelta(msgspec.Struct):
 
 
 class Choice(msgspec.Struct):
-    """One of the replies a chunk belongs to; only the first was asked for."""
+    """One choice of a chunk; requests ask for one only."""
 
     delta: ChunkDelta | None = None
     message: ChunkDelta | None = None
@@ -34,7 +34,7 @@ class Choice(msgspec.Struct):
 
 
 class Chunk(msgspec.Struct):
-    """Only what is used, and loosely typed: servers put anything into the rest."""
+    """One chunk; only the fields used here, loosely typed, because servers send any JSON type."""
 
     choices: list[Choice] | None = None
     usage: Any = None
@@ -49,7 +49,7 @@ decode = msgspec.json.Decoder(Chunk).decode
 
 
 def decode_leniently(data: str, pairs: SurrogatePairs) -> Chunk | None:
-    """A chunk that is JSON only to a forgiving reader; None if it is not even that."""
+    """A chunk of JSON that msgspec rejects; None if it is not JSON at all."""
     try:
         return msgspec.convert(pairs.mend(json.loads(data, strict=False)), Chunk)
     except (ValueError, RecursionError):
@@ -57,7 +57,7 @@ def decode_leniently(data: str, pairs: SurrogatePairs) -> Chunk | None:
 
 
 def stop_of(choice: Choice) -> str | None:
-    """Why the server stopped; None as long as it has not, which some servers write as the word `null`."""
+    """The finish reason; None while there is none, which some servers send as the string `null`."""
     reason = choice.finish_reason
     return reason if isinstance(reason, str) and reason not in ("", "null") else None
 
@@ -65,7 +65,7 @@ def stop_of(choice: Choice) -> str | None:
 def error_in(chunk: Chunk, data: str) -> object:
     """The error a chunk reports, as an error body; None if it reports none. `data` is the chunk's text.
 
-    Most servers put it at the top, OpenRouter also into the choice, Groq into a place of its own.
+    Most servers put it at the top level, OpenRouter also into the choice, Groq into `x_groq`.
     """
     if chunk.error:
         return untyped(data)
@@ -75,12 +75,12 @@ def error_in(chunk: Chunk, data: str) -> object:
 
 
 def as_list(value: object) -> list[object]:
-    """The items of a list; a value that should have been in one is its only item."""
+    """The items of a list; any other value is a single item."""
     return cast("list[object]", value) if isinstance(value, list) else [value]
 
 
 def joined_text(value: object) -> str:
-    """The text of a piece of content: a string, `{"text": ...}`, or a list of these."""
+    """The text of content: a string, `{"text": ...}`, or a list of these."""
     if isinstance(value, str):
         return value
     if is_object(value):

@@ -1,4 +1,4 @@
-"""Reasoning that a server left in the text, as `<think>...</think>` before the answer. Pure."""
+"""Separates reasoning in `<think>...</think>` at the beginning of a reply's text. Pure."""
 
 import re
 from typing import Literal
@@ -10,9 +10,9 @@ _OPENER = re.compile(r"\s*<(think(?:ing)?)>")
 
 
 class InlineThinking:
-    """Splits the text of one reply; only a text that begins with the tag is split, and only once.
+    """Splits the text of one reply into reasoning and answer, if it begins with the tag.
 
-    Each piece is given back as soon as it can't be part of a tag.
+    Text is returned as soon as it can't be part of a tag.
     """
 
     def __init__(self) -> None:
@@ -23,16 +23,16 @@ class InlineThinking:
 
     @property
     def is_untouched(self) -> bool:
-        """True while there has been no text."""
+        """True before the first text."""
         return self._state == "start" and not self._pending
 
     @property
     def is_done(self) -> bool:
-        """True when all further text is only text."""
+        """True when no further text can be reasoning."""
         return self._state == "done"
 
     def feed(self, text: str) -> list[Piece]:
-        """Take more text."""
+        """Split more text."""
         if self._state == "done":
             return [("text", text)]
         text, self._pending = self._pending + text, ""
@@ -49,7 +49,7 @@ class InlineThinking:
         return pieces
 
     def finish(self) -> list[Piece]:
-        """The text is over: what was kept back."""
+        """End of the text: the part that was held back."""
         rest, self._pending = self._pending, ""
         if not rest:
             return []
@@ -74,7 +74,7 @@ class InlineThinking:
         place = text.find(self._closer)
         if place < 0:
             kept = possible_start(text, (self._closer,))
-            # A line break before the closing tag belongs to the tag.
+            # The line break before the closing tag is dropped with the tag.
             edge = len(text[: len(text) - kept].rstrip("\n")) if kept or text.endswith("\n") else len(text)
             self._pending = text[edge:]
             if text[:edge]:
@@ -87,7 +87,7 @@ class InlineThinking:
 
 
 def possible_start(text: str, markers: tuple[str, ...]) -> int:
-    """How many characters at the end of a text could be the beginning of a marker."""
+    """The number of characters at the end of a text that may begin a marker."""
     longest = min(len(text), max(map(len, markers)) - 1)
     for size in range(longest, 0, -1):
         end = text[-size:]

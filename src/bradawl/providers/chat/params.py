@@ -1,4 +1,4 @@
-"""The fields of a Chat Completions request behind its messages, as a server wants them. Pure."""
+"""The fields of a Chat Completions request besides its messages, by the server's profile. Pure."""
 
 from typing import cast
 
@@ -8,6 +8,7 @@ from bradawl.core.events import RequestParams
 from bradawl.core.ports import ToolSchema
 from bradawl.providers.compat import CompatProfile
 from bradawl.providers.encoding import Json, encode_json, schema_in_words
+from bradawl.providers.strict_schemas import may_be_strict
 
 _IN_THE_HEAD = frozenset({"model", "messages"})
 
@@ -32,7 +33,7 @@ _SAYS_ITS_TYPE = frozenset({"type", "anyOf", "oneOf", "allOf", "$ref", "not", "i
 
 
 def typed_schema(schema: object) -> object:
-    """A JSON Schema in which every property says its type, as far as it can be told from `enum` or `const`."""
+    """A JSON Schema whose properties all have a `type`, derived from `enum` or `const` where it is missing."""
     if not isinstance(schema, dict):
         return schema
     typed = {key: _typed_member(key, value) for key, value in cast("Json", schema).items()}
@@ -69,7 +70,7 @@ def _with_type(schema: object) -> object:
 def request_fields(
     profile: CompatProfile, params: RequestParams, *, tools: bytes, session_id: str
 ) -> dict[str, object]:
-    """Everything but model and messages, by name. What the user put into `extra` wins."""
+    """All fields but model and messages, by name. The user's `extra` takes precedence."""
     fields: dict[str, object] = {"stream": True}
     if profile.stream_options:
         fields["stream_options"] = {"include_usage": True}
@@ -91,7 +92,7 @@ def request_fields(
 
 
 def _reasoning(profile: CompatProfile, effort: str | None) -> Json:
-    """How much to think, in the fields of this server."""
+    """The fields for effort and thinking."""
     word = profile.efforts.get(effort, effort) if effort else ""
     is_off = effort == "none" and word in ("", "none")
     fields = _thinking(profile, is_asked=bool(effort), is_off=is_off)
@@ -128,7 +129,7 @@ def _thinking(profile: CompatProfile, *, is_asked: bool, is_off: bool) -> Json:
 
 
 def answer_format(profile: CompatProfile, params: RequestParams, *, has_tools: bool) -> Json | None:
-    """The `response_format` of a request; None when none is asked for or this server can't be asked."""
+    """The `response_format` of a request; None without a schema or if the server does not support it."""
     if not params.answer_schema or (has_tools and not profile.answers_with_tools):
         return None
     if profile.answers == "json_object":
@@ -137,46 +138,13 @@ def answer_format(profile: CompatProfile, params: RequestParams, *, has_tools: b
         return None
     schema: Json = {"name": "answer", "schema": msgspec.Raw(params.answer_schema.encode())}
     if profile.strict:
-        decoded = _decoded(params.answer_schema)
-        schema["strict"] = isinstance(decoded, dict) and "properties" in decoded and is_strict(cast("Json", decoded))
+        schema["strict"] = may_be_strict(params.answer_schema)
     return {"type": "json_schema", "json_schema": schema}
 
 
 def answer_instructions(profile: CompatProfile, params: RequestParams, *, has_tools: bool) -> str:
-    """What the model must be told about the form of its answer where the server isn't told."""
+    """The schema as an instruction in the prompt, if it is not in `response_format`; else empty."""
     asked = answer_format(profile, params, has_tools=has_tools)
     if not params.answer_schema or (asked is not None and asked["type"] == "json_schema"):
         return ""
     return schema_in_words(params.answer_schema)
-
-
-def _decoded(text: str) -> object:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return None
-
-
-_PLACES = frozenset({"items", "anyOf"})
-
-
-def is_strict(schema: object) -> bool:
-    """True when a server can follow a JSON Schema to the letter: each object closed, each property required."""
-    if isinstance(schema, list):
-        return all(is_strict(item) for item in cast("list[object]", schema))
-    if not isinstance(schema, dict):
-        return True
-    fields = cast("Json", schema)
-    properties = _object_in(fields, "properties")
-    if fields.get("type") == "object" or properties:
-        required = fields.get("required")
-        listed = set(cast("list[object]", required)) if isinstance(required, list) else set[object]()
-        if fields.get("additionalProperties") is not False or listed != set(properties):
-            return False
-    inner = [*properties.values(), *_object_in(fields, "$defs").values()]
-    return all(map(is_strict, inner)) and all(is_strict(fields.get(place)) for place in _PLACES)
-
-
-def _object_in(fields: Json, name: str) -> Json:
-    value = fields.get(name)
-    return cast("Json", value) if isinstance(value, dict) else {}

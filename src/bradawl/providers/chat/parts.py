@@ -1,4 +1,4 @@
-"""The parts of a Chat Completions reply in the making: text, reasoning, refusal and calls. Pure."""
+"""Collects the parts of a Chat Completions reply: text, reasoning, refusal and calls. Pure."""
 
 from collections.abc import Callable, Iterable
 from typing import cast
@@ -13,7 +13,7 @@ from bradawl.providers.chat.text import ReplyText
 
 
 class ReplyParts:
-    """Takes what each chunk brings, and says what that is as deltas appended to a list."""
+    """Takes the delta of each chunk and appends the resulting deltas to a list."""
 
     def __init__(self, new_id: Callable[[], str], text: ReplyText | None, warn: Callable[[str], None]) -> None:
         self._warn = warn
@@ -26,20 +26,20 @@ class ReplyParts:
         self._next_place = 0
         self._last_call: CallSlot | None = None
         self.continued: CallSlot | None = None
-        """The call that the last entry of `tool_calls` brought nothing to but arguments."""
+        """The call to which the last entry of `tool_calls` added only arguments; else None."""
 
     @property
     def call_count(self) -> int:
-        """How many calls there are, closed or not."""
+        """The number of calls, open ones included."""
         return len(self._calls.slots)
 
     @property
     def has_refusal(self) -> bool:
-        """True when the model refused."""
+        """True if the reply contains a refusal."""
         return bool(self._refusals)
 
     def take(self, delta: ChunkDelta, deltas: list[Delta]) -> None:
-        """What one chunk brings."""
+        """Take the delta of one chunk."""
         if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
             self._take_reasoning(delta, deltas)
         content = delta.content
@@ -60,7 +60,7 @@ class ReplyParts:
             self._take_call({"index": 0, "function": delta.function_call}, deltas)
 
     def repeat(self, slot: CallSlot | None, text: str, deltas: list[Delta]) -> None:
-        """More text, or more arguments of a call."""
+        """Take more text, or more arguments of the continued call."""
         if slot is None:
             self.add_text(text, deltas)
         elif slot.is_closed:
@@ -73,7 +73,7 @@ class ReplyParts:
             deltas.append(CallDelta(slot.place, slot.id or "", slot.name, text))
 
     def add_text(self, text: str, deltas: list[Delta]) -> None:
-        """More of what the server calls text."""
+        """Take more of the server's `content`, which may contain reasoning and calls."""
         if self._text is None:
             self._add_answer(text, deltas)
         elif text:
@@ -108,7 +108,7 @@ class ReplyParts:
         return place
 
     def _take_content_list(self, content: object, deltas: list[Delta]) -> None:
-        """Mistral's content once reasoning is on: a list of typed pieces."""
+        """Take Mistral's content with reasoning: a list of typed pieces."""
         for item in as_list(content):
             if isinstance(item, str):
                 self.add_text(item, deltas)
@@ -157,9 +157,9 @@ class ReplyParts:
             deltas.append(CallDelta(slot.place, slot.id or "", slot.name, fields.arguments))
 
     def _close_previous(self, current: CallSlot | None, deltas: list[Delta]) -> None:
-        """Something else has begun: the call before it is finished if its arguments say so.
+        """Another part has begun: close the call before it if its arguments are complete.
 
-        Only the call touched last can have become whole since the last look.
+        Only the call that changed last can have become complete since the last check.
         """
         previous = self._last_call
         self._last_call = current
@@ -169,7 +169,7 @@ class ReplyParts:
     # -------------------------------------------------------------- the end
 
     def finish_text(self, rest: str, *, cut: bool, deltas: list[Delta]) -> None:
-        """No more text comes but `rest`: what was kept back of it, and the calls that were written in it."""
+        """End of the text with `rest`: emit the text held back and the calls found in it."""
         if self._text is None:
             self._add_answer(rest, deltas)
             return
@@ -183,16 +183,16 @@ class ReplyParts:
             deltas.append(CallDelta(slot.place, "", slot.name, call.arguments))
 
     def close_calls(self, *, cut: bool, deltas: list[Delta], wait: bool = False) -> None:
-        """The server has said why it stopped; `cut`: before its time.
+        """Close the calls at the finish reason; `cut` if it means truncation.
 
-        `wait` leaves a call open whose arguments are not whole: some servers give the reason with each event.
+        With `wait` a call with incomplete arguments stays open: some servers send the reason with each event.
         """
         for slot in self._calls.slots:
             if not (slot.is_closed or (wait and slot.is_unfinished)):
                 deltas.append(PartClosed(slot.place, self._calls.close(slot, cut=cut)))
 
     def close_texts(self, deltas: list[Delta]) -> None:
-        """The reply is over: all that is no call."""
+        """Close all parts that are not calls, at the end of the reply."""
         if "text" in self._places:
             deltas.append(PartClosed(self._places["text"], Text("".join(self._texts))))
         if "thinking" in self._places:
@@ -201,10 +201,10 @@ class ReplyParts:
             deltas.append(PartClosed(self._places["refusal"], Refusal("".join(self._refusals))))
 
     def break_off(self, deltas: list[Delta]) -> None:
-        """The stream broke: what could have become a call in the text is text, or nothing if it was one."""
+        """The stream broke: emit the text held back, without a call that had begun in it."""
         text, self._text = self._text, None
         if text is not None:
             self._add_pieces(text.break_off(), deltas)
         if self.call_count and "thinking" in self._places:
-            # What a call depends on came to its end before the call began.
+            # The reasoning a call depends on was complete before the call began.
             deltas.append(PartClosed(self._places["thinking"], self._reasoning.part()))

@@ -1,4 +1,4 @@
-"""The reasoning of a Chat Completions reply, in whichever field a server puts it."""
+"""Collects the reasoning of a Chat Completions reply from the fields that servers use for it."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -32,7 +32,7 @@ class _Detail:
 
 
 class Reasoning:
-    """Collects reasoning; each `take...` gives back the text that is new, for the eye."""
+    """Collects reasoning; each `take...` returns the new text to show."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -42,17 +42,17 @@ class Reasoning:
 
     @property
     def is_empty(self) -> bool:
-        """True when there is nothing to keep."""
+        """True if there is no reasoning."""
         return not self._texts and not self._details
 
     def take_text(self, field: str, text: str) -> str:
-        """Reasoning as plain text, from the field of that name."""
+        """Take plain text from the field of that name."""
         self._field = self._field or field
         self._texts.append(text)
         return text
 
     def take_details(self, details: Sequence[object], *, has_text: bool) -> str:
-        """OpenRouter's `reasoning_details`; their text counts only while no plain field has it."""
+        """Take OpenRouter's `reasoning_details`; their text is ignored if a plain field has it."""
         fresh: list[str] = []
         for entry in details:
             if isinstance(entry, dict):
@@ -71,7 +71,7 @@ class Reasoning:
             place = entry.get("id")
         key = (entry.get("type"), place if isinstance(place, int | str) else None)
         detail = self._by_key.get(key)
-        # Without index and id, two encrypted entries can't be told from the pieces of one.
+        # Without index and id, two encrypted entries can't be distinguished from two pieces of one.
         if detail is None or (key[1] is None and "data" in entry):
             detail = _Detail()
             self._details.append(detail)
@@ -79,7 +79,7 @@ class Reasoning:
         detail.add(entry)
 
     def part(self) -> Thinking:
-        """The whole reasoning, with what a replay of it needs."""
+        """The whole reasoning as a part, with the data needed to replay it."""
         data: Json = {}
         if self._field is not None:
             data["field"] = self._field

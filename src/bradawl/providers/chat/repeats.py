@@ -1,8 +1,8 @@
-"""Events that say the same as the one before but for one text, read without parsing them. Pure.
+"""A fast path for events that differ from the previous one in one string only: no JSON is parsed. Pure.
 
-A reply comes in thousands of small events, of which only one string differs: `{"choices":[{"delta":
-{"content":"` and `"}}]}` are the same each time. If an event begins and ends like one that has been
-read, and what lies between is a JSON string, then the event says the same with another text.
+A reply comes in thousands of small events with the same prefix and suffix: `{"choices":[{"delta":{"content":"`
+and `"}}]}`. If an event begins and ends like a parsed one, and a JSON string is between, then it means the same
+with another text.
 """
 
 import msgspec
@@ -12,14 +12,14 @@ _decode = msgspec.json.Decoder(str).decode
 
 
 class RepeatedEvent:
-    """The event that repeats, if there is one."""
+    """The prefix and suffix of the last learnt event, if any."""
 
     def __init__(self) -> None:
         self._head = self._tail = _NEVER
         self._around = 0
 
     def text_in(self, data: str) -> str | None:
-        """The text of an event that is otherwise the one learnt; None for any other."""
+        """The text of an event with the learnt prefix and suffix; None for any other."""
         if not (data.startswith(self._head) and data.endswith(self._tail) and len(data) >= self._around):
             return None
         text = data[len(self._head) : len(data) - len(self._tail)]
@@ -27,13 +27,13 @@ class RepeatedEvent:
             try:
                 return _decode(f'"{text}"')
             except msgspec.DecodeError:
-                return None  # another event after all, or half of a character
+                return None  # a different event, or half of a surrogate pair
         return text
 
     def learn(self, data: str, text: str) -> bool:
-        """`data` was read as an event that says nothing new but `text`; false when it is too odd to learn from."""
+        """Learn from `data`, an event whose only news is `text`; false if it is not suitable."""
         quoted = f'"{text}"'
-        # Without escapes the text stands there as it is; where it does so twice, one may be something else.
+        # The text must occur in the event literally, without escapes, and only once.
         if not text or "\\" in data or data.count(quoted) != 1:
             return False
         place = data.index(quoted) + 1
@@ -42,5 +42,5 @@ class RepeatedEvent:
         return True
 
     def forget(self) -> None:
-        """Read the next events whole."""
+        """Parse the next events in full."""
         self._head = self._tail = _NEVER

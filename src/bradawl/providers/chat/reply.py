@@ -1,4 +1,4 @@
-"""Reads a Chat Completions reply: server-sent events in, deltas out. Pure."""
+"""The decoder of Chat Completions: server-sent events in, deltas out. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -61,9 +61,9 @@ _NOT_TO_BE_STARTED: frozenset[StopReason] = frozenset({"content_filter", "error"
 
 
 class ChatReply:
-    """One reply. `new_id` names calls the server left without an id.
+    """Decodes one reply. `new_id` gives ids to calls without one.
 
-    `text` parts what some servers leave in the text; `on_end` is told that a reply has come to its end.
+    `text` separates reasoning and calls from the text; `on_end` is called after a complete reply.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ChatReply:
         self._ended = False
 
     def feed(self, event: ServerEvent) -> Iterable[Delta]:
-        """Take one event of the stream."""
+        """Decode one event of the stream."""
         data = event.data
         if not self._ended and (text := self._repeated.text_in(data)) is not None and not event.event:
             deltas: list[Delta] = []
@@ -104,13 +104,13 @@ class ChatReply:
         calls = self._parts.call_count
         taken = self._take(chunk, data)
         if self._parts.call_count != calls:
-            self._repeated.forget()  # the new call may have the index of the one that was learnt
+            self._repeated.forget()  # the new call may have the index of the learnt event
         elif len(taken) == 1:
             self._learn(chunk, data, taken[0])
         return taken
 
     def _learn(self, chunk: Chunk, data: str, delta: Delta) -> None:
-        """If the event had nothing but a piece of text or of arguments, the next may be like it."""
+        """Learn an event that had only a piece of text or arguments, for the fast path."""
         choices = chunk.choices
         if chunk.usage is not None or chunk.x_groq is not None or not choices or len(choices) != 1:
             return
@@ -130,7 +130,7 @@ class ChatReply:
             self._repeated_call = call
 
     def finish(self) -> Iterable[Delta]:
-        """The stream is over; whole only if the server had said why it stopped."""
+        """End of the stream; the reply is complete only if there was a finish reason."""
         if self._ended:
             return ()
         if self._raw_stop is not None:
@@ -139,7 +139,7 @@ class ChatReply:
         return self._fail(truncated_stream())
 
     def whole(self, body: bytes) -> Iterable[Delta]:
-        """A reply that came as one JSON document although a stream was asked for."""
+        """Decode a reply that came as one JSON document although a stream was requested."""
         data = body.decode("utf-8", "replace").removeprefix("\ufeff")
         deltas = list(self.feed(ServerEvent("", data)))
         if self._ended:
@@ -162,7 +162,7 @@ class ChatReply:
         if chunk.choices is None:
             return [*deltas, *self._take_unknown(chunk, data)]
         for choice in chunk.choices:
-            if not choice.index:  # further choices were not asked for
+            if not choice.index:  # requests ask for one choice only
                 self._take_choice(choice, deltas)
         return deltas
 
@@ -175,7 +175,7 @@ class ChatReply:
             deltas.append(started)
 
     def _take_unknown(self, chunk: Chunk, data: str) -> list[Delta]:
-        """Neither choices nor usage: old vLLM and some gateways send a bare error object."""
+        """An event with neither choices nor usage: old vLLM and some gateways send a bare error object."""
         if chunk.usage is None and read_error(untyped(data)) is not None:
             return self._fail_with(data)
         return []

@@ -1,4 +1,4 @@
-"""Writes Chat Completions requests: each message is encoded once, behind the ones before it. Pure."""
+"""The encoder of Chat Completions requests; each message is encoded once. Pure."""
 
 import hashlib
 import re
@@ -38,10 +38,10 @@ from bradawl.providers.encoding import (
 
 _NINE = re.compile(r"[A-Za-z0-9]{9}")
 _BETWEEN = "I have read the results."
-"""Stands between results and a prompt for servers that want a reply there."""
+"""The inserted reply between results and a prompt, for servers that require one."""
 
 _INLINE = "content.inline"
-"""The field of reasoning that came as `<think>...</think>` before the text."""
+"""Marks reasoning that came as `<think>...</think>` in the text."""
 
 
 def _is_text(document: Document) -> bool:
@@ -50,9 +50,9 @@ def _is_text(document: Document) -> bool:
 
 
 class ChatRequests:
-    """The requests of one conversation with `origin`.
+    """Encodes the requests of one conversation with `origin`.
 
-    `profile` is asked anew for each body, because a server may turn out to refuse a field.
+    `profile` is called for each body, because it changes when the server refuses a field.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ChatRequests:
         self._profile = profile
         self._session_id = session_id
         self._unanswered: dict[str, str] = {}
-        self._told: tuple[ToolCall, ...] = ()
+        self._calls_to_narrate: tuple[ToolCall, ...] = ()
         self._last_role = ""
         self._messages = bytearray()
         self._start = b'{"model":' + encode_json(origin.model) + b',"messages":['
@@ -72,7 +72,7 @@ class ChatRequests:
         self._hash.update(encode_json(prefix.system) + b"\n")
 
     def append(self, message: Message) -> None:
-        """Encode a message behind the ones before it."""
+        """Encode the next message of the conversation."""
         match message:
             case User():
                 self._answer_open_calls()
@@ -84,7 +84,7 @@ class ChatRequests:
                 self._add_results(message)
 
     def body(self, params: RequestParams) -> tuple[bytes, ...]:
-        """The request's JSON in pieces; no message is encoded again."""
+        """The request's JSON in pieces; encoded messages are reused."""
         self._answer_open_calls()
         profile = self._profile()
         head = bytearray(self._start)
@@ -133,7 +133,7 @@ class ChatRequests:
         self._add({"role": "user", "content": content})
 
     def _piece(self, part: Text | Image | Document) -> Json:
-        """One part of a prompt; what this server can't be shown is named, or read to it."""
+        """One part of a prompt. Media the server does not accept are replaced by their text or by a description."""
         if isinstance(part, Text):
             return {"type": "text", "text": part.text}
         profile = self._profile()
@@ -156,15 +156,15 @@ class ChatRequests:
         text = "".join(part.text for part in message.parts if isinstance(part, Text | Refusal))
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
         thinking = [part for part in message.parts if isinstance(part, Thinking)]
-        if calls and self._must_tell(message, thinking):
-            self._told, calls = tuple(calls), []
+        if calls and self._must_narrate(message, thinking):
+            self._calls_to_narrate, calls = tuple(calls), []
         fields = self._reasoning(thinking, has_calls=bool(calls)) if is_own and (message.complete or calls) else {}
         inline = fields.pop(_INLINE, "")
         content = fields.pop("content", None)
         if isinstance(content, list) and text:
             content.append({"type": "text", "text": text})
         if not (text or calls or content):
-            return  # reasoning alone is no message to any server
+            return  # servers reject a message with only reasoning
         encoded: Json = {"role": "assistant", "content": content or f"{inline}{text}" or None}
         if calls and self._profile().reasoning_required:
             encoded["reasoning_content"] = ""
@@ -174,14 +174,14 @@ class ChatRequests:
             self._unanswered = {call.id: call.name for call in calls}
         self._add(encoded)
 
-    def _must_tell(self, message: Assistant, thinking: Sequence[Thinking]) -> bool:
-        """True when the calls of a cut reply can't go back as calls: their reasoning has not been signed."""
+    def _must_narrate(self, message: Assistant, thinking: Sequence[Thinking]) -> bool:
+        """True if the calls of a truncated reply must be replayed as text, because their reasoning is not signed."""
         if message.complete or message.origin != self._origin or not self._profile().signed_reasoning:
             return False
         return any(not part.provider_data for part in thinking)
 
     def _reasoning(self, thinking: Sequence[Thinking], *, has_calls: bool) -> Json:
-        """The reasoning in the fields it came in, if this server wants it back."""
+        """The reasoning in the fields it came in, if the profile asks for it."""
         profile = self._profile()
         fields: Json = {}
         if profile.reasoning == "never" or (profile.reasoning == "with_calls" and not has_calls):
@@ -228,11 +228,11 @@ class ChatRequests:
     # -------------------------------------------------------------- results
 
     def _add_results(self, message: ToolResults) -> None:
-        """Every call of the reply before gets one answer, in call order, whatever was handed in."""
+        """Encode one result for each call of the last reply, in call order; missing results are filled in."""
         by_id = {result.call_id: result for result in message.results}
         notes = "\n".join(note_text(note) for note in message.notes)
-        if self._told:
-            self._tell_calls(by_id, notes)
+        if self._calls_to_narrate:
+            self._narrate_calls(by_id, notes)
             return
         waiting, self._unanswered = self._unanswered, {}
         results = [
@@ -250,12 +250,12 @@ class ChatRequests:
             self._add_prompt(notes)
         self._add_attachments(results)
 
-    def _tell_calls(self, by_id: Mapping[str, ToolResult], notes: str) -> None:
-        """What a reply that was cut had already done, in words."""
-        told, self._told = self._told, ()
+    def _narrate_calls(self, by_id: Mapping[str, ToolResult], notes: str) -> None:
+        """Encode the calls of a truncated reply and their results as text."""
+        calls, self._calls_to_narrate = self._calls_to_narrate, ()
         lines = ["Your reply was cut off before its end. These calls had been made, don't repeat them:"]
         results: list[ToolResult] = []
-        for call in told:
+        for call in calls:
             result = by_id.get(call.id) or ToolResult(call.id, call.name, (Text(UNANSWERED),))
             results.append(result)
             text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
@@ -274,5 +274,5 @@ class ChatRequests:
             self._add_prompt(content)
 
     def _answer_open_calls(self) -> None:
-        if self._unanswered or self._told:
+        if self._unanswered or self._calls_to_narrate:
             self._add_results(ToolResults(()))

@@ -1,4 +1,4 @@
-"""The text of a Chat Completions reply, with what some servers leave in it taken out. Pure."""
+"""Separates reasoning and tool calls from the text of a Chat Completions reply. Pure."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from bradawl.providers.compat import CompatProfile
 
 
 class ReplyText:
-    """Parts the text of one reply into reasoning, text and calls, as far as the profile says they may be in it."""
+    """Splits the text of one reply into reasoning, text and calls, as far as the profile allows them in it."""
 
     def __init__(self, profile: CompatProfile, tools: Mapping[str, msgspec.Raw]) -> None:
         self._thinking = InlineThinking() if profile.inline_thinking else None
@@ -19,11 +19,11 @@ class ReplyText:
 
     @property
     def is_plain(self) -> bool:
-        """True when text is only text."""
+        """True if text can contain neither reasoning nor calls."""
         return self._thinking is None and self._calls is None
 
     def feed(self, text: str) -> list[Piece]:
-        """Take more text; gives back what is to be shown of it, and as what."""
+        """Split more text; returns the pieces to show, with their kinds."""
         if self._thinking is None:
             return self._without_calls([("text", text)])
         pieces = self._thinking.feed(text)
@@ -32,7 +32,7 @@ class ReplyText:
         return self._without_calls(pieces)
 
     def finish(self, *, cut: bool) -> tuple[list[Piece], tuple[WrittenCall, ...]]:
-        """The text is over (`cut`: before its time): what was kept back, and the calls that were in it."""
+        """End of the text (`cut` if truncated): the text held back and the calls found."""
         pieces = self._without_calls(self._thinking.finish() if self._thinking else [])
         self._thinking = None
         if self._calls is None:
@@ -43,18 +43,18 @@ class ReplyText:
         return pieces, calls.calls
 
     def break_off(self) -> list[Piece]:
-        """The stream broke: what was kept back, without calls that were not whole yet."""
+        """The stream broke: the text held back, without incomplete calls."""
         pieces = self._without_calls(self._thinking.finish() if self._thinking else [])
         left = self._calls.break_off() if self._calls else ""
         return [*pieces, ("text", left)]
 
     def expect_no_thinking(self) -> None:
-        """The server has a place of its own for reasoning, so a tag in the text is text."""
+        """The server sends reasoning in a field of its own, so a tag in the text is text."""
         if self._thinking is not None and self._thinking.is_untouched:
             self._thinking = None
 
     def expect_no_calls(self) -> str:
-        """The server reads calls itself: gives back the text that was kept back as calls."""
+        """The server parses calls itself: returns the text that was held back as a possible call."""
         if self._calls is None:
             return ""
         calls, self._calls = self._calls, None

@@ -1,4 +1,4 @@
-"""The forms in which models write tool calls into text, each read by a grammar of its own. Pure."""
+"""Parsers for the notations in which models write tool calls into text. Pure."""
 
 import json
 import re
@@ -32,26 +32,26 @@ _END_TOKENS = r"(?:\s|<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|</s>|</tool_call>)*
 
 
 class WrittenCall(msgspec.Struct, frozen=True):
-    """A call as it stood in the text."""
+    """A call parsed from the text."""
 
     name: str
     arguments: str
-    """JSON text; of a call that was cut off what there is of it."""
+    """JSON text; of a truncated call its beginning."""
     is_cut: bool = False
 
 
 class Unfinished(msgspec.Struct, frozen=True):
-    """So far this may become a call."""
+    """The block may still become a call."""
 
 
 Found = tuple[WrittenCall, ...] | Unfinished
-"""The calls of a block, none if it is no block of calls."""
+"""The calls of a block, empty if it contains none."""
 
 _UNFINISHED = Unfinished()
 
 
-class Forms:
-    """Reads blocks of text as calls of the tools on offer: name to JSON Schema."""
+class TextCallParser:
+    """Parses blocks of text as calls of the given tools: name to JSON Schema."""
 
     def __init__(self, tools: Mapping[str, msgspec.Raw]) -> None:
         self._tools = tools
@@ -65,14 +65,14 @@ class Forms:
         }
 
     def read(self, opener: str, block: str) -> Found:
-        """The calls in a block that begins with `opener`, or with nothing when the text is only a call."""
+        """The calls in a block that begins with `opener`; an empty one for a reply that is only a call."""
         reader = self._readers.get(opener)
         if reader is None:
             return self._read_bare(block)
         return reader(block if opener == "<function=" else block[len(opener) :])
 
-    def begun(self, block: str) -> WrittenCall | None:
-        """A call that the end of the reply cut off, as far as it came; None when not even its tool is known."""
+    def truncated_call(self, block: str) -> WrittenCall | None:
+        """The beginning of a call that the end of the reply truncated; None if its tool is unknown."""
         found = re.search(_BEGUN_NAME, block)
         name = next((one for one in found.groups() if one), "") if found else ""
         if name not in self._tools:
@@ -81,7 +81,7 @@ class Forms:
         return WrittenCall(name, block[start.end() :] if start else "{", is_cut=True)
 
     def _all(self, calls: Iterator[tuple[str, object]]) -> Found:
-        """The calls if every one is of a tool on offer and has an object for arguments."""
+        """The calls, if each is for a given tool and its arguments are an object."""
         read: list[WrittenCall] = []
         for name, arguments in calls:
             if isinstance(arguments, str):
@@ -97,7 +97,7 @@ class Forms:
         return self._read_json_calls(block, is_bare=True)
 
     def _read_json_calls(self, block: str, *, is_bare: bool = False) -> Found:
-        """One call, several in a list, or several one behind the other."""
+        """One call, a list of calls, or several in sequence."""
         values: list[object] = []
         rest = block
         while not values or rest.strip():
@@ -129,7 +129,7 @@ class Forms:
     # -------------------------------------------------------------- tags
 
     def _read_function(self, block: str) -> Found:
-        """Qwen3-Coder's tags, or Llama's with JSON between them."""
+        """Qwen3-Coder's tags, or Llama's tags around JSON."""
         calls: list[tuple[str, object]] = []
         rest = block
         while rest.strip():
@@ -145,7 +145,7 @@ class Forms:
         return self._all(iter(calls))
 
     def _typed(self, name: str, arguments: Mapping[str, str]) -> Json:
-        """Arguments that came as text, as the tool's schema wants them."""
+        """Arguments given as text, converted to the types of the tool's schema."""
         if name not in self._tools:
             return {}
         schema = cast("object", msgspec.json.decode(self._tools[name]))
@@ -196,7 +196,7 @@ def _tokens_end(text: str) -> int:
 
 
 def _first_value(text: str) -> tuple[object, str]:
-    """The JSON value a text begins with and what is behind it; (None, "") if it ends within the value."""
+    """The JSON value at the beginning of a text and the rest; (None, "") if the text ends within the value."""
     try:
         value, end = _JSON.raw_decode(text)
     except json.JSONDecodeError as error:
@@ -227,7 +227,7 @@ def _name_and_arguments(value: object) -> tuple[str, object]:
 
 
 def _pairs(form: str, text: str) -> tuple[dict[str, str], str]:
-    """Keys and values one behind the other, and what is left behind them."""
+    """The pairs of keys and values in sequence, and the rest of the text."""
     pairs: dict[str, str] = {}
     place = 0
     while (found := re.compile(form).match(text, place)) is not None:
@@ -237,7 +237,7 @@ def _pairs(form: str, text: str) -> tuple[dict[str, str], str]:
 
 
 def _as_typed(text: str, schema: object) -> object:
-    """A value that came as text: text if the schema takes text, otherwise the JSON it is."""
+    """A value given as text: a string if the schema allows one, else decoded as JSON."""
     kinds = _kinds_of(schema)
     if "string" in kinds or not kinds:
         return None if text.strip() == "null" and "null" in kinds else text
@@ -248,7 +248,7 @@ def _as_typed(text: str, schema: object) -> object:
 
 
 def _kinds_of(schema: object) -> frozenset[str]:
-    """The types a schema allows; none when it doesn't say."""
+    """The types that a schema allows; empty if it has none."""
     if not isinstance(schema, dict):
         return frozenset()
     fields = cast("Json", schema)

@@ -1,10 +1,10 @@
-"""Tool calls that a model wrote into its text, because its server has no parser for them. Pure.
+"""Finds tool calls in the text of a reply, for servers that do not parse them. Pure.
 
-What counts is decided narrowly, for text that only speaks of calls must never run: the whole call
-stands in one of the forms that models are trained to write, the name is one of the tools on offer,
-the arguments are a JSON object, and nothing quotes it (a code fence, inline code, quotation marks).
+The conditions are narrow, because text about calls must never run: the call is complete in a notation that
+models are trained on, its name is that of a given tool, its arguments are a JSON object, and it is not quoted
+(by a code fence, inline code or quotation marks).
 
-Forms as published in the models' chat templates, checked 2026-11-20.
+Source of the notations: the models' published chat templates, checked 2026-11-20.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from bradawl.providers.chat.inline_thinking import possible_start
-from bradawl.providers.chat.text_call_forms import Forms, Unfinished, WrittenCall
+from bradawl.providers.chat.text_call_forms import TextCallParser, Unfinished, WrittenCall
 
 _CLOSERS: Mapping[str, str] = {
     "<tool_call>": "</tool_call>",
@@ -24,7 +24,7 @@ _CLOSERS: Mapping[str, str] = {
     "<|tool_calls_section_begin|>": "<|tool_calls_section_end|>",
     "<\uff5ctool▁calls▁begin\uff5c>": "<\uff5ctool▁calls▁end\uff5c>",
 }
-"""How a call begins and ends; without an end it goes to the end of the text."""
+"""The opening and closing marker of a call; without a closing one it extends to the end of the text."""
 _OPENERS = tuple(_CLOSERS)
 _OPENER = "|".join(map(re.escape, _OPENERS))
 _BARE = "bare"
@@ -33,8 +33,8 @@ _QUOTES = frozenset("\"'`\u201c\u2018\u00ab\u201e")
 _TRIES = 64
 
 
-class _Quoting:
-    """Whether the end of a growing text is quoted, in the ways of Markdown and of prose."""
+class _QuoteTracker:
+    """Tracks whether the end of a growing text is quoted, by Markdown or quotation marks."""
 
     def __init__(self) -> None:
         self._fence = ""
@@ -45,7 +45,7 @@ class _Quoting:
         self._noted: list[str] = []
 
     def note(self, text: str) -> None:
-        """More of the text; it is looked at when somebody asks."""
+        """Append text; it is scanned by `is_quoted`."""
         self._noted.append(text)
 
     def _catch_up(self) -> None:
@@ -82,7 +82,7 @@ class _Quoting:
 
     @property
     def is_quoted(self) -> bool:
-        """True when whatever comes now is quoted."""
+        """True if text that follows now is quoted."""
         self._catch_up()
         if self._fence or self._fence_of(self._lead) or self._lead.lstrip().startswith(">"):
             return True
@@ -90,14 +90,14 @@ class _Quoting:
 
 
 class TextCalls:
-    """Finds the calls in the text of one reply. `tools` are those on offer: name to JSON Schema.
+    """Finds the calls in the text of one reply. `tools` maps the names of the given tools to their JSON Schema.
 
-    Only what may be the beginning of a call is kept back; everything else is given back at once.
+    Text that may begin a call is held back; all other text is returned at once.
     """
 
     def __init__(self, tools: Mapping[str, msgspec.Raw]) -> None:
-        self._forms = Forms(tools)
-        self._quoting = _Quoting()
+        self._parser = TextCallParser(tools)
+        self._quoting = _QuoteTracker()
         self._state: Literal["start", "text", "call"] = "start"
         self._pending = ""
         self._opener = ""
@@ -112,7 +112,7 @@ class TextCalls:
         return tuple(call for _, calls in self._found for call in calls)
 
     def feed(self, text: str) -> str:
-        """Take more text; gives back what is to be shown."""
+        """Scan more text; returns the text to show."""
         if self._state == "text" and not self._pending and "<" not in text and "[" not in text:
             self._quoting.note(text)
             return text
@@ -122,19 +122,19 @@ class TextCalls:
         return "".join(shown)
 
     def finish(self, *, cut: bool = False) -> str:
-        """The text is over; gives back what was no call after all. `cut`: it ended before its time."""
+        """End of the text; returns the held text that is not a call. `cut` if the reply was truncated."""
         if self._state != "call":
             rest, self._pending = self._pending, ""
             return rest
         block = "".join(self._held)
         self._held = []
         self._state = "text"
-        calls = self._forms.read(self._opener, block)
+        calls = self._parser.read(self._opener, block)
         if isinstance(calls, Unfinished) and not cut:
-            # The token that ends a call often ends the reply too, and is not passed on.
-            calls = self._forms.read(self._opener, block + _CLOSERS.get(self._opener, ""))
+            # The token that closes a call often ends the reply as well, and servers drop it.
+            calls = self._parser.read(self._opener, block + _CLOSERS.get(self._opener, ""))
         if isinstance(calls, Unfinished):
-            begun = self._forms.begun(block) if cut else None
+            begun = self._parser.truncated_call(block) if cut else None
             calls = () if begun is None else (begun,)
         if not calls:
             return block
@@ -142,12 +142,12 @@ class TextCalls:
         return ""
 
     def break_off(self) -> str:
-        """The stream broke: gives back what only might have begun a call."""
+        """The stream broke: returns held text that had not begun a call."""
         rest, self._pending = self._pending, ""
         return rest
 
     def give_up(self) -> str:
-        """The reply has calls of its own: everything that was taken for a call is text after all."""
+        """The server has parsed calls itself: returns all text that was taken for calls."""
         blocks = [block for block, _ in self._found]
         self._found = []
         return "".join([*blocks, "".join(self._held), self._pending])
@@ -155,7 +155,7 @@ class TextCalls:
     # -------------------------------------------------------------- text
 
     def _scan(self, text: str, shown: list[str]) -> str:
-        """Text up to where a call may begin; gives back what has not been looked at."""
+        """Scan text up to the possible beginning of a call; returns the rest."""
         text, self._pending = self._pending + text, ""
         if self._state == "start" and self._may_be_bare(text):
             return ""
@@ -188,7 +188,7 @@ class TextCalls:
         self._tries = 0
 
     def _may_be_bare(self, text: str) -> bool:
-        """A reply that is nothing but one call begins like its JSON."""
+        """True if the reply may be a single bare call, which begins with its JSON."""
         compact = "".join(text[:200].split())
         if any(compact.startswith(start) for start in _BARE_STARTS):
             self._begin(_BARE)
@@ -203,7 +203,7 @@ class TextCalls:
     # -------------------------------------------------------------- calls
 
     def _hold(self, text: str, shown: list[str]) -> str:
-        """Keeps a call back until it is whole; gives back what comes after it."""
+        """Hold a call until it is complete; returns the text after it."""
         self._held.append(text)
         closer = _CLOSERS.get(self._opener, "")
         if not closer:
@@ -219,7 +219,7 @@ class TextCalls:
         while end >= 0:
             end += len(closer)
             rest = block[end:].lstrip(" \t")
-            calls = self._forms.read(self._opener, block[:end])
+            calls = self._parser.read(self._opener, block[:end])
             if not isinstance(calls, Unfinished):
                 return self._decide(block, end, rest, calls, shown)
             end = block.find(closer, end)
@@ -230,7 +230,7 @@ class TextCalls:
         if not calls:
             return self._reject(block, shown)
         if not rest:
-            return ""  # more may stand on the line
+            return ""  # the line may continue
         if rest[0] not in "\r\n<[":
             return self._reject(block, shown)
         self._found.append((block[:end], calls))
@@ -239,7 +239,7 @@ class TextCalls:
         return block[end:].lstrip()
 
     def _reject(self, block: str, shown: list[str]) -> str:
-        """It was no call: its opener is text like any other, and what follows is looked at anew."""
+        """It is not a call: its opening marker becomes text, and the text after it is scanned again."""
         self._held = []
         self._state = "text"
         self._show(self._opener, shown)

@@ -1,18 +1,18 @@
-"""The token counts of Chat Completions servers, brought to disjoint buckets."""
+"""Converts token counts of Chat Completions to disjoint buckets."""
 
 from collections.abc import Mapping
 
 from bradawl.core.usage import Usage
-from bradawl.providers.counts import count, inside
+from bradawl.providers.token_counts import count, inside
 
 
 def is_usage(value: object) -> bool:
-    """True when the object counts anything at all."""
+    """True if the object has any token count."""
     return isinstance(value, dict) and ("prompt_tokens" in value or "completion_tokens" in value)
 
 
 def read_usage(usage: Mapping[str, object]) -> tuple[Usage, bool]:
-    """The counts, and whether reasoning was counted outside the completion (xAI does so)."""
+    """The counts, and whether reasoning was counted outside the completion (xAI) and is added to the output."""
     prompt, output = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
     details = inside(usage, "prompt_tokens_details")
     cached = (

@@ -1,1 +1,1 @@
-"""The parts of the Anthropic Messages codec."""
+"""Anthropic Messages; `codec` is the codec, the other modules are its parts."""

@@ -1,4 +1,4 @@
-"""Content blocks of the Messages format, from the parts of a conversation. Pure."""
+"""Encodes the parts of a conversation as content blocks of the Messages protocol. Pure."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
@@ -21,33 +21,33 @@ from bradawl.providers.encoding import Json, encode_json, replayable_arguments, 
 
 Shown = Text | Image | Document
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-"""All that the API takes."""
+"""The media types that the API accepts."""
 
 
 class Block(NamedTuple):
-    """A block as it is sent."""
+    """An encoded block."""
 
     encoded: bytes
     is_markable: bool = True
-    """False for thinking and for kinds we don't know: the cache can't be asked to end there."""
+    """False for thinking and unknown kinds, which accept no cache marker."""
     is_thinking: bool = False
     ends_blank: bool = False
-    """Text that ends in white space, which no request may end with when the model spoke last."""
+    """True for text that ends in white space: a request must not end with it in a reply."""
 
 
 def block(fields: Json) -> Block:
-    """A block of a kind the cache may end at."""
+    """A block of a kind that accepts a cache marker."""
     text = fields.get("text")
     return Block(encode_json(fields), ends_blank=isinstance(text, str) and text != text.rstrip())
 
 
 def text_block(text: str) -> Json | None:
-    """Text; None where it is blank, which the API refuses."""
+    """A text block; None for blank text, which the API rejects."""
     return {"type": "text", "text": text} if text.strip() else None
 
 
 def attachment(part: Image | Document) -> Json:
-    """An image or a document, or a line that says why it can't be shown."""
+    """A block for an image or document, or for a line that says why it can't be shown."""
     if isinstance(part, Image):
         if part.media_type not in _IMAGES:
             return _unshown("image", part.media_type, part.data)
@@ -80,7 +80,7 @@ def _unshown(name: str, media_type: str, data: bytes) -> Json:
 
 
 def shown(parts: Iterable[Shown]) -> list[Json]:
-    """Parts of a prompt or a result, in order, blank texts left out."""
+    """The blocks for the parts of a prompt or result, in order, without blank texts."""
     encoded = (text_block(part.text) if isinstance(part, Text) else attachment(part) for part in parts)
     return [fields for fields in encoded if fields is not None]
 
@@ -89,7 +89,7 @@ def shown(parts: Iterable[Shown]) -> list[Json]:
 
 
 def reply_block(part: Part, *, is_own: bool, needs_signature: bool, call_id: str = "") -> Block | None:
-    """A part of a reply as it goes back; None if it can't. `is_own`: to the model that wrote it.
+    """The block that replays a part of a reply; None if it can't be replayed. `is_own`: by the same model.
 
     `call_id` is the id to send for a call.
     """
@@ -137,7 +137,7 @@ def _thought(fields: Json) -> Block:
 
 
 def extras_of(provider_data: str) -> Json:
-    """Fields that came with a block and go back with it, each as the text it came as."""
+    """The additional fields of a received block, as encoded JSON, to send back with it."""
     if not provider_data:
         return {}
     try:
@@ -147,7 +147,7 @@ def extras_of(provider_data: str) -> Json:
 
 
 def _known(provider_data: str, *names: str) -> Json:
-    """Of those fields the ones a request may hold: one that only replies have would be refused."""
+    """Those of the fields that requests accept; the API rejects fields that only replies have."""
     extras = extras_of(provider_data)
     return {name: extras[name] for name in names if name in extras}
 
@@ -169,9 +169,9 @@ def _has_type(provider_data: str) -> bool:
 def result_block(
     result: ToolResult, call_id: str, notes: Sequence[Json], *, takes_documents: bool
 ) -> tuple[Block, list[Json]]:
-    """The answer to a call with notes inside, and what must follow behind all answers.
+    """The result block of a call with its notes, and the blocks that must follow all results.
 
-    A failed call's result may hold nothing but text, and only Claude is known to take documents in it.
+    The result of a failed call may contain only text, and only Claude is known to accept documents in results.
     """
     content: list[Json] = []
     behind: list[Json] = []
@@ -199,10 +199,12 @@ def result_block(
 
 
 def narrated(calls: Sequence[tuple[ToolCall, ToolResult]]) -> list[Json]:
-    """What a reply that can't be replayed did, in plain words, with what its calls gave."""
-    told: list[Json] = [{"type": "text", "text": "Your last reply broke off. Before it did, you had made these calls:"}]
+    """The calls of a reply that can't be replayed, with their results, as text."""
+    narration: list[Json] = [
+        {"type": "text", "text": "Your last reply broke off. Before it did, you had made these calls:"}
+    ]
     for call, result in calls:
         how = "It failed with" if result.is_error else "It gave"
-        told.append({"type": "text", "text": f"{tool_name(call.name)} {replayable_arguments(call)}\n{how}:"})
-        told.extend(shown(result.parts) or [{"type": "text", "text": "(nothing)"}])
-    return told
+        narration.append({"type": "text", "text": f"{tool_name(call.name)} {replayable_arguments(call)}\n{how}:"})
+        narration.extend(shown(result.parts) or [{"type": "text", "text": "(nothing)"}])
+    return narration

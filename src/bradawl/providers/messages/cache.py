@@ -1,23 +1,23 @@
-"""Where a Messages request asks for its prefix to be cached. Pure.
+"""Chooses the blocks of a Messages request that get cache markers. Pure.
 
-The server looks for what it cached before at each marked block and up to 20 blocks ahead of it, and
-takes four marks at most (the vendor's documentation, checked 2026-11-20).
+The server looks for a cached prefix at each marked block and at up to 20 blocks before it, and accepts at most
+four markers (the vendor's documentation, checked 2026-11-20).
 """
 
 from collections.abc import Sequence
 
 LOOK_BACK = 18
-"""Blocks; a little less than the server's 20, which counts some of ours twice."""
+"""Blocks; less than the server's 20, which counts some blocks twice."""
 STRIDE = 15
-"""Blocks between two marks where marks are left over."""
+"""Distance of additional markers, in blocks."""
 
 
 def breakpoints(last: int, earlier: Sequence[int], slots: int) -> tuple[int, ...]:
-    """Which blocks of the messages to mark, in order, at most `slots` of them.
+    """The indexes of the blocks to mark, in order, at most `slots` of them.
 
-    `last` is the end of this request. `earlier` are ends of requests before it, the latest first: that one
-    is marked always, because there this request's prefix was written; the others only where no mark behind
-    them can see them. What is left is spread over long batches.
+    `last` is the end of this request. `earlier` are the ends of previous requests, the latest first: that one
+    is always marked, because the prefix was cached there; the others only where no later marker covers them.
+    Remaining markers are spread over long batches.
     """
     chosen = {last}
     for place in earlier[:1]:

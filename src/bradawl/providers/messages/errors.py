@@ -1,4 +1,4 @@
-"""The code in an error of the Messages format. Pure."""
+"""The error code of the Messages protocol. Pure."""
 
 from typing import cast
 
@@ -8,7 +8,7 @@ from bradawl.core.errors import Failure
 
 
 def with_code(failure: Failure, error: object) -> Failure:
-    """The failure with the API's own code: `details.error_code` where it is given, else the type of the error.
+    """The failure with the API's own code: `details.error_code` if present, else the error's type.
 
     `error` is the decoded body or event.
     """

@@ -1,4 +1,4 @@
-"""What a Messages request asks for beyond its messages: length, thinking, effort, form of the answer. Pure."""
+"""The options of a Messages request: output limit, thinking, effort, schema of the answer. Pure."""
 
 import msgspec
 
@@ -8,13 +8,13 @@ from bradawl.providers.encoding import Json, encode_json
 from bradawl.providers.messages.profile import ClaudeFamily, MessagesProfile, effort_word, thinking_budget
 
 DEFAULT_LIMIT = 32_000
-"""Tokens of a reply where nobody said otherwise: room for a large file, and every Claude since 3.7 can give it."""
+"""Default output limit in tokens: enough for a large file, and supported by every Claude since 3.7."""
 UNKNOWN_LIMIT = 8_192
-"""Tokens for a model of which nothing is known; many servers refuse more than the model has."""
+"""Output limit in tokens for unknown models; many servers reject a value above the model's maximum."""
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What a turn began with, and the fields of one request as JSON without braces."""
+    """The effort and thinking of a turn, and the fields of one request as JSON without braces."""
 
     effort: str | None
     budget: int | None
@@ -28,7 +28,7 @@ def options(
     profile: MessagesProfile,
     settled: Options | None,
 ) -> Options:
-    """The fields of a request. Effort and thinking are those of `settled`, if the turn has begun."""
+    """The options of a request. Within a turn, effort and thinking are those of `settled`."""
     max_tokens = params.max_output_tokens or default_limit(info, family, profile)
     effort = params.effort if settled is None else settled.effort
     budget = settled.budget if settled is not None else _budget(effort, max_tokens, family)
@@ -45,7 +45,7 @@ def options(
 
 
 def default_limit(info: ModelInfo, family: ClaudeFamily | None, profile: MessagesProfile) -> int:
-    """Tokens of the longest reply to ask for where the user did not say."""
+    """The output limit in tokens, if the user has not set one."""
     known = info.max_output or profile.max_tokens_limit
     if known is not None:
         return min(DEFAULT_LIMIT, known, profile.max_tokens_limit or known)
@@ -61,7 +61,7 @@ def _budget(effort: str | None, max_tokens: int, family: ClaudeFamily | None) ->
 def _thinking(
     family: ClaudeFamily | None, profile: MessagesProfile, effort: str | None, budget: int | None, max_tokens: int
 ) -> Json | None:
-    """The API's `thinking`; None where the server's own choice is best or nothing is taken."""
+    """The API's `thinking` field; None for the server's default or if it is not supported."""
     if family is None or not profile.takes_thinking:
         return None
     style = family.thinking
@@ -73,7 +73,7 @@ def _thinking(
         return None
     if style == "adaptive" and effort == "none":
         return {"type": "disabled"}
-    # Newer models think by default but say nothing of it unless asked to.
+    # Newer models think by default, but return their thinking only on request.
     return {"type": "adaptive", "display": "summarized"}
 
 
@@ -90,10 +90,10 @@ def _output_config(
 
 def _effort(effort: str, family: ClaudeFamily | None) -> str | None:
     if family is None:
-        return None if effort == "none" else effort  # asked for; a server that refuses it is asked without
+        return None if effort == "none" else effort  # requested; after a refusal it is left out
     return "low" if effort == "none" and family.thinking == "always" else effort_word(effort, family.efforts)
 
 
 def takes_schema(family: ClaudeFamily | None, profile: MessagesProfile) -> bool:
-    """True when the server is told the schema of the answer; else the model is, in words."""
+    """True if the schema of the answer goes into the request; otherwise it goes into the prompt."""
     return profile.takes_format and (family is not None or profile.has_claude)

@@ -1,7 +1,7 @@
-"""What servers that speak Anthropic Messages want, and what each Claude model takes, as data.
+"""The tables of Messages servers (`MessagesProfile`) and of Claude models (`ClaudeFamily`).
 
-Sources: the vendor's documentation and its published SDK, checked 2026-11-20. Names tell the family,
-so that a model that is new tomorrow is treated like the newest one known today.
+Sources: the vendor's documentation and its published SDK, checked 2026-11-20. The family follows from the name,
+so that a later model is treated like the newest one in the table.
 """
 
 import re
@@ -11,37 +11,37 @@ from typing import Literal
 
 import msgspec
 
-from bradawl.providers.compat import host_of
+from bradawl.providers.hosts import host_of
 
 Keys = Literal["x-api-key", "bearer", "both"]
 ThinkingStyle = Literal["none", "budget", "adaptive", "always", "on_request"]
 """`budget`: a number of tokens; `adaptive`: the model decides and it can be turned off; `always`: it can't;
-`on_request`: a name nobody knows, adaptive if an effort is asked for."""
+`on_request`: for unknown models, adaptive if an effort is requested."""
 
 
 class MessagesProfile(msgspec.Struct, frozen=True):
-    """How one server deviates, or what it turned out not to take."""
+    """The deviations of one server, and the fields it has refused."""
 
     name: str = "default"
     version: str = "2023-06-01"
-    """Of the API, as a header. Other vendors know the older one only."""
+    """The `anthropic-version` header. Other vendors support the older one only."""
     keys: Keys = "both"
-    """The header the key goes into; tokens of the OAuth kind are always `bearer`."""
+    """The header of the key; OAuth tokens always use `bearer`."""
     has_claude: bool = False
-    """Serves the real thing whatever the model is called: cache markers and signatures are known."""
+    """Serves Claude, whatever the model's name: supports cache markers and signatures."""
     has_eager_input: bool = False
-    """Knows `eager_input_streaming` of a tool."""
+    """Supports `eager_input_streaming` of tools."""
     has_betas: bool = False
-    """Knows the names in `anthropic-beta`."""
+    """Supports the `anthropic-beta` header."""
     takes_cache_control: bool = True
     takes_thinking: bool = True
     takes_budget: bool = True
     takes_effort: bool = True
     takes_format: bool = True
     max_tokens_limit: int | None = None
-    """Of a reply, learned from a refusal."""
+    """The highest `max_tokens`, learned from a refusal."""
     drops_unbound_thinking: bool = False
-    """Thinking that was written behind another prefix is to be left out by the server."""
+    """Asks the server to drop thinking that belongs to another prefix."""
 
 
 _ANTHROPIC = MessagesProfile(
@@ -72,11 +72,11 @@ def messages_profile_for(base_url: str) -> MessagesProfile:
 
 
 class ClaudeFamily(msgspec.Struct, frozen=True):
-    """What a generation of models takes."""
+    """The options of a generation of models."""
 
     thinking: ThinkingStyle
     efforts: tuple[str, ...] = ()
-    """Words for `output_config.effort`, from the least; empty where the field is refused."""
+    """Values of `output_config.effort` in ascending order; empty if the field is not supported."""
 
 
 _FIVE = ("low", "medium", "high", "xhigh", "max")
@@ -102,7 +102,7 @@ _FAMILIES: Mapping[str, tuple[tuple[tuple[int, int], ClaudeFamily], ...]] = Mapp
         "haiku": (((5, 0), _ADAPTIVE), ((4, 5), _BUDGET)),
     }
 )
-"""By name, from the newest version down: the first that is not newer than the model's counts."""
+"""By name, newest version first: the first one that is not newer than the model applies."""
 
 _KINDS = "|".join(_FAMILIES)
 _NEW_NAME = re.compile(rf"claude-({_KINDS})(?:-(\d{{1,2}})(?!\d))?(?:-(\d{{1,2}})(?!\d))?")
@@ -110,7 +110,7 @@ _OLD_NAME = re.compile(rf"claude-(\d{{1,2}})(?:-(\d))?-({_KINDS})")
 
 
 def family_of(model: str) -> ClaudeFamily | None:
-    """What a model takes, by its name as any host writes it; None if it is not a Claude."""
+    """The family of a model, by its name in any host's notation; None if it is not a Claude."""
     name = model.lower().replace(".", "-")
     if (found := _NEW_NAME.search(name)) is not None:
         kind, major, minor = found.groups()
@@ -127,11 +127,11 @@ _BUDGETS: Mapping[str, int] = MappingProxyType(
     {"minimal": 1_024, "low": 4_096, "medium": 10_000, "high": 16_000, "xhigh": 24_000, "max": 32_000}
 )
 _LEAST_BUDGET = 1_024
-"""The API's own minimum."""
+"""The API's minimum, in tokens."""
 
 
 def effort_word(effort: str, words: tuple[str, ...]) -> str | None:
-    """The family's word for an effort: the same, else the next lower one it has, else its lowest."""
+    """The family's value for an effort: the same, else the next lower one, else the lowest."""
     if not words or effort == "none":
         return None
     if effort in words or effort not in _SCALE:
@@ -141,6 +141,6 @@ def effort_word(effort: str, words: tuple[str, ...]) -> str | None:
 
 
 def thinking_budget(effort: str, max_tokens: int) -> int | None:
-    """Tokens to think with, leaving a quarter of the reply for the answer; None if there is no room."""
+    """The thinking budget in tokens, which leaves a quarter of the reply for the answer; None if too small."""
     budget = min(_BUDGETS.get(effort, _BUDGETS["medium"]), max_tokens * 3 // 4)
     return budget if budget >= _LEAST_BUDGET else None

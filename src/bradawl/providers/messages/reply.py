@@ -1,4 +1,4 @@
-"""Reads a Messages reply: server-sent events in, deltas out. Pure."""
+"""The decoder of Anthropic Messages: server-sent events in, deltas out. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
@@ -51,19 +51,19 @@ _STOPS: Mapping[str, StopReason] = {
 _CUT_STOPS: frozenset[StopReason] = frozenset({"max_tokens", "content_filter", "context_overflow", "refusal"})
 _JSON = "input_json_delta"
 _DELTA_OF: Mapping[str, str] = {"text": "text_delta", "thinking": "thinking_delta"}
-"""What a block is made of; all others are made of arguments."""
+"""The type of delta for each type of block; all other blocks have `input_json_delta`."""
 _SHOWN = frozenset({"text", "thinking", "tool_use"})
 
 
 class MessagesReply:
-    """One reply. `new_id` names calls the server left without an id."""
+    """Decodes one reply. `new_id` gives ids to calls without one."""
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._open: dict[int | None, OpenBlock] = {}
         self._last: OpenBlock | None = None
         self._held: list[OpenBlock] = []
-        """Calls that were closed with arguments that don't parse: the stop reason says whether they were cut."""
+        """Closed calls with malformed arguments: the stop reason tells whether they were truncated."""
         self._used_ids: set[str] = set()
         self._next_place = 0
         self._calls = 0
@@ -75,7 +75,7 @@ class MessagesReply:
         self._ended = False
 
     def feed(self, event: ServerEvent) -> Iterable[Delta]:
-        """Take one event of the stream."""
+        """Decode one event of the stream."""
         if self._ended:
             return ()
         try:
@@ -84,7 +84,7 @@ class MessagesReply:
             return self._take_odd(event)
         delta = seen.delta
         if delta is not None and delta.type == _JSON and (fragment := delta.partial_json):
-            # Arguments come in very many small pieces.
+            # Fast path: arguments come in many small pieces.
             block = self._open.get(seen.index)
             if block is not None and block.kind == "tool_use":
                 block.texts.append(fragment)
@@ -92,7 +92,7 @@ class MessagesReply:
         return self._take(seen, event)
 
     def finish(self) -> Iterable[Delta]:
-        """The stream is over; whole only if the server had said why it stopped."""
+        """End of the stream; the reply is complete only if there was a stop reason."""
         if self._ended:
             return ()
         if self._raw_stop is not None:
@@ -101,7 +101,7 @@ class MessagesReply:
         return self._fail(truncated_stream())
 
     def whole(self, body: bytes) -> Iterable[Delta]:
-        """A reply that came as one JSON document although a stream was asked for."""
+        """Decode a reply that came as one JSON document although a stream was requested."""
         data = body.decode("utf-8", "replace").removeprefix("\ufeff")
         deltas = list(self.feed(ServerEvent("", data)))
         if self._ended:
@@ -111,7 +111,7 @@ class MessagesReply:
     # -------------------------------------------------------------- events
 
     def _take_odd(self, event: ServerEvent) -> Iterable[Delta]:
-        """JSON that the strict reading refuses, or none at all."""
+        """An event that the strict decoder rejects: lenient JSON, or no JSON."""
         if event.data.startswith("[DONE]"):
             return self.finish()
         value = untyped(event.data)
@@ -137,7 +137,7 @@ class MessagesReply:
                 return self._take_message(kind, seen, event)
 
     def _take_message(self, kind: str, seen: StreamEvent, event: ServerEvent) -> Iterable[Delta]:
-        """What is about the message as a whole. Events of the future are skipped; errors come in many shapes."""
+        """Events about the message as a whole. Unknown events are skipped; errors have many forms."""
         match kind:
             case "message_start":
                 return self._start(seen.message or {})
@@ -173,7 +173,7 @@ class MessagesReply:
         return ()
 
     def _take_whole(self, data: str) -> list[Delta]:
-        """A whole message as one event or one body."""
+        """A complete message as one event or one body."""
         self._warnings.add("non_streaming_body")
         message = msgspec.json.decode(msgspec.json.encode(untyped(data)), type=dict[str, msgspec.Raw])
         deltas = self._start(message)
@@ -212,7 +212,7 @@ class MessagesReply:
         return deltas
 
     def _name(self, block: OpenBlock) -> None:
-        """Every call has an id of its own."""
+        """Give a call its id; missing and repeated ids are replaced."""
         if not block.call_id:
             self._warnings.add("id_generated")
         elif block.call_id in self._used_ids:
@@ -228,11 +228,11 @@ class MessagesReply:
             return ()
         block = self._open.get(seen.index) if seen.index is not None else self._last
         if block is None:
-            return self._take_homeless(seen.index, delta)
+            return self._take_delta_without_start(seen.index, delta)
         return self._add(block, delta)
 
-    def _take_homeless(self, index: int | None, delta: StreamDelta) -> list[Delta]:
-        """A delta for a block that was not begun, which some servers forget for text."""
+    def _take_delta_without_start(self, index: int | None, delta: StreamDelta) -> list[Delta]:
+        """A delta without `content_block_start`, which some servers omit for text."""
         kind = "thinking" if delta.thinking else "text"
         if not (delta.text or delta.thinking) or delta.partial_json is not None:
             self._warnings.add("delta_without_block")
@@ -250,7 +250,7 @@ class MessagesReply:
             case "input_json_delta" if block.kind not in _DELTA_OF:
                 fragment = delta.partial_json
             case "signature_delta":
-                block.signature = delta.signature or ""  # the whole of it, each time
+                block.signature = delta.signature or ""  # the complete text, each time
                 return ()
             case "citations_delta":
                 block.cite(delta.citation)

@@ -1,4 +1,4 @@
-"""Writes Messages requests: each block is encoded once, cache markers are laid between the bytes. Pure."""
+"""The encoder of Messages requests; blocks are encoded once, and cache markers inserted for each request. Pure."""
 
 import hashlib
 import re
@@ -17,14 +17,14 @@ from bradawl.providers.messages.tools import encode_tools
 _MARK = b',"cache_control":{"type":"ephemeral"}'
 _MOST_MARKS = 4
 _GO_ON = block({"type": "text", "text": "Go on."})
-"""Where the API wants the user to speak and nobody did."""
+"""The inserted user message where the API requires one."""
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 class MessagesRequests:
-    """The requests of one conversation.
+    """Encodes the requests of one conversation.
 
-    `profile` is asked anew for each body, because a server may turn out to refuse a field.
+    `profile` is called for each body, because it changes when the server refuses a field.
     """
 
     def __init__(self, prefix: Prefix, info: ModelInfo, profile: Callable[[], MessagesProfile]) -> None:
@@ -37,13 +37,13 @@ class MessagesRequests:
         self._turns = _Turns(self._tools, self._system)
         self._ids = _Ids()
         self._unanswered: tuple[tuple[ToolCall, str], ...] = ()
-        """Calls of the last reply and the ids they were sent with."""
-        self._untold: tuple[ToolCall, ...] = ()
-        """Calls of a reply that can't be replayed; they are told with their results."""
+        """The calls of the last reply and their ids as sent."""
+        self._calls_to_narrate: tuple[ToolCall, ...] = ()
+        """The calls of a reply that can't be replayed; they are sent as text with their results."""
         self._settled: Options | None = None
 
     def append(self, message: Message) -> None:
-        """Encode a message behind the ones before it."""
+        """Encode the next message of the conversation."""
         match message:
             case User():
                 self._answer_open_calls()
@@ -56,10 +56,10 @@ class MessagesRequests:
                 self._add_results(message)
 
     def body(self, params: RequestParams) -> tuple[bytes, ...]:
-        """The request's JSON in pieces; nothing is encoded again."""
+        """The request's JSON in pieces; encoded blocks are reused."""
         self._answer_open_calls()
         profile = self._profile()
-        # What a turn began with stays until its end: thinking must not change between a call and its result.
+        # Fixed for the whole turn: thinking must not change between a call and its result.
         self._settled = options(params, self._info, self._family, profile, self._settled)
         tools = self._eager_tools if profile.has_eager_input else self._tools
         marks, marks_tools = self._marks(profile)
@@ -74,20 +74,20 @@ class MessagesRequests:
         return tuple(pieces)
 
     def _system_with(self, params: RequestParams, profile: MessagesProfile) -> bytes:
-        """The system prompt, and what the server isn't told about the form of the answer."""
+        """The system prompt, with the schema of the answer if it is not in the request's options."""
         if not params.answer_schema or takes_schema(self._family, profile):
             return self._system
-        told = encode_json(text_block(schema_in_words(params.answer_schema)))
-        return self._system[:-1] + b"," + told + b"]" if self._system else b"[" + told + b"]"
+        instruction = encode_json(text_block(schema_in_words(params.answer_schema)))
+        return self._system[:-1] + b"," + instruction + b"]" if self._system else b"[" + instruction + b"]"
 
     def prefix_hash(self) -> str:
         """sha256 in hex of tools, system and messages as encoded."""
         return self._turns.hash.hexdigest()
 
     def _marks(self, profile: MessagesProfile) -> tuple[tuple[int, ...], bool]:
-        """Which blocks to mark, and whether the last tool gets a mark too.
+        """The blocks to mark, and whether the last tool is marked too.
 
-        The mark on the system prompt covers the tools, whose own gives way when the messages need it.
+        The marker on the system prompt also covers the tools, so theirs is used only if one is left over.
         """
         if not profile.takes_cache_control or not (profile.has_claude or self._family is not None):
             return (), False
@@ -107,7 +107,7 @@ class MessagesRequests:
             if last_call < 0:
                 parts = tuple(part for part in parts if not isinstance(part, Thinking))
             elif is_own and needs_signature and not all(map(_is_signed, parts[:last_call])):
-                self._untold = tuple(part for part in parts if isinstance(part, ToolCall))
+                self._calls_to_narrate = tuple(part for part in parts if isinstance(part, ToolCall))
                 parts = tuple(part for part in parts if isinstance(part, Text))
             else:
                 parts = parts[: last_call + 1]
@@ -121,14 +121,14 @@ class MessagesRequests:
             if encoded is not None:
                 blocks.append(encoded)
         while blocks and blocks[-1].is_thinking:
-            blocks.pop()  # the API takes no reply that ends in thinking
+            blocks.pop()  # the API rejects a reply that ends in thinking
         self._turns.add("assistant", blocks)
         self._unanswered = tuple(calls)
 
     # -------------------------------------------------------------- results
 
     def _add_results(self, message: ToolResults) -> None:
-        """Every call of the reply before gets one answer, in call order, whatever was handed in."""
+        """Encode one result for each call of the last reply, in call order; missing results are filled in."""
         by_id = {result.call_id: result for result in message.results}
         notes = _notes(message.notes)
         blocks: list[Block] = []
@@ -140,15 +140,15 @@ class MessagesRequests:
             encoded, more = result_block(result, call_id, inside, takes_documents=takes_documents)
             blocks.append(encoded)
             behind.extend(more)
-        if self._untold:
-            behind = narrated([(call, by_id.get(call.id) or _no_result(call)) for call in self._untold])
+        if self._calls_to_narrate:
+            behind = narrated([(call, by_id.get(call.id) or _no_result(call)) for call in self._calls_to_narrate])
         if not self._unanswered:
             behind.extend(notes)
-        self._unanswered, self._untold = (), ()
+        self._unanswered, self._calls_to_narrate = (), ()
         self._turns.add("user", [*blocks, *map(block, behind)])
 
     def _answer_open_calls(self) -> None:
-        if self._unanswered or self._untold:
+        if self._unanswered or self._calls_to_narrate:
             self._add_results(ToolResults(()))
 
 
@@ -165,7 +165,7 @@ def _is_signed(part: object) -> bool:
 
 
 def _marked_list(encoded: bytes, *, is_marked: bool) -> tuple[bytes, ...]:
-    """A JSON list of objects, the last of them with a cache marker if asked for."""
+    """A JSON list of objects, with a cache marker in the last one if `is_marked`."""
     return (encoded[:-2], _MARK, encoded[-2:]) if is_marked else (encoded,)
 
 
@@ -174,7 +174,7 @@ def _turn_of(role: str) -> bytes:
 
 
 class _Ids:
-    """The ids calls are sent with: legal, never the same twice, the same again on every replay."""
+    """Maps call ids to ids as sent: valid, unique, and the same in every replay."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
@@ -189,7 +189,7 @@ class _Ids:
 
 
 class _Turns:
-    """All messages as bytes, the last one left open, so that a turn can grow and sent bytes never change."""
+    """The encoded messages. The last one is left open, so that it can grow without changing sent bytes."""
 
     def __init__(self, *hashed: bytes) -> None:
         self.hash = hashlib.sha256()
@@ -198,21 +198,21 @@ class _Turns:
         self._bytes = bytearray()
         self._role = ""
         self._ends: list[int] = []
-        """For each block the place a marker could be put at; -1 where none may be."""
+        """For each block the byte offset for a marker; -1 where none is allowed."""
         self._ends_blank = False
         self._answered = -1
-        """Last block of the request that gave the last reply."""
+        """The last block of the request that the last reply answered."""
         self._sent = self._current = -1
 
     def add(self, role: str, blocks: "Sequence[Block] | map[Block]") -> None:
-        """Add blocks to the role's turn, or begin one."""
+        """Add blocks to the open message, or begin one of this role."""
         if role == "assistant":
             self._answered = len(self._ends) - 1
         needs_word = role == "assistant" and self._wants_user
         for encoded in blocks:
             if needs_word:
                 needs_word = False
-                self._begin("user", _GO_ON)  # as `end` had it in the request this answers
+                self._begin("user", _GO_ON)  # as `end` sent it in the request that this reply answers
             if self._role == role:
                 self._bytes += b","
                 self._put(encoded)
@@ -233,17 +233,17 @@ class _Turns:
 
     @property
     def _wants_user(self) -> bool:
-        """The API takes neither a request without a message nor a reply at its end that ends in white space."""
+        """True if a user message must follow: without messages, or after a reply that ends in white space."""
         return not self._role or (self._role == "assistant" and self._ends_blank)
 
     def end(self) -> bytes:
-        """What closes the last turn of a request. It is not kept: the next message may be the user's own."""
+        """The bytes that close the last message of a request. They are not kept: the next message may extend it."""
         if not self._wants_user:
             return b"]}"
         return (b"]}," if self._role else b"") + _turn_of("user") + _GO_ON.encoded + b"]}"
 
     def marks(self, slots: int) -> tuple[int, ...]:
-        """The blocks to mark for a request that ends here."""
+        """The indexes of the blocks to mark in a request that ends here."""
         end = len(self._ends) - 1
         if end != self._current:
             self._sent, self._current = self._current, end
@@ -259,7 +259,7 @@ class _Turns:
         return place
 
     def pieces(self, marks: Sequence[int]) -> list[bytes]:
-        """The bytes so far with markers laid in."""
+        """The encoded messages with cache markers inserted."""
         found: list[bytes] = []
         start = 0
         for mark in marks:

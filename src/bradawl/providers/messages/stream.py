@@ -1,4 +1,4 @@
-"""The events of a Messages stream and the blocks they make. Pure."""
+"""Decodes the events of a Messages stream and assembles its content blocks. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _NONE = msgspec.Raw(b"null")
 
 
 class StreamDelta(msgspec.Struct):
-    """What a delta may carry; only what is used is typed."""
+    """The fields of a delta that are used."""
 
     type: str | None = None
     partial_json: str | None = None
@@ -28,7 +28,7 @@ class StreamDelta(msgspec.Struct):
 
 
 class StreamEvent(msgspec.Struct):
-    """One event of the stream, or a whole reply."""
+    """One event of the stream, or a complete reply."""
 
     type: str | None = None
     index: int | None = None
@@ -44,10 +44,10 @@ _decode_loosely = msgspec.json.Decoder(StreamEvent, strict=False).decode
 
 
 def decode_leniently(value: object) -> StreamEvent | None:
-    """An event that the strict reading refused, from its decoded JSON."""
+    """An event that the strict decoder rejected, from its decoded JSON."""
     if isinstance(value, dict) and isinstance(value.get("delta"), dict):
         arguments = value["delta"].get("partial_json")
-        if isinstance(arguments, dict | list):  # some gateways send the object itself
+        if isinstance(arguments, dict | list):  # some gateways send an object instead of text
             value["delta"]["partial_json"] = json.dumps(arguments, ensure_ascii=False)
     try:
         return _decode_loosely(msgspec.json.encode(value))
@@ -56,13 +56,13 @@ def decode_leniently(value: object) -> StreamEvent | None:
 
 
 def string_in(fields: Fields, key: str) -> str | None:
-    """A text field; None where it is missing or something else."""
+    """A string field; None if missing or of another type."""
     value = value_in(fields, key)
     return value if isinstance(value, str) else None
 
 
 def value_in(fields: Fields, key: str) -> object:
-    """A field, decoded; None where it is missing."""
+    """A decoded field; None if missing."""
     raw = fields.get(key)
     return None if raw is None else untyped(bytes(raw).decode("utf-8", "replace"))
 
@@ -76,7 +76,7 @@ _OWN_FIELDS = {
 
 
 class OpenBlock:
-    """A block of the reply in the making."""
+    """A content block that is still arriving."""
 
     __slots__ = ("_citations", "call_id", "fields", "kind", "name", "place", "signature", "texts")
 
@@ -88,7 +88,7 @@ class OpenBlock:
         self.name = string_in(fields, "name") or ""
         self.signature = string_in(fields, "signature") or ""
         self.texts: list[str] = []
-        """Fragments of text, thinking or arguments, whichever the block is made of."""
+        """Fragments of the block's text, thinking or arguments."""
         self._citations: list[msgspec.Raw] = []
         if kind in ("text", "thinking") and (begun := string_in(fields, kind)):
             self.texts.append(begun)
@@ -102,18 +102,18 @@ class OpenBlock:
                 return
 
     def cite(self, citation: msgspec.Raw) -> None:
-        """A source of the text."""
+        """Add a citation of the text."""
         if bytes(citation) != b"null":
             self._citations.append(msgspec.Raw(bytes(citation)))
 
     @property
     def placed_input(self) -> str:
-        """Arguments that came whole with the block's start; compatible servers do that. Empty for the placeholder."""
+        """Arguments in the block's start, where compatible servers put them. Empty for the placeholder `{}`."""
         raw = bytes(self.fields.get("input", _NONE)).decode("utf-8", "replace")
         return raw if raw.strip("{}[] \t\r\n") not in ("", "null") else ""
 
     def call(self, *, cut: bool) -> ToolCall:
-        """The block as a call; `cut` says that the reply ended before its time."""
+        """The block as a call; `cut` if the reply was truncated."""
         raw = "".join(self.texts)
         if not raw.strip():
             raw = self.placed_input
@@ -121,7 +121,7 @@ class OpenBlock:
         return ToolCall(self.call_id, self.name, raw, status, provider_data=self._extras())
 
     def part(self) -> Part | None:
-        """The block as a part of the reply, calls excepted; None if there is nothing in it."""
+        """The block as a part of the reply, for blocks that are not calls; None if empty."""
         text = "".join(self.texts)
         match self.kind:
             case "text":
@@ -134,7 +134,7 @@ class OpenBlock:
                 return self._opaque(text)
 
     def _opaque(self, text: str) -> Opaque:
-        """A kind we don't know, as it came; arguments of the server's own tools are put where they belong."""
+        """A block of unknown kind, unchanged; arguments of server tools are put into its `input`."""
         fields = dict(self.fields)
         if text:
             arguments, status = parse_arguments(text)

@@ -1,4 +1,4 @@
-"""Tools as the Messages format shows them. Pure."""
+"""Encodes tools for the Messages protocol. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import cast
@@ -11,14 +11,14 @@ from bradawl.providers.encoding import Json, encode_json, tool_name
 _LONG = frozenset(
     {"content", "contents", "text", "body", "patch", "diff", "code", "script", "command", "data", "edits"}
 )
-"""Names of arguments that hold whole texts."""
+"""Names of arguments that usually contain long texts."""
 
 
 def encode_tools(tools: Sequence[ToolSchema]) -> tuple[bytes, bytes]:
-    """The list of tools, plain, and with `eager_input_streaming` where it pays; empty if there are none.
+    """The list of tools, without and with `eager_input_streaming` where useful; empty if there are none.
 
-    Without it the server holds long strings back until they are complete. It costs the server's own
-    check of the arguments, so tools that take only short ones go without.
+    Without it the server holds long strings back until they are complete. With it the server does not check
+    the arguments, so tools with only short arguments go without.
     """
     if not tools:
         return b"", b""
@@ -36,7 +36,7 @@ def _tool(schema: ToolSchema) -> Json:
 
 
 def takes_long_strings(schema: ToolSchema) -> bool:
-    """True for a tool with an argument that is named like a whole text, or with at least two free required strings."""
+    """True for a tool with an argument named like a long text, or with at least two required free strings."""
     try:
         parameters = msgspec.json.decode(schema.parameters, type=dict[str, object])
     except (msgspec.DecodeError, RecursionError):

@@ -1,18 +1,18 @@
-"""The token counts of Messages servers, brought to disjoint buckets."""
+"""Converts token counts of the Messages protocol to disjoint buckets."""
 
 from collections.abc import Mapping
 
 from bradawl.core.usage import Usage
-from bradawl.providers.counts import count, inside
+from bradawl.providers.token_counts import count, inside
 
 
 def merge_usage(known: Mapping[str, object], report: Mapping[str, object]) -> dict[str, object]:
-    """Counts are totals so far: a later one replaces an earlier one, but null says nothing."""
+    """Merge cumulative counts: a later value replaces an earlier one, null does not."""
     return {**known, **{key: value for key, value in report.items() if value is not None}}
 
 
 def read_usage(usage: Mapping[str, object]) -> Usage:
-    """The counts; the API's `input_tokens` leaves out what was read from or written to the cache."""
+    """The counts; the API's `input_tokens` excludes tokens read from or written to the cache."""
     output = count(usage.get("output_tokens"))
     written = count(usage.get("cache_creation_input_tokens"))
     if not written:

@@ -1,1 +1,1 @@
-"""The parts of the OpenAI Responses codec."""
+"""OpenAI Responses; `codec` is the codec, the other modules are its parts."""

@@ -1,4 +1,4 @@
-"""JSON objects of the Responses format, field by field as they were written: what goes back must not change. Pure."""
+"""JSON objects of the Responses protocol as encoded fields, so that replayed items stay unchanged. Pure."""
 
 import json
 
@@ -10,7 +10,7 @@ _decode = msgspec.json.Decoder(Fields).decode
 
 
 def fields_of(text: msgspec.Raw | str) -> Fields:
-    """The fields of an object; none if the text is something else."""
+    """The fields of an object; empty for other JSON."""
     try:
         return _decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
@@ -18,29 +18,29 @@ def fields_of(text: msgspec.Raw | str) -> Fields:
 
 
 def decoded(raw: msgspec.Raw) -> object:
-    """A value; None for what nobody can read."""
+    """A decoded value; None if it is not valid JSON."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         pass
     try:
-        return json.loads(bytes(raw), strict=False)  # numbers beyond a float's range
+        return json.loads(bytes(raw), strict=False)  # numbers outside the range of a float
     except (ValueError, RecursionError):
         return None
 
 
 def value_of(fields: Fields, name: str) -> object:
-    """One field, decoded; None when it is missing."""
+    """A decoded field; None if missing."""
     raw = fields.get(name)
     return None if raw is None else decoded(raw)
 
 
 def text_of(fields: Fields, name: str) -> str:
-    """One field if it is a string, else nothing."""
+    """A string field; empty if missing or of another type."""
     value = value_of(fields, name)
     return value if isinstance(value, str) else ""
 
 
 def as_text(value: object) -> str:
-    """A string, or nothing."""
+    """The value if it is a string; else empty."""
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""Finishes the items of a Responses reply: each becomes a part, once, whatever the server tells of it twice. Pure."""
+"""Closes the items of a Responses reply: each becomes one part, also if the server repeats it. Pure."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ from bradawl.providers.responses.slots import (
 
 
 class Items:
-    """The items of one reply. `warn` takes the oddities of the server."""
+    """The items of one reply. `warn` is called with the server's deviations."""
 
     def __init__(self, new_id: Callable[[], str], warn: Callable[[str], None]) -> None:
         self.slots = Slots()
@@ -32,14 +32,14 @@ class Items:
         self._names = CallNames(new_id, warn)
 
     def close_item(self, item: msgspec.Raw, index: Index) -> list[Delta]:
-        """A finished item counts more than all that came of it before."""
+        """Close an item; the finished item replaces its fragments."""
         fields = fields_of(item)
         kind = kind_of(value_of(fields, "type"))
         if kind == "other":
             return self._close_other(item, fields, index)
         item_id, call_id = value_of(fields, "id"), text_of(fields, "call_id")
         slot = self.slots.find(kind, index, item_id, call_id)
-        if slot is not None and slot.is_closed and self._is_told_again(slot, index, fields):
+        if slot is not None and slot.is_closed and self._is_repeated(slot, index, fields):
             return []
         if slot is None or slot.is_closed:
             slot = self.slots.open(kind, index)
@@ -53,15 +53,15 @@ class Items:
             case "function_call":
                 return self._close_call_item(slot, fields)
 
-    def _is_told_again(self, slot: Slot, index: Index, fields: Fields) -> bool:
-        """True when the item of a closed slot comes once more, false when it is another."""
+    def _is_repeated(self, slot: Slot, index: Index, fields: Fields) -> bool:
+        """True if the item repeats that of a closed slot; false if it is another one."""
         if not _is_same(slot, value_of(fields, "id"), text_of(fields, "call_id")):
             return False
         arguments = self._arguments_of(fields) if slot.kind == "function_call" else None
         if arguments is None or arguments == "".join(slot.arguments):
             return True
         if index is not None and slot.index is not None and index != slot.index:
-            return False  # some servers give two calls one id
+            return False  # some servers give two calls the same id
         self._warn("arguments_after_close")
         return True
 
@@ -91,7 +91,7 @@ class Items:
         return [PartClosed(slot.place, Opaque(bytes(item).decode()))]
 
     def take_output(self, response: Fields) -> list[Delta]:
-        """Items that only the finished response holds: servers that stream little, or nothing, put them there."""
+        """Take items that only the finished response has, from servers that stream little or nothing."""
         try:
             output = msgspec.json.decode(response.get("output", b"[]"), type=list[msgspec.Raw] | None) or []
         except msgspec.DecodeError:
@@ -111,7 +111,7 @@ class Items:
         return slot is not None and not slot.is_closed
 
     def close_rest(self, *, cut: bool) -> list[Delta]:
-        """Items the server never finished; calls among them may run only if the response itself is complete."""
+        """Close the unfinished items; calls among them may run only if the response is complete."""
         deltas: list[Delta] = []
         for slot in self.slots.all:
             if slot.is_closed:
@@ -132,7 +132,7 @@ class Items:
         return deltas
 
     def arguments(self, value: object) -> str | None:
-        """Arguments as text; None when there are none."""
+        """The arguments as text; None if missing."""
         if value is None or isinstance(value, str):
             return value
         self._warn("args_not_string")
@@ -146,17 +146,17 @@ class Items:
         return bytes(fields["arguments"]).decode()
 
     def warn_if_changed(self, slot: Slot, arguments: str | None) -> None:
-        """A call that is closed may run already: other arguments come too late."""
+        """Warn if a closed call, which may be running, gets other arguments."""
         if slot.is_closed and arguments is not None and arguments != "".join(slot.arguments):
             self._warn("arguments_after_close")
 
     def close_call(self, slot: Slot, *, cut: bool = False) -> list[Delta]:
-        """The call as it stands; a `cut` one never runs."""
+        """Close the call as received so far; one that was `cut` never runs."""
         return [PartClosed(slot.place, self._names.close(slot, cut=cut))]
 
 
 def _is_same(slot: Slot, item_id: object, call_id: str) -> bool:
-    """True when a finished item is told again; ids that are missing tell nothing apart."""
+    """True if a finished item is repeated; missing ids distinguish nothing."""
     if call_id and slot.call_id:
         return call_id == slot.call_id
     return not item_id or not slot.item_id or item_id == slot.item_id

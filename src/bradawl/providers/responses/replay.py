@@ -1,8 +1,8 @@
-"""A reply of the model as input items of the next Responses request. Pure.
+"""Encodes a reply as input items of the next Responses request. Pure.
 
-The server ties reasoning to the item it produced: `rs_` before `fc_` or `msg_`, unmodified.
-Reasoning without that item, and an item's id without its reasoning, are both refused, and
-reasoning can only go back when its encrypted content came with it, because nothing is stored.
+The server binds reasoning to the item that follows it: `rs_` before `fc_` or `msg_`, unmodified. It rejects
+reasoning without that item, and an item's id without its reasoning. Reasoning can be sent back only with its
+encrypted content, because requests use `store: false`.
 """
 
 import re
@@ -21,49 +21,49 @@ _BETWEEN_SUMMARIES = "\n\n"
 
 
 def summary_of(text: str) -> list[dict[str, str]]:
-    """The summary of a reasoning item whose parts were joined by blank lines."""
+    """The summary of a reasoning item from its text, whose parts are separated by blank lines."""
     return [{"type": "summary_text", "text": piece} for piece in text.split(_BETWEEN_SUMMARIES)] if text else []
 
 
 def join_summaries(texts: list[str]) -> str:
-    """The parts of a summary as one text."""
+    """The parts of a summary joined to one text."""
     return _BETWEEN_SUMMARIES.join(texts)
 
 
 class OpenCall(msgspec.Struct, frozen=True):
-    """A call that waits for its answer."""
+    """A call without a result yet."""
 
     call: ToolCall
     wire_id: str
-    """Its id as sent."""
+    """The call's id as sent."""
 
 
 class WireIds:
-    """The ids of one conversation as sent: legal, each at most once, and the same each time it is encoded."""
+    """The ids of one conversation as sent: valid, unique, and the same in every encoding."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
         self._count = 0
 
     def call(self, call_id: str) -> str:
-        """The id of a call and its answer."""
+        """The id for a call and its result."""
         if _CALL_ID.fullmatch(call_id) and self._take(call_id):
             return call_id
         self._count += 1
         return f"call_{digest_of(f'{self._count} {call_id}'):x}"
 
     def item(self, item_id: str, prefix: str) -> str:
-        """The id of an item as its server gave it; empty when it can't go back."""
+        """The server's id of an item; empty if it can't be sent back."""
         is_legal = item_id.startswith(prefix) and len(item_id) <= _ID_LIMIT and _ITEM_ID.fullmatch(item_id)
         return item_id if is_legal and self._take(item_id) else ""
 
     def may_send(self, raw_id: msgspec.Raw | None) -> bool:
-        """True when an item can go back as it came: its id, if it has one, is legal and was not sent before."""
+        """True if an item can be sent back unchanged: its id, if any, is valid and not sent before."""
         item_id: object = None if raw_id is None else decoded(raw_id)
         return item_id is None or (isinstance(item_id, str) and 0 < len(item_id) <= _ID_LIMIT and self._take(item_id))
 
     def message(self, text: str) -> str:
-        """An id for a message that has none of its own."""
+        """A generated id for a message without one."""
         self._count += 1
         return f"msg_{digest_of(f'{self._count} {text}'):x}"
 
@@ -74,7 +74,7 @@ class WireIds:
 
 
 class Replay:
-    """One reply as `items`; `calls` wait for answers, as items or, if `must_tell`, in words."""
+    """One reply as `items`; `calls` need results, as items or, if `must_narrate`, as text."""
 
     def __init__(self, message: Assistant, ids: WireIds, *, is_own: bool) -> None:
         self.items: list[Json] = []
@@ -84,7 +84,7 @@ class Replay:
         self._reasoning: list[Json] = []
         self._binding: Literal["none", "kept", "lost"] = "none"
         self._answered = _answered_items(message) if is_own else set[bytes]()
-        self.must_tell = is_own and self._is_cut and _has_unsigned_calls(message)
+        self.must_narrate = is_own and self._is_cut and _has_unsigned_calls(message)
         self.calls = tuple(OpenCall(call, self._ids.call(call.id)) for call in calls_of(message))
         calls = iter(self.calls)
         for part in message.parts:
@@ -100,7 +100,7 @@ class Replay:
                 case Opaque(data):
                     self._add_opaque(data)
                 case _:
-                    pass  # no model of this format replies with pictures or files as parts
+                    pass  # no model of this protocol replies with images or files
 
     def _add(self, item: Json) -> None:
         self.items += self._reasoning
@@ -108,12 +108,12 @@ class Replay:
         self.items.append(item)
 
     def _unbind(self) -> None:
-        """What follows goes without the reasoning before it, and so without its id."""
+        """Drop the pending reasoning; the item after it is sent without its id."""
         self._reasoning = []
         self._binding = "lost"
 
     def _add_thinking(self, part: Thinking) -> None:
-        if not self._is_own or self.must_tell:
+        if not self._is_own or self.must_narrate:
             return
         fields = fields_of(part.provider_data)
         if not _is_signed(fields):
@@ -132,7 +132,7 @@ class Replay:
             return
         fields = fields_of(part.provider_data) if self._is_own else {}
         if self._is_cut and not fields:
-            self._unbind()  # the text was never finished, so it is not the item the reasoning led to
+            self._unbind()  # the text is incomplete, so it is not the item that the reasoning is bound to
         content = {"type": "output_text", "text": part.text, "annotations": list[object]()}
         self._add_message(part.text, content, fields)
 
@@ -156,7 +156,7 @@ class Replay:
         self._add(item)
 
     def _add_call(self, call: OpenCall) -> None:
-        if self.must_tell:
+        if self.must_narrate:
             return
         item: Json = {
             "type": "function_call",
@@ -170,8 +170,8 @@ class Replay:
         self._add(item)
 
     def _add_opaque(self, data: str) -> None:
-        """An item of a kind we don't know, as it came; one that waits for an answer we can't give stays out."""
-        fields = fields_of(data) if self._is_own and not self.must_tell else {}
+        """An item of unknown kind, unchanged; left out if it needs a result that bradawl can't give."""
+        fields = fields_of(data) if self._is_own and not self.must_narrate else {}
         if not text_of(fields, "type"):
             return
         call_id = _call_id_of(fields)
@@ -185,7 +185,7 @@ def _is_signed(fields: Fields) -> bool:
 
 
 def _has_unsigned_calls(message: Assistant) -> bool:
-    """True when a call follows from reasoning that can't go back."""
+    """True if a call is bound to reasoning that can't be sent back."""
     is_signed = True
     for part in message.parts:
         if isinstance(part, Thinking):
@@ -196,7 +196,7 @@ def _has_unsigned_calls(message: Assistant) -> bool:
 
 
 def _answered_items(message: Assistant) -> set[bytes]:
-    """The calls among items of unknown kinds whose output is there too."""
+    """Ids of the calls among items of unknown kinds whose output is present."""
     called: set[bytes] = set()
     answered: set[bytes] = set()
     for part in message.parts:
@@ -210,5 +210,5 @@ def _answered_items(message: Assistant) -> set[bytes]:
 
 
 def _call_id_of(fields: Fields) -> bytes:
-    """The id as it was written; empty when there is none."""
+    """The call id; empty if missing."""
     return bytes(fields.get("call_id", b"")).strip().removeprefix(b"null")

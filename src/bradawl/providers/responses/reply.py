@@ -1,4 +1,4 @@
-"""Reads a Responses reply: server-sent events in, deltas out. Pure."""
+"""The decoder of OpenAI Responses: server-sent events in, deltas out. Pure."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -35,7 +35,7 @@ _STOPS: Mapping[str, StopReason] = MappingProxyType(
 
 
 class _Event(msgspec.Struct):
-    """Only what is used, and loosely typed: servers put anything into the rest."""
+    """One event; only the fields used here, loosely typed, because servers send any JSON type."""
 
     type: str = ""
     output_index: Index = None
@@ -55,7 +55,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def _decode_leniently(data: str) -> _Event | None:
-    """msgspec refuses lone surrogates and control characters; servers send both."""
+    """Decodes JSON with lone surrogates and control characters, which msgspec rejects."""
     try:
         return _decode(encode_json(without_surrogates(json.loads(data, strict=False))))
     except (ValueError, RecursionError):
@@ -63,7 +63,7 @@ def _decode_leniently(data: str) -> _Event | None:
 
 
 class ResponsesReply:
-    """One reply. `new_id` names calls the server left without an id."""
+    """Decodes one reply. `new_id` gives ids to calls without one."""
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._warnings: set[str] = set()
@@ -73,7 +73,7 @@ class ResponsesReply:
         self._ended = False
 
     def feed(self, event: ServerEvent) -> Iterable[Delta]:
-        """Take one event of the stream."""
+        """Decode one event of the stream."""
         if self._ended:
             return ()
         data = event.data
@@ -89,13 +89,13 @@ class ResponsesReply:
         return take(self, chunk) if take is not None else self._take_other(chunk, event)
 
     def finish(self) -> Iterable[Delta]:
-        """The stream is over; a reply is whole only when the server has said so."""
+        """End of the stream; the reply is complete only after the server's final event."""
         if self._ended:
             return ()
         return self._fail(truncated_stream())
 
     def whole(self, body: bytes) -> Iterable[Delta]:
-        """A reply that came as one JSON document although a stream was asked for."""
+        """Decode a reply that came as one JSON document although a stream was requested."""
         data = body.decode("utf-8", "replace").removeprefix("\ufeff")
         deltas = list(self.feed(ServerEvent("", data)))
         if self._ended:
@@ -171,7 +171,7 @@ class ResponsesReply:
         return ()
 
     def _take_thinking(self, chunk: _Event) -> Iterable[Delta]:
-        """More of a summary, or of the reasoning itself where a server shows that; parts have a blank line between."""
+        """Take more of a summary, or of the reasoning text; parts are separated by a blank line."""
         slot, text = self._slot("reasoning", chunk), chunk.delta
         if slot.is_closed or not isinstance(text, str) or not text:
             return ()
@@ -192,7 +192,7 @@ class ResponsesReply:
         return (ThinkingDelta(slot.place, f"\n\n{text}" if is_next else text),)
 
     def _take_arguments(self, chunk: _Event) -> Iterable[Delta]:
-        # The hottest path: a large file is written in as many fragments as it has characters.
+        # Fast path: the arguments of a large file come in very many fragments.
         slot = self._slots.by_index.get(chunk.output_index)
         if slot is None or slot.is_closed or slot.kind != "function_call":
             slot = self._slot("function_call", chunk)
@@ -207,7 +207,7 @@ class ResponsesReply:
         return (CallDelta(slot.place, slot.call_id, slot.name, fragment),)
 
     def _take_whole_arguments(self, chunk: _Event) -> Iterable[Delta]:
-        """The protocol's close of a call, unless the reply may have been cut inside: then its item will say so."""
+        """Close a call at its `arguments.done`, unless they may be truncated: then its item decides."""
         slot = self._slot("function_call", chunk)
         arguments = self._items.arguments(chunk.arguments)
         if slot.is_closed or arguments is None:
@@ -245,11 +245,11 @@ class ResponsesReply:
         return self._take_response(fields_of(chunk.response), chunk.type.removeprefix("response."))
 
     def _take_response(self, response: Fields, status: str) -> list[Delta]:
-        """The finished response. Gateways say `completed` of everything and tell the truth inside."""
+        """The finished response. Gateways always send `completed`; the status inside is reliable."""
         deltas = self._start(response)
-        told = text_of(response, "status")
-        if status not in _FAILED and told in ("incomplete", *_FAILED):
-            status = told
+        inner_status = text_of(response, "status")
+        if status not in _FAILED and inner_status in ("incomplete", *_FAILED):
+            status = inner_status
         if usage := read_usage(value_of(response, "usage")):
             deltas.append(UsageReported(usage))
         if status in _FAILED:

@@ -1,4 +1,4 @@
-"""Writes Responses requests: each message is encoded once, behind the ones before it. Pure."""
+"""The encoder of Responses requests; each message is encoded once. Pure."""
 
 import hashlib
 import re
@@ -36,9 +36,9 @@ def _tool(schema: ToolSchema) -> Json:
 
 
 class ResponsesRequests:
-    """The requests of one conversation with `origin`.
+    """Encodes the requests of one conversation with `origin`.
 
-    `left_out` names the fields this server has refused so far; it is asked anew for each body.
+    `left_out` gives the fields that the server has refused; it is called for each body.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ResponsesRequests:
             self._cache_key = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
         self._ids = WireIds()
         self._open: Sequence[OpenCall] = ()
-        self._must_tell = False
+        self._must_narrate = False
         self._input = bytearray()
         system = encode_json(prefix.system)
         tools = encode_json([_tool(schema) for schema in prefix.tools]) if prefix.tools else b""
@@ -70,7 +70,7 @@ class ResponsesRequests:
         self._hash = hashlib.sha256(tools + b"\n" + system + b"\n")
 
     def append(self, message: Message) -> None:
-        """Encode a message behind the ones before it."""
+        """Encode the next message of the conversation."""
         match message:
             case User():
                 self._answer_open_calls()
@@ -82,7 +82,7 @@ class ResponsesRequests:
                 self._add_results(message)
 
     def body(self, params: RequestParams) -> tuple[bytes, ...]:
-        """The request's JSON in pieces; nothing is encoded again."""
+        """The request's JSON in pieces; encoded messages are reused."""
         self._answer_open_calls()
         tail = bytearray(b'],"stream":true,"store":false')
         for name, value in self._fields(params).items():
@@ -109,7 +109,7 @@ class ResponsesRequests:
         return {name: value for name, value in fields.items() if name not in left_out}
 
     def _reasoning(self, effort: str | None, *, with_summary: bool) -> Json:
-        """How much to think; models that do not reason refuse the field, so it needs a reason to be there."""
+        """The `reasoning` field; sent only if needed, because models without reasoning reject it."""
         word = self._profile.efforts.get(effort, effort) if effort else ""
         if self._profile.effort_field == "none":
             word = ""
@@ -131,14 +131,14 @@ class ResponsesRequests:
 
     def _add_user(self, parts: Sequence[Text | Image | Document], notes: Sequence[Note] = ()) -> None:
         content = self._content([*parts, *(Text(note_text(note)) for note in notes)])
-        if content:  # an empty prompt is refused, and says nothing
+        if content:  # the API rejects an empty prompt
             self._add({"role": "user", "content": content})
 
     def _content(self, parts: Sequence[Text | Image | Document]) -> list[Json]:
         return [self._piece(part) for part in parts if not isinstance(part, Text) or part.text.strip()]
 
     def _piece(self, part: Text | Image | Document) -> Json:
-        """One part of a prompt or a result; what this server can't be shown is named."""
+        """One part of a prompt or result; a description of it if the server does not accept it."""
         if isinstance(part, Text):
             return {"type": "input_text", "text": part.text}
         url = data_url(part.media_type, part.data)
@@ -147,7 +147,7 @@ class ResponsesRequests:
                 return {"type": "input_image", "image_url": url, "detail": "auto"}
             return {"type": "input_text", "text": f"[An image ({part.media_type}) that this model can't be shown]"}
         name = part.name or "document"
-        if self._profile.documents or self._profile.name == "azure":  # which takes files here, but not in Chat
+        if self._profile.documents or self._profile.name == "azure":  # accepts files here, but not in Chat Completions
             return {"type": "input_file", "filename": name, "file_data": url}
         if part.media_type.lower().startswith("text/"):
             return {"type": "input_text", "text": f"{name}:\n{part.data.decode('utf-8', 'replace')}"}
@@ -159,18 +159,18 @@ class ResponsesRequests:
         replay = Replay(message, self._ids, is_own=message.origin == self._origin)
         for item in replay.items:
             self._add(item)
-        self._open, self._must_tell = replay.calls, replay.must_tell
+        self._open, self._must_narrate = replay.calls, replay.must_narrate
 
     def _add_results(self, message: ToolResults) -> None:
-        """Every call of the reply before gets one answer, in call order, whatever was handed in."""
+        """Encode one result for each call of the last reply, in call order; missing results are filled in."""
         by_id: dict[str, list[ToolResult]] = {}
         for result in message.results:
             by_id.setdefault(result.call_id, []).append(result)
         answered = [(call, _answer(call, by_id)) for call in self._open]
         self._open = ()
-        if self._must_tell:
-            self._must_tell = False
-            self._tell(answered, message.notes)
+        if self._must_narrate:
+            self._must_narrate = False
+            self._narrate(answered, message.notes)
             return
         for call, result in answered:
             notes = message.notes if call is answered[-1][0] else ()
@@ -185,8 +185,8 @@ class ResponsesRequests:
             return "\n".join([text for text in ("\n".join(texts),) if text] + words)
         return self._content([*result.parts, *map(Text, words)])
 
-    def _tell(self, answered: Sequence[tuple[OpenCall, ToolResult]], notes: Sequence[Note]) -> None:
-        """What a reply that was cut had already done, in words."""
+    def _narrate(self, answered: Sequence[tuple[OpenCall, ToolResult]], notes: Sequence[Note]) -> None:
+        """Encode the calls of a truncated reply and their results as text."""
         parts: list[Text | Image | Document] = [
             Text("Your reply was cut off before its end. These calls had been made, don't repeat them:")
         ]
@@ -206,11 +206,7 @@ def _answer(call: OpenCall, by_id: Mapping[str, list[ToolResult]]) -> ToolResult
 
 
 def _answer_format(schema: str) -> Json:
-    from bradawl.providers.chat.params import is_strict
+    from bradawl.providers.strict_schemas import may_be_strict
 
-    try:
-        decoded: object = msgspec.json.decode(schema)
-    except msgspec.DecodeError:
-        decoded = None
-    strict = isinstance(decoded, dict) and "properties" in decoded and is_strict(decoded)
-    return {"type": "json_schema", "name": "answer", "schema": msgspec.Raw(schema.encode()), "strict": strict}
+    fields: Json = {"type": "json_schema", "name": "answer", "schema": msgspec.Raw(schema.encode())}
+    return {**fields, "strict": may_be_strict(schema)}

@@ -1,7 +1,7 @@
-"""The items of a Responses reply in the making, each in its place.
+"""Tracks the items of a Responses reply while they arrive.
 
-The protocol keys them by `output_index`; gateways leave it out, give every item the same,
-or invent a new item id with each event, so an item is also known by its kind and its call.
+The protocol identifies them by `output_index`. Gateways omit it, repeat it for every item, or send a new item id
+with each event, so an item is also identified by its kind and its call.
 """
 
 from collections.abc import Callable
@@ -18,29 +18,29 @@ Kind = Literal["message", "reasoning", "function_call", "other"]
 Index = int | float | str | None
 
 _KINDS: dict[str, Kind] = {"message": "message", "reasoning": "reasoning", "function_call": "function_call"}
-# `status` is told, not taken: sent back with reasoning it is an unknown parameter.
+# `status` is only in replies: the API rejects it in reasoning that is sent back.
 _NOT_REPLAYED = frozenset({"type", "id", "encrypted_content", "status"})
 _NOTHING = frozenset({b"null", b"[]"})
 
 
 def kind_of(item_type: object) -> Kind:
-    """The kind of an item as its type says."""
+    """The kind of an item, from its type."""
     return _KINDS.get(item_type, "other") if isinstance(item_type, str) else "other"
 
 
 class Texts:
-    """Texts that grow side by side, each under its index."""
+    """Texts that arrive in parallel, by index."""
 
     def __init__(self) -> None:
         self._by_index: dict[Index, list[str]] = {}
 
     @property
     def is_empty(self) -> bool:
-        """True while none has begun."""
+        """True before the first text."""
         return not self._by_index
 
     def add(self, index: object, text: str) -> bool:
-        """More of one; true when it is a new one behind others."""
+        """Append to one text; true if it is new and not the first."""
         index = _key_of(index)
         fragments = self._by_index.get(index)
         if fragments is None:
@@ -50,14 +50,14 @@ class Texts:
         return False
 
     def replace(self, index: object, text: str) -> bool:
-        """The whole text of one; true when nothing of it had come before."""
+        """Set the whole text; true if none of it had arrived before."""
         index = _key_of(index)
         is_new = index not in self._by_index
         self._by_index[index] = [text]
         return is_new
 
     def whole(self) -> list[str]:
-        """Each text in the order of their beginnings."""
+        """All texts, in the order in which they began."""
         return ["".join(fragments) for fragments in self._by_index.values()]
 
 
@@ -66,7 +66,7 @@ def _key_of(index: object) -> Index:
 
 
 class Slot:
-    """One item. `place` is where its part goes; a refusal in a message goes one behind."""
+    """One item. `place` is the index of its part; a refusal in a message has the next one."""
 
     def __init__(self, place: int, kind: Kind, index: Index) -> None:
         self.place = place
@@ -79,12 +79,12 @@ class Slot:
         self.phase = ""
         self.arguments: list[str] = []
         self.texts = Texts()
-        """Of a message, or the summaries of reasoning."""
+        """The texts of a message, or the summaries of reasoning."""
         self.more = Texts()
-        """Refusals of a message, or the reasoning itself."""
+        """The refusals of a message, or the reasoning text."""
 
     def learn(self, fields: Fields) -> None:
-        """What an item says of itself."""
+        """Take ids, name and phase from the item's fields."""
         self.item_id = text_of(fields, "id") or self.item_id
         self.call_id = text_of(fields, "call_id") or self.call_id
         self.name = text_of(fields, "name") or self.name
@@ -131,7 +131,7 @@ def _may_be(slot: Slot, call_id: str) -> bool:
 
 
 class CallNames:
-    """Makes finished calls, each with an id of its own."""
+    """Makes finished calls with unique ids."""
 
     def __init__(self, new_id: Callable[[], str], warn: Callable[[str], None]) -> None:
         self._new_id = new_id
@@ -139,7 +139,7 @@ class CallNames:
         self._used: set[str] = set()
 
     def close(self, slot: Slot, *, cut: bool = False) -> ToolCall:
-        """The call as it stands; a `cut` one never runs, whatever its arguments look like."""
+        """The call as received so far; one that was `cut` never runs."""
         slot.is_closed = True
         if not slot.call_id:
             self._warn("id_generated")
@@ -158,7 +158,7 @@ class CallNames:
 
 
 def close_message(slot: Slot) -> list[tuple[int, Part]]:
-    """The text of a message and its refusal, as far as there are any, each with its place."""
+    """The text and the refusal of a message, if any, each with its index."""
     slot.is_closed = True
     parts: list[tuple[int, Part]] = []
     if text := "".join(slot.texts.whole()):
@@ -170,9 +170,9 @@ def close_message(slot: Slot) -> list[tuple[int, Part]]:
 
 
 def close_reasoning(slot: Slot, fields: Fields) -> Thinking | None:
-    """The reasoning with what its replay needs; None when there is neither text nor anything to replay.
+    """The reasoning with the data for its replay; None if there is neither text nor such data.
 
-    `fields` are the finished item's, empty when the server never finished it.
+    `fields` are those of the finished item, empty if the server did not finish it.
     """
     slot.is_closed = True
     summaries = _item_texts(fields, "summary") or slot.texts.whole()
@@ -195,7 +195,7 @@ def close_reasoning(slot: Slot, fields: Fields) -> Thinking | None:
 
 
 def _are_pieces(value: object, piece_type: str) -> bool:
-    """True for a list of texts as the protocol has it; anything else would be refused when it is sent back."""
+    """True for a list of texts as in the protocol; the API would reject any other when sent back."""
     if not isinstance(value, list):
         return False
     return all(
@@ -215,7 +215,7 @@ def _item_texts(fields: Fields, name: str) -> list[str]:
 
 
 def take_message(slot: Slot, fields: Fields) -> str:
-    """A finished message, which counts more than its fragments; gives back text of which nothing had been shown."""
+    """Take a finished message, which replaces its fragments; returns text of which nothing had been shown."""
     content = value_of(fields, "content")
     if isinstance(content, str):
         content = [{"type": "output_text", "text": content}]

@@ -1,13 +1,13 @@
-"""The token counts of Responses servers, brought to disjoint buckets."""
+"""Converts token counts of the Responses protocol to disjoint buckets."""
 
 from typing import cast
 
 from bradawl.core.usage import Usage
-from bradawl.providers.counts import count, inside
+from bradawl.providers.token_counts import count, inside
 
 
 def read_usage(value: object) -> Usage | None:
-    """The counts; None when the object counts nothing. Input includes what was cached, output the reasoning."""
+    """The counts; None if there are none. The protocol's input includes cached tokens, its output the reasoning."""
     if not isinstance(value, dict) or not ("input_tokens" in value or "output_tokens" in value):
         return None
     usage = cast("dict[str, object]", value)

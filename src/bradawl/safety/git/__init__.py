@@ -1,1 +1,1 @@
-"""What git would read and start in a folder, found out without starting git."""
+"""Determines what git would read and start in a folder, without starting git."""

@@ -1,6 +1,6 @@
-"""Whether git in a folder would start a program, or go elsewhere, because its configuration says so.
+"""Whether git's configuration makes it start a program, or contact another machine, in a folder.
 
-Reads the files git would read, and starts nothing. What can't be read, or is read in two ways, counts as configured.
+Reads the files that git would read, and starts nothing. A file that can't be read, or is ambiguous, counts as unsafe.
 """
 
 import os
@@ -11,20 +11,28 @@ from posixpath import dirname
 from typing import Final, NamedTuple
 
 from bradawl.safety.git.config_file import Entry, parse
-from bradawl.safety.git.data import GitData
-from bradawl.safety.git.reads import LONGEST_INDEX, Reader, Reads, changed_keys, linked
-from bradawl.safety.git.repository import GitFiles, OddRepository, Read, Repository, Stamp, find_repository, stamp
+from bradawl.safety.git.data_check import GitDataCheck
+from bradawl.safety.git.read_paths import LONGEST_INDEX, GitReads, ReadPathFinder, followed_links, modified_secrets
+from bradawl.safety.git.repository import (
+    GitFiles,
+    Read,
+    Repository,
+    Stamp,
+    UnsupportedRepository,
+    find_repository,
+    stamp,
+)
 
 _DEEPEST = 10
 _SYSTEM_FILES = ("/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig", "/usr/etc/gitconfig")
 _A_SUBMODULE = b"\x00\x00\xe0\x00"
-"""The mode of an entry in the index that is a repository of its own; git looks into it, and obeys what is there."""
+"""The mode of a submodule's entry in the index. Git looks into the submodule and obeys its configuration."""
 
 _HAS_FOLDERS = b"sdir\x00\x00\x00\x00"
-"""Marks an index with folders that git reads from objects as it needs them; submodules may be among what it finds."""
+"""Marks a sparse index, whose folders git reads from objects on demand. They may contain submodules."""
 
-# Names that start a program, or lead to other files or machines, when something is only looked at. The submodule's
-# configuration counts where a diff or a search goes on in it.
+# Settings that start a program, or lead to other files or machines, during a read. The configuration of a submodule
+# counts where a diff or a search descends into it.
 _RUNS = (
     r"filter\..*\.(?:clean|smudge|process)|diff\.external|diff\..*\.(?:command|textconv)|merge\..*\.driver"
     r"|core\.(?:fsmonitor|hookspath|sshcommand|gitproxy|worktree|alternaterefscommand|askpass|virtualfilesystem|gvfs)"
@@ -32,7 +40,7 @@ _RUNS = (
     r"|trace2\..*|include(?:if\..*)?\..*|uploadpack\..*|hook\..*"
     r"|diff\.submodule|status\.submodulesummary|submodule\.recurse"
 )
-# Of a repository, also what would do so only beside an option, or when something is changed.
+# In a repository, also settings that do so only with certain options, or during a change.
 _RUNS_IN_REPOSITORY = (
     r"core\.(?:attributesfile|pager|editor)|alias\..*|pager\..*|sequence\.editor|gpg\..*|credential\..*|url\..*"
     r"|init\.templatedir|difftool\..*|mergetool\..*|sendemail\..*|protocol\..*|submodule\..*"
@@ -49,27 +57,27 @@ _VERIFIES_SIGNATURES: Final = re.compile(r"%[-+ ]?G|signature")
 
 
 def verifies_signatures(form: str) -> bool:
-    """Whether git starts gpg for a format or a sort key."""
+    """Whether a format or a sort key makes git start gpg."""
     return bool(_VERIFIES_SIGNATURES.search(form))
 
 
-class Configured(NamedTuple):
-    """A repository, and what applies to it."""
+class ConfiguredRepository(NamedTuple):
+    """A repository with the settings that apply to it."""
 
     repository: Repository
     head: str
     """The text of HEAD."""
     own: tuple[Entry, ...]
-    """Of the repository's files."""
+    """Settings of the repository's own files."""
     users: tuple[Entry, ...]
-    """Of the system's and the user's."""
+    """Settings of the system and of the user."""
 
 
 class GitConfig:
-    """Looks at the configuration of git, and remembers what it saw as long as the files stay as they are."""
+    """Checks git's configuration. Answers are cached until one of the files that were read changes."""
 
     def __init__(self, read: Read, environment: Mapping[str, str], home: str) -> None:
-        """`environment` is what git gets to see; `home` the user's home folder, empty if nobody's is known."""
+        """`environment` is what git would receive. `home` is the user's home folder, empty if unknown."""
         self._read = read
         self._home = home
         self._variables_are_harmless = all(
@@ -78,14 +86,13 @@ class GitConfig:
         self._reads_system = environment.get("GIT_CONFIG_NOSYSTEM", "").lower() not in ("1", "true", "yes", "on")
         self._config_home = environment.get("XDG_CONFIG_HOME") or (home and f"{home}/.config")
         self._seen: dict[str, tuple[bool, dict[str, Stamp]]] = {}
-        self._reads: dict[str, tuple[Reads | None, dict[str, Stamp]]] = {}
-        self._data = GitData()
+        self._reads: dict[str, tuple[GitReads | None, dict[str, Stamp]]] = {}
+        self._data = GitDataCheck()
 
     def is_safe(self, folder: str) -> bool:
-        """Whether git may look around in a folder: no program is started and no other machine asked. Never raises.
+        """Whether reading with git in a folder starts no program and contacts no other machine. Never raises.
 
-        In a folder that is in no repository git finds nothing to obey but what the user has configured. What is read
-        is for `reads` to tell.
+        Outside a repository only the user's configuration applies. `reads` tells what git reads.
         """
         if not self._variables_are_harmless:
             return False
@@ -96,22 +103,22 @@ class GitConfig:
         answer, stamps = self._seen.get(folder, (False, {}))
         if _is_outdated(stamps):
             files = GitFiles(self._read)
-            answer = self._judge(files, folder)
+            answer = self._is_safe_now(files, folder)
             self._seen[folder] = (answer, files.stamps)
         return answer and self.reads(folder) is not None
 
     def reads(
         self, folder: str, *, is_search: bool = False, shows_keys: bool = False, has_loose: bool = True
     ) -> tuple[str, ...] | None:
-        """Paths that git reads in a folder besides its own data and the working tree; None if that can't be told.
+        """Paths that git reads in a folder, besides its own data and the working tree; None if they can't be
+        determined.
 
-        It can't where git's data are not what git makes: links in them, an index that names files elsewhere. Never
+        They can't if git's data contain anything that git does not create: links, or an index with paths outside. Never
         raises.
 
-        `is_search`: the content of tracked files is searched.
-        `shows_keys`: git shows files of the working tree, and no sandbox hides those that may hold keys; such a file
-        counts unless it is as git has it.
-        `has_loose`: else objects that are no part of a pack are not looked at, which takes most of the time.
+        `is_search`: the contents of tracked files are searched.
+        `shows_keys`: git shows files of the working tree, and no sandbox hides key files. Modified key files count.
+        `has_loose`: False skips loose objects (outside packs), whose check takes most of the time.
         """
         try:
             folder = os.path.realpath(folder)
@@ -120,24 +127,26 @@ class GitConfig:
                 return None
             for place, tree in found.data:
                 self._data.check(place, tree, has_loose=has_loose)
-            keys = changed_keys(found.tracked, self._read) if shows_keys else ()
-            return (*found.others, *linked(found.tracked, is_search=is_search), *keys)
-        except (OddRepository, OSError, ValueError):
+            keys = modified_secrets(found.tracked, self._read) if shows_keys else ()
+            return (*found.others, *followed_links(found.tracked, is_search=is_search), *keys)
+        except (UnsupportedRepository, OSError, ValueError):
             return None
 
-    def _found(self, folder: str) -> Reads | None:
+    def _found(self, folder: str) -> GitReads | None:
         found, stamps = self._reads.get(folder, (None, {}))
         if _is_outdated(stamps):
             files = GitFiles(self._read)
             try:
-                found = Reader(files, self._settings, self._home, self._believed_users(files)).look(folder)
-            except (OddRepository, OSError, ValueError):
+                found = ReadPathFinder(files, self._settings, self._home, self._users_entries_if_known(files)).find(
+                    folder
+                )
+            except (UnsupportedRepository, OSError, ValueError):
                 found = None
             self._reads[folder] = (found, files.stamps)
         return found
 
-    def configured(self, folder: str) -> Configured | None:
-        """The repository of a folder, and its settings; None if there is none. Raises `OddRepository`."""
+    def configured(self, folder: str) -> ConfiguredRepository | None:
+        """The repository of a folder with its settings; None if there is none. Raises `UnsupportedRepository`."""
         files = GitFiles(self._read)
         try:
             repository = find_repository(files, os.path.realpath(folder))
@@ -146,33 +155,35 @@ class GitConfig:
             head = files.text(f"{repository.own}/HEAD") or ""
             own = tuple(_repository_entries(files, repository))
         except (OSError, ValueError) as error:
-            raise OddRepository(folder) from error
-        return Configured(repository, head, own, self._believed_users(files))
+            raise UnsupportedRepository(folder) from error
+        return ConfiguredRepository(repository, head, own, self._users_entries_if_known(files))
 
     def ignore_file(self, users: Iterable[Entry]) -> str:
-        """The path of the user's own list of what git ignores; empty if there can be none."""
+        """The path of the user's global ignore file; empty if none can exist."""
         said = [value for name, value in users if name == "core.excludesfile" and value]
         if said:
             return self._home + said[-1][1:] if said[-1].startswith("~/") else said[-1]
         return f"{self._config_home}/git/ignore" if self._config_home else ""
 
-    def _judge(self, files: GitFiles, folder: str) -> bool:
+    def _is_safe_now(self, files: GitFiles, folder: str) -> bool:
         try:
             repository = find_repository(files, folder)
             _check(self._users_entries(files), _RUNS)
             if self._config_home:
-                files.text(f"{self._config_home}/git/attributes")  # names drivers, which others would have to define
+                files.text(
+                    f"{self._config_home}/git/attributes"
+                )  # names filter drivers, which only another file can define
             if repository is not None:
                 _check_repository(files, repository)
-        except (OddRepository, OSError, ValueError):
+        except (UnsupportedRepository, OSError, ValueError):
             return False
         return True
 
-    def _believed_users(self, files: GitFiles) -> tuple[Entry, ...]:
-        """As `_users_entries`, none if they can't be told."""
+    def _users_entries_if_known(self, files: GitFiles) -> tuple[Entry, ...]:
+        """As `_users_entries`; empty if they can't be determined."""
         try:
             return tuple(self._users_entries(files))
-        except (OddRepository, OSError, ValueError):
+        except (UnsupportedRepository, OSError, ValueError):
             return ()
 
     def _users_entries(self, files: GitFiles) -> Iterator[Entry]:
@@ -190,12 +201,12 @@ class GitConfig:
     def _with_included(
         self, files: GitFiles, path: str, depth: int, included: list[str] | None = None
     ) -> Iterator[Entry]:
-        """What a file says, and what the files say that it includes, on whatever condition.
+        """The settings of a file and of all files that it includes, on whatever condition.
 
-        Their paths are added to `included`.
+        The paths of included files are appended to `included`.
         """
         if depth > _DEEPEST:
-            raise OddRepository(path)
+            raise UnsupportedRepository(path)
         for entry in _entries(files, path):
             if re.fullmatch(r"include(?:if\..*)?\.path", entry.name, re.DOTALL):
                 target = self._included(entry, path)
@@ -206,13 +217,13 @@ class GitConfig:
                 yield entry
 
     def _settings(self, files: GitFiles, path: str, included: list[str]) -> Iterator[Entry]:
-        """What a file of a repository says, with what it includes."""
+        """The settings of a repository's file, with those it includes."""
         return self._with_included(files, path, 0, included)
 
     def _included(self, entry: Entry, path: str) -> str:
         target = entry.value or ""
         if not target or target.startswith("%") or re.match(r"~[^/]", target):
-            raise OddRepository(path)
+            raise UnsupportedRepository(path)
         if target.startswith("~/"):
             return self._home + target[1:]
         return target if target.startswith("/") else f"{dirname(path)}/{target}"
@@ -222,7 +233,7 @@ def _entries(files: GitFiles, path: str) -> list[Entry]:
     text = files.text(path)
     found = [] if text is None else parse(text)
     if found is None:
-        raise OddRepository(path)
+        raise UnsupportedRepository(path)
     return found
 
 
@@ -231,13 +242,13 @@ def _repository_entries(files: GitFiles, repository: Repository) -> list[Entry]:
 
 
 def _check(entries: Iterable[Entry], names: str) -> None:
-    """Raise `OddRepository` if one of them would start or lead anywhere."""
+    """Raise `UnsupportedRepository` if a setting whose name matches would start a program."""
     for name, value in entries:
         if re.fullmatch(_SHOWN_FORMATS, name, re.DOTALL) and verifies_signatures(value or ""):
-            raise OddRepository(name)
+            raise UnsupportedRepository(name)
         is_no = name in _MAY_BE_NO and value is not None and value.lower() in _NO
         if re.fullmatch(names, name.lower(), re.DOTALL) and not is_no:
-            raise OddRepository(name)
+            raise UnsupportedRepository(name)
 
 
 def _is_outdated(stamps: Mapping[str, Stamp]) -> bool:
@@ -245,7 +256,7 @@ def _is_outdated(stamps: Mapping[str, Stamp]) -> bool:
 
 
 def _check_repository(files: GitFiles, repository: Repository) -> None:
-    # Which working tree a repository elsewhere belongs to is looked at with what is read.
+    # `read_paths` checks which working tree a repository elsewhere belongs to.
     entries = [
         entry
         for entry in _repository_entries(files, repository)
@@ -253,10 +264,10 @@ def _check_repository(files: GitFiles, repository: Repository) -> None:
     ]
     _check(entries, f"{_RUNS}|{_RUNS_IN_REPOSITORY}")
     if any(files.exists(f"{repository.shared}/hooks/{name}") for name in _HOOKS):
-        raise OddRepository("hooks")
+        raise UnsupportedRepository("hooks")
     files.exists(repository.own)  # a new file in it may be another part of the index
     if any(file.name.startswith("sharedindex.") for file in Path(repository.own).iterdir()):
-        raise OddRepository("index")
+        raise UnsupportedRepository("index")
     index = files.data(f"{repository.own}/index", LONGEST_INDEX)
     if index is not None and (_A_SUBMODULE in index or _HAS_FOLDERS in index):
-        raise OddRepository("index")
+        raise UnsupportedRepository("index")

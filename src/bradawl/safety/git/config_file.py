@@ -1,4 +1,4 @@
-"""The syntax of git's configuration files, read exactly as git reads it, or refused."""
+"""Parses git's configuration files exactly as git does, or rejects them."""
 
 import re
 from typing import Final, NamedTuple
@@ -10,7 +10,7 @@ class Entry(NamedTuple):
     name: str
     """`section.key` or `section.subsection.key`; section and key in lower case."""
     value: str | None
-    """Without quotes, escapes and comment; None for a key without `=`, which means true."""
+    """Without quotes, escapes and comment. None for a key without `=`, which means true."""
 
 
 _SKIPPED: Final = re.compile(r"(?:[ \t\n]+|[#;][^\n]*)*")
@@ -23,10 +23,10 @@ _ESCAPED: Final = {"\n": "", "t": "\t", "b": "\b", "n": "\n", "\\": "\\", '"': '
 
 
 def parse(text: str) -> list[Entry] | None:
-    """The settings in the order of the file; None for a file that git refuses.
+    """The settings in the order of the file; None for a file that git rejects.
 
-    Also refused, though git takes it: NUL, a carriage return within a line, a key before the first section, and two
-    section headers on one line.
+    Also None for some files that git accepts: with NUL, a carriage return within a line, a key before the first
+    section, or two section headers on one line.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if "\0" in text or "\r" in text:
@@ -62,13 +62,13 @@ class _Reader:
         return found
 
     def _skip_to_word(self) -> bool:
-        """Moves to the next character that is neither blank nor comment; false at the end."""
+        """Move to the next character that is neither blank nor comment. False at the end."""
         match = _SKIPPED.match(self._text, self._at)
         self._at = match.end() if match else self._at
         return self._at < len(self._text)
 
     def _value(self) -> tuple[bool, str | None]:
-        """Whether what follows a key is well formed, and the value."""
+        """Whether the text behind a key is well-formed, and the value."""
         if self._text[self._at] == "\n":
             return True, None
         if self._text[self._at] != "=":

@@ -1,7 +1,6 @@
-"""The names in git's index, read exactly as git reads them, or refused.
+"""Parses git's index exactly as git does, or rejects it.
 
-Git takes them for paths in the working tree without a second look: `git diff` shows the file `../../x` of an index that
-lists it.
+Git uses the names in it as paths without checking them: `git diff` shows the file `../../x` if the index lists it.
 """
 
 import re
@@ -11,50 +10,50 @@ from functools import cached_property
 from posixpath import basename
 from typing import Final
 
-from bradawl.safety.git.repository import OddRepository
+from bradawl.safety.git.repository import UnsupportedRepository
 from bradawl.safety.permissions.protected_paths import may_hold_secrets
 
 _HEADER: Final = struct.Struct(">4sII")
 _SUBMODULE: Final = b"\xe0\x00"
 _EXTENDED: Final = 0x40
 _STAMPS_LENGTH: Final = 76
-"""Of what is remembered of two files of patterns, and flags."""
+"""The length of the file stamps and flags in the extension for untracked files."""
 _PADDING: Final = bytes(8)
 _LONG: Final = 0xFFF
-"""What the flags say of the length of a name that is longer."""
+"""The value of the length field for names that are longer."""
 _IGNORED: Final = re.compile(rb"\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf")
-"""Characters that macOS passes over in names."""
+"""Characters that macOS ignores in names."""
 _ELSEWHERE: Final = (b"\0.\0", b"\0..\0", b"\0.git\0", *(b"\0git~%d\0" % number for number in range(1, 5)))
 """Parts of a path that lead out of the working tree or into `.git`, which Windows also calls `git~1`."""
 
 
 _Entries = tuple[list[bytes], list[bytes], list[int], int]
-"""Names, those of submodules, where the hash of each entry ends, and where the list ends."""
+"""Names, names of submodules, the offset at which each entry's hash ends, and the end of the list."""
 
 
 class Index:
-    """What an index lists. Paths are relative to the root of the working tree."""
+    """The entries of an index. Paths are relative to the root of the working tree."""
 
     def __init__(self, names: list[bytes], submodules: list[bytes], hashes: Callable[[int], bytes]) -> None:
-        """`hashes` gives the hash of the content of each entry."""
+        """`hashes` returns the content hash of the entry with a given number."""
         self._names = names
         self._hashes = hashes
         self.submodules = tuple(map(_text, submodules))
 
     @cached_property
-    def keys(self) -> tuple[tuple[str, bytes], ...]:
-        """Tracked files that may hold keys, by their names, and the hash of the content that git has."""
+    def secrets(self) -> tuple[tuple[str, bytes], ...]:
+        """Tracked files whose names suggest secrets, with the content hash in the index."""
         named = enumerate(map(_text, self._names))
         return tuple((name, self._hashes(at)) for at, name in named if may_hold_secrets(basename(name)))
 
     @cached_property
     def patterns(self) -> tuple[str, ...]:
-        """Tracked files below the topmost folder that git reads patterns from."""
+        """Tracked pattern files (`.gitignore`, `.gitattributes`) below the topmost folder."""
         return tuple(_text(name) for name in self._names if name.endswith((b"/.gitattributes", b"/.gitignore")))
 
     @cached_property
     def folders(self) -> tuple[str, ...]:
-        """All folders with tracked files in them, at any depth."""
+        """All folders that contain tracked files, at any depth."""
         folders: set[bytes] = set()
         pending = {name[: name.rfind(b"/")] for name in self._names if b"/" in name}
         while pending:
@@ -64,23 +63,26 @@ class Index:
 
 
 def read_index(data: bytes, hash_length: int) -> Index:
-    """`hash_length` is 20 or 32. Raises `OddRepository` also for names that git would not have written."""
+    """Parse an index. `hash_length` is 20 or 32.
+
+    Raises `UnsupportedRepository`, also for names that git never writes.
+    """
     try:
         kind, version, count = _HEADER.unpack_from(data)
         if kind != b"DIRC" or version not in (2, 3, 4):
-            raise OddRepository("index")
-        read = _shortened if version == 4 else _whole
+            raise UnsupportedRepository("index")
+        read = _parse_prefixed_names if version == 4 else _parse_complete_names
         names, submodules, ends, end = read(data, count, 40 + hash_length)
-        remembered = _untracked(data, end, hash_length)
+        remembered = _parse_extensions(data, end, hash_length)
     except (struct.error, IndexError, ValueError):
-        raise OddRepository("index") from None
+        raise UnsupportedRepository("index") from None
     if _leads_elsewhere(names) or _leads_elsewhere(remembered) or any(b"/" in name[:-1] for name in remembered):
-        raise OddRepository("index")
+        raise UnsupportedRepository("index")
     return Index(names, submodules, lambda at: data[ends[at] - hash_length : ends[at]])
 
 
-def _whole(data: bytes, count: int, flags_at: int) -> _Entries:
-    """Each name in full, then NUL up to a multiple of eight."""
+def _parse_complete_names(data: bytes, count: int, flags_at: int) -> _Entries:
+    """Versions 2 and 3: complete names, padded with NUL to a multiple of eight."""
     names, submodules, ends, at, find = list[bytes](), list[bytes](), list[int](), _HEADER.size, data.index
     for _ in range(count):
         flags = at + flags_at
@@ -92,24 +94,24 @@ def _whole(data: bytes, count: int, flags_at: int) -> _Entries:
         if data[at + 26 : at + 28] == _SUBMODULE:
             submodules.append(name)
         at += (end - at + 8) & ~7
-        if _said_length(data, flags) != min(end - start, _LONG) or data[end:at] != _PADDING[: at - end]:
-            raise OddRepository("index")
+        if _stored_length(data, flags) != min(end - start, _LONG) or data[end:at] != _PADDING[: at - end]:
+            raise UnsupportedRepository("index")
     return names, submodules, ends, at
 
 
-def _shortened(data: bytes, count: int, flags_at: int) -> _Entries:
-    """Of a name only what differs from the one before, behind the number of bytes to cut off that."""
+def _parse_prefixed_names(data: bytes, count: int, flags_at: int) -> _Entries:
+    """Version 4: how many bytes to remove from the name before, and what to append."""
     names, submodules, ends, at, name = list[bytes](), list[bytes](), list[int](), _HEADER.size, b""
     for _ in range(count):
         flags = at + flags_at
         start = flags + (4 if data[flags] & _EXTENDED else 2)
-        cut, start = _number(data, start)
+        cut, start = _parse_number(data, start)
         end = data.index(b"\0", start)
         if cut > len(name):
-            raise OddRepository("index")
+            raise UnsupportedRepository("index")
         name = name[: len(name) - cut] + data[start:end]
-        if _said_length(data, flags) != min(len(name), _LONG):
-            raise OddRepository("index")
+        if _stored_length(data, flags) != min(len(name), _LONG):
+            raise UnsupportedRepository("index")
         names.append(name)
         ends.append(flags)
         if data[at + 26 : at + 28] == _SUBMODULE:
@@ -118,37 +120,37 @@ def _shortened(data: bytes, count: int, flags_at: int) -> _Entries:
     return names, submodules, ends, at
 
 
-def _untracked(data: bytes, end: int, hash_length: int) -> list[bytes]:
-    """Names of untracked files and folders that git remembers, and may go into without another look."""
+def _parse_extensions(data: bytes, end: int, hash_length: int) -> list[bytes]:
+    """The untracked files and folders in git's cache, which git may enter without checking them."""
     last = len(data) - 2 * hash_length - 12
     if data[last : last + 4] == b"EOIE" and int.from_bytes(data[last + 8 : last + 12]) != end:
-        raise OddRepository("index")  # git would begin there
+        raise UnsupportedRepository("index")  # git would begin to read there
     names, at = list[bytes](), end
     while at <= len(data) - hash_length - 8:
         kind, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8])
-        if kind == b"IEOT":  # says where parts of the list begin: git would not read them one after the other
-            raise OddRepository("index")
+        if kind == b"IEOT":  # offsets of blocks, with which git reads the entries in another order
+            raise UnsupportedRepository("index")
         if kind == b"UNTR":
-            names += _remembered(data[at + 8 : at + 8 + size], hash_length)
+            names += _parse_untracked_cache(data[at + 8 : at + 8 + size], hash_length)
         at += 8 + size
     return names
 
 
-def _remembered(data: bytes, hash_length: int) -> Iterator[bytes]:
-    length, at = _number(data, 0)
+def _parse_untracked_cache(data: bytes, hash_length: int) -> Iterator[bytes]:
+    length, at = _parse_number(data, 0)
     at = data.index(b"\0", at + length + _STAMPS_LENGTH + 2 * hash_length) + 1
-    count, at = _number(data, at)
+    count, at = _parse_number(data, at)
     for _ in range(count):
-        files, at = _number(data, at)
-        _, at = _number(data, at)
+        files, at = _parse_number(data, at)
+        _, at = _parse_number(data, at)
         for _ in range(files + 1):
             end = data.index(b"\0", at)
             yield data[at:end]
             at = end + 1
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+def _parse_number(data: bytes, at: int) -> tuple[int, int]:
+    """A variable-length number of seven bits per byte, and the offset behind it."""
     value = data[at] & 127
     while data[at] & 128:
         at += 1
@@ -156,12 +158,12 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def _said_length(data: bytes, flags: int) -> int:
+def _stored_length(data: bytes, flags: int) -> int:
     return (data[flags] & 15) << 8 | data[flags + 1]
 
 
 def _leads_elsewhere(names: list[bytes]) -> bool:
-    """Whether one of them is no path within the working tree. A `/` at the end is fine: that is a folder."""
+    """Whether one of the names is no path within the working tree. A name that ends with `/` is a folder."""
     text = b"\0%b\0" % b"\0".join(names).lower()
     if b"\0/" in text or b"//" in text:
         return True

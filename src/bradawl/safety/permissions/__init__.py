@@ -1,1 +1,1 @@
-"""Permission rules: their syntax, the built-in ones, and suggestions for new ones."""
+"""Permission rules: their syntax, the built-in rules, and suggestions for new ones."""

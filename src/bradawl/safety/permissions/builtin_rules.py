@@ -1,4 +1,4 @@
-"""The built-in rules for a policy that brings none, so that they hold for every agent, however it was put together."""
+"""Adds the built-in rules to a policy that has none, so that they apply to every agent."""
 
 from functools import lru_cache
 
@@ -10,8 +10,8 @@ from bradawl.core.ports import Files
 from bradawl.core.rules import Rule
 
 
-def guarded(policy: Policy, files: Files) -> Policy:
-    """The policy, with the built-in rules if it has none. `files` knows the home folder."""
+def with_builtin_rules(policy: Policy, files: Files) -> Policy:
+    """The policy, with the built-in rules if it has none. `files` resolves the home folder."""
     if policy.has_guards:
         return policy
     return msgspec.structs.replace(policy, rules=(*_rules(policy.roots, _home(files)), *policy.rules), has_guards=True)

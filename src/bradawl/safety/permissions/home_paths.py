@@ -1,9 +1,12 @@
-"""Names in a home folder that hold keys or whose contents run at the next login, and patterns for them."""
+"""Paths in home folders that hold keys or run at the next login, and regular expressions for them."""
 
 import re
 from collections.abc import Iterable
 from typing import Final
 
+HOME_PARENTS: Final = ("/home", "/Users")
+"""Each folder in these is the home folder of a user."""
+ROOT_HOMES: Final = ("/root", "/var/root")
 CREDENTIALS: Final = (
     ".ssh .aws .gnupg .azure .kube .netrc _netrc .docker .npmrc .yarnrc.yml .pypirc .git-credentials"
     " .config/git/credentials .config/gcloud .config/gh .config/hub .config/glab-cli .config/op .config/rclone"
@@ -30,24 +33,25 @@ LOGIN_FILES: Final = (
 
 
 def any_of(names: Iterable[str]) -> str:
-    """A pattern for one of several texts."""
+    """A regular expression for any of several literal texts."""
     return f"(?:{'|'.join(map(re.escape, names))})"
 
 
 def below_home(home: str, names: str) -> str:
-    """A pattern for these names, separated by blanks, in `home` and in the usual home folders of other users."""
-    homes = ("/root", "/var/root", "/home/[^/]+", "/Users/[^/]+", *((re.escape(home.rstrip("/")),) if home else ()))
+    """A regular expression for `names` (separated by blanks) in `home` and in the usual home folders."""
+    usual = (*ROOT_HOMES, *(f"{parent}/[^/]+" for parent in HOME_PARENTS))
+    homes = (*usual, *((re.escape(home.rstrip("/")),) if home else ()))
     return rf"(?:{'|'.join(homes)})/{any_of(names.split())}(?:/.*)?"
 
 
 def below_other_homes(home: str) -> str:
-    """A pattern for keys in the usual home folders that are not `home`; for nothing where that is unknown."""
+    """A regular expression for keys in other users' home folders; matches nothing if `home` is unknown."""
     own = re.escape(home.rstrip("/"))
     return rf"(?!{own}/){below_home('', _OF_OTHERS)}" if own else r"(?!)"
 
 
 def in_other_homes(home: str, without: Iterable[str]) -> str:
-    """A pattern for all in the usual home folders that are not `home`, but for some folders."""
+    """A regular expression for everything in other users' home folders, except below `without`."""
     kept = [folder.rstrip("/") for folder in (home, *without)]
     if not home or "" in kept:
         return r"(?!)"

@@ -1,7 +1,7 @@
-"""Path patterns of rules, in the syntax of `.gitignore`, as regular expressions over absolute, resolved paths.
+"""Compiles path patterns of rules, in the syntax of `.gitignore`, to regular expressions over absolute, resolved paths.
 
-Each is matched in linear time: the pieces between two stars are looked for from left to right, and none is given up
-again once it was found. That is no loss, since what follows the last piece is always "and all below it".
+Each expression matches in linear time: the pieces between two stars are found from left to right without backtracking.
+No match is lost, since "and everything below it" always follows the last piece.
 """
 
 import re
@@ -10,42 +10,42 @@ from posixpath import dirname, join
 from typing import NamedTuple
 
 Resolve = Callable[[str], str]
-"""The real path of an absolute one, also of one that isn't there."""
+"""Resolves an absolute path, which need not exist."""
 
 
 class Bases(NamedTuple):
-    """The folders that patterns start from."""
+    """The folders that patterns are relative to."""
 
     folder: str
-    """Of `/name`: where the rule stands."""
+    """For `/name`: the folder of the file that contains the rule."""
     home: str
-    """Of `~/name`."""
+    """For `~/name`."""
     cwd: str
-    """Of all others."""
+    """For all other patterns."""
 
 
 class PathPattern(NamedTuple):
-    """What a pattern for paths matches, and where to look for it."""
+    """A compiled pattern, and where to search for its matches."""
 
     expression: str
-    """A regular expression for the paths that are named, and for all below them."""
+    """A regular expression for the matching paths, and everything below them."""
     places: tuple[str, ...]
-    """Literal beginnings: every path that matches is one of these or lies below one."""
+    """Literal prefixes: every match is one of these paths or lies below one."""
 
 
 def path_pattern(spec: str, bases: Bases, resolve: Resolve, *, widens: bool) -> str:
-    """A regular expression for the paths that `spec` names, and for all below them. Raises `ValueError`."""
+    """A regular expression for the paths that `spec` matches, and everything below them. Raises `ValueError`."""
     return located_pattern(spec, bases, resolve, widens=widens).expression
 
 
 def located_pattern(spec: str, bases: Bases, resolve: Resolve, *, widens: bool) -> PathPattern:
-    """The same, with the places it starts from. Raises `ValueError`.
+    """As `path_pattern`, with the literal prefixes. Raises `ValueError`.
 
-    What widens is never resolved further than the folder it starts from, since links in a workspace are made by
-    programs; what narrows is also held against the place that its literal beginning leads to, in any case.
+    With `widens` (allow rules) only the base folder is resolved, since programs can create links in a workspace.
+    Without it (deny and ask rules) the pattern also matches below the resolved literal prefix, and in any case.
     """
     if widens:
-        return _widening(spec, bases, resolve)
+        return _allow_pattern(spec, bases, resolve)
     found = dict(_readings(spec, bases, resolve))
     if not (spec + "".join(found.values())).isascii():
         from unicodedata import normalize
@@ -54,22 +54,22 @@ def located_pattern(spec: str, bases: Bases, resolve: Resolve, *, widens: bool) 
     return PathPattern(f"(?i:{'|'.join(found)})", tuple(dict.fromkeys(found.values())))
 
 
-def _widening(spec: str, bases: Bases, resolve: Resolve) -> PathPattern:
+def _allow_pattern(spec: str, bases: Bases, resolve: Resolve) -> PathPattern:
     base, rest, is_anchored = _start(spec, bases)
     base, segments = _segments(resolve(base), rest)
     literals = _literal_start(segments)
     if not is_anchored:
         segments = ["**", *segments]
     elif base == "/" and literals:
-        # The entries of `/` are the system's own: /tmp may be a link, and nobody else can make one there.
+        # Only root can create entries of `/`, so resolving one such as /tmp is safe.
         base, segments = resolve("/" + literals[0]), segments[1:]
     return PathPattern(_expression(base, segments), ())
 
 
 def _readings(spec: str, bases: Bases, resolve: Resolve) -> Iterator[tuple[str, str]]:
-    """Each way to read a pattern that narrows: an expression, and the literal place it begins with.
+    """Each reading of a deny or ask pattern: an expression, and its literal prefix.
 
-    `..` is applied to the text, and also to the folder that a link before it leads to.
+    `..` is applied to the text, and also to the target of a link before it.
     """
     start, rest, is_anchored = _start(spec, bases)
     start = resolve(start)
@@ -87,36 +87,36 @@ def _readings(spec: str, bases: Bases, resolve: Resolve) -> Iterator[tuple[str, 
 
 
 def name_pattern(glob: str) -> str:
-    """A regular expression for names in which `*` stands for any characters. Raises `ValueError`."""
+    """A regular expression for names, in which `*` matches any characters. Raises `ValueError`."""
     return _segment(glob)
 
 
 def _start(spec: str, bases: Bases) -> tuple[str, str, bool]:
-    """Where a pattern starts, what is left of it, and whether it stands for that very place."""
+    """The folder that a pattern starts from, the rest of it, and whether it is anchored there."""
     if spec.startswith("!"):
-        raise ValueError("`!` takes nothing back here: deny goes before ask, and ask before allow")
+        raise ValueError("`!` makes no exceptions here: deny goes before ask, and ask before allow")
     if spec.startswith("//"):
         return "/", spec[2:], True
     if spec.startswith("/"):
-        return _known(bases.folder, "the folder of this rule"), spec[1:], True
+        return _require_known(bases.folder, "the folder of this rule"), spec[1:], True
     if spec == "~" or spec.startswith("~/"):
-        return _known(bases.home, "the home folder"), spec[2:], True
+        return _require_known(bases.home, "the home folder"), spec[2:], True
     if spec.startswith("~"):
         raise ValueError("`~` stands for your own home folder only, as in ~/notes/**")
     if spec.startswith("$"):
         raise ValueError("variables are not filled in; write ~/ for the home folder, or //the/whole/path")
     is_anchored = "/" in spec.rstrip("/") or spec.rstrip("/") in (".", "..")
-    return _known(bases.cwd, "the working directory"), spec, is_anchored
+    return _require_known(bases.cwd, "the working directory"), spec, is_anchored
 
 
-def _known(folder: str, name: str) -> str:
+def _require_known(folder: str, name: str) -> str:
     if not folder.startswith("/"):
         raise ValueError(f"{name} is not known, so it can't start there")
     return folder
 
 
 def _segments(base: str, rest: str) -> tuple[str, list[str]]:
-    """The names in a pattern, once `.` and `..` have been followed."""
+    """The names in a pattern, with `.` and `..` applied."""
     segments: list[str] = []
     for segment in rest.split("/"):
         if segment in ("", ".") or segment == "**" == (segments[-1] if segments else ""):
@@ -144,7 +144,7 @@ def _literal_start(segments: list[str]) -> list[str]:
 
 
 def _literal(segment: str) -> str | None:
-    """The name a segment stands for; None if it is a pattern."""
+    """The name that a segment stands for; None if it is a pattern."""
     bare = re.sub(r"\\.", "", segment)
     return None if any(mark in bare for mark in "*?[") else re.sub(r"\\(.)", r"\1", segment)
 
@@ -170,7 +170,7 @@ def _expression(base: str, segments: list[str]) -> str:
 
 
 def _segment(glob: str) -> str:
-    """One name. Each piece between two stars is taken where it is first found; the last must end the name."""
+    """One name. Each piece between two stars matches at its first occurrence; the last must end the name."""
     first, *others = _pieces(glob)
     if not others:
         return first
@@ -180,7 +180,7 @@ def _segment(glob: str) -> str:
 
 
 def _pieces(glob: str) -> list[str]:
-    """What stands between the stars of a name, each as a regular expression of one length."""
+    """The pieces between the stars of a name, each as a regular expression of fixed length."""
     pieces = [""]
     place = 0
     while place < len(glob):
@@ -202,7 +202,7 @@ def _element(glob: str, place: int) -> tuple[str, int]:
             return _class(glob, place)
         case "\\":
             if place + 1 == len(glob):
-                raise ValueError("it ends with a backslash that stands before nothing")
+                raise ValueError("it ends with a single backslash")
             return re.escape(glob[place + 1]), place + 2
         case _:
             return re.escape(char), place + 1

@@ -1,6 +1,6 @@
-"""Files that are more than their contents: what runs later, what holds keys, what the system stands on.
+"""Lists of special paths: those that run later, hold keys, or belong to the system; and the built-in rules for them.
 
-Names are compared without regard to case, as some file systems compare them. Nothing here looks at the disk.
+Names are compared without regard to case, as some file systems do. Nothing here reads the disk.
 """
 
 import re
@@ -62,42 +62,42 @@ _OF_PROGRAMS = (
     " .config/sway .config/hypr .config/kitty .config/alacritty .config/Code .vscode-server .config/zed .local/bin bin"
     " go/bin .local/share/applications .local/lib Library/Preferences"
 )
-DECIDES_WHO_MAY = (
+ACCESS_CONTROL_FILES = (
     r"(?:/private)?/etc/(?:sudoers(?:\.d)?|passwd|shadow|gshadow|group|ld\.so\.preload|pam\.d|cron[^/]*|crontab|anacrontab"
     r"|rc\.local|init\.d|systemd/system)(?:/.*)?"
 )
-"""Files that decide who may do what on the machine, as a pattern."""
-_OWN = (".bradawl", ".config/bradawl", ".local/share/bradawl")
+"""A regular expression for files that decide who may do what on the machine."""
+_BRADAWL_FOLDERS = (".bradawl", ".config/bradawl", ".local/share/bradawl")
 
 
 def protected_names() -> tuple[str, ...]:
-    """Files and folders that programs may never write, relative to a workspace; `*` is one name or several.
+    """Files and folders that programs may never write, relative to a workspace; `*` matches one name or several.
 
-    They are protected also while they are missing.
+    They are protected even if they are missing.
     """
     return _PROTECTED
 
 
 def watched_names() -> tuple[str, ...]:
-    """As `protected_names`, of which git fails if something empty stands where nothing was.
+    """As `protected_names`, but git fails if an empty file exists in their place.
 
-    A sandbox that covers what is missing can only look afterwards whether they have appeared.
+    A sandbox can't cover them while they are missing; it can only check afterwards whether they have appeared.
     """
     return _WATCHED
 
 
 def system_folders() -> tuple[str, ...]:
-    """Folders the machine can't do without."""
+    """Folders that the machine depends on."""
     return tuple(_SYSTEM.split())
 
 
 def system_secrets() -> tuple[str, ...]:
-    """Files and folders of the system with passwords and keys; `*` is a part of a name, and many are missing."""
+    """Files and folders of the system with passwords and keys; `*` matches a part of a name. Many don't exist."""
     return tuple(_SYSTEM_SECRETS.split())
 
 
 def credentials(home: str) -> tuple[str, ...]:
-    """Files and folders of a home folder that hold keys, passwords, sessions or what was typed; many are missing."""
+    """Files and folders in a home folder with keys, passwords, sessions or histories. Many don't exist."""
     return tuple(f"{home.rstrip('/')}/{name}" for name in CREDENTIALS.split()) if home else ()
 
 
@@ -115,33 +115,35 @@ _ALSO_SECRET = (
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a file of this name is there to hold keys or passwords: no program needs it, none gets to see it.
+    """Whether a file of this name exists to hold keys or passwords. No program needs it, so all are kept from it.
 
-    A folder may be called so and be harmless, as an environment of Python's in `.env`.
+    A folder of such a name may be harmless, as a Python environment in `.env`.
     """
     return re.fullmatch(_caseless(f"{_ENV}|{_KEYS}"), name, re.DOTALL) is not None
 
 
 def may_hold_secrets(name: str) -> bool:
-    """Whether reading a file of this name is asked about; more than `is_secret_name`, as programs need some of them."""
+    """Whether reading a file of this name needs permission. Includes names that programs do need, unlike
+    `is_secret_name`.
+    """
     return re.fullmatch(_caseless(f"{_ENV}|{_KEYS}|{_ALSO_SECRET}"), name, re.DOTALL) is not None
 
 
-def is_left_out_of_searches(home: str = "", own: tuple[str, ...] = ()) -> Callable[[str], bool]:
-    """Tells of an absolute path whether it is asked about before it is read, so that no search shows what is in it."""
-    names = f"{CREDENTIALS} {' '.join(_OWN)}"
+def search_exclusion(home: str = "", own: tuple[str, ...] = ()) -> Callable[[str], bool]:
+    """A function that tells whether reading an absolute path needs permission; searches skip such paths."""
+    names = f"{CREDENTIALS} {' '.join(_BRADAWL_FOLDERS)}"
     everywhere = f"{_SECRETS}|{_ENVIRONS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}"
     places = re.compile(_caseless(f"{everywhere}|{below_home(home, names)}|{_below(own)}"), re.DOTALL)
     return lambda path: places.fullmatch(path) is not None
 
 
-def is_in_another_home(home: str) -> Callable[[str], bool]:
-    """Tells of an absolute path whether it is in the home folder of another user."""
+def other_homes_matcher(home: str) -> Callable[[str], bool]:
+    """A function that tells whether an absolute path is in the home folder of another user."""
     places = re.compile(_caseless(in_other_homes(home, ())), re.DOTALL)
     return lambda path: places.fullmatch(path) is not None
 
 
-# Some systems do not see these characters, and one takes other spellings of the same name.
+# Some file systems ignore these characters, and one accepts other spellings of a name.
 _UNSEEN = "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
 _ANY_SPELLING = rf"{_UNSEEN}[. ]*(?::[^/]*)?"
 
@@ -162,7 +164,7 @@ _HOOK = (
     r"|pre-merge-commit|prepare-commit-msg|commit-msg|applypatch-msg|update|push-to-checkout|reference-transaction"
     r"|proc-receive|fsmonitor-watchman|sendemail-validate)"
 )
-_A_BARE_REPOSITORY = (
+_BARE_REPOSITORY = (
     rf".*/(?:{_DOT_GIT}/.*|[^/]*\.git/(?:config|hooks/.*)|HEAD|config|config\.worktree|commondir|gitdir|objects|refs"
     rf"|hooks|hooks/{_HOOK}|objects/(?:info|pack|[0-9a-f]{{2}})/.*|refs/(?:heads|tags|remotes)/.*)"
 )
@@ -196,9 +198,9 @@ _RUNS_LATER = (
     rf"|\.pdbrc|\.irbrc|\.pryrc|\.Rprofile|\.bazelrc|{_READ_BY_AGENTS}|{_INSTALLED})[. ]*(?::[^/]*)?"
 )
 _SECRETS = rf".*/(?:{_ENV}|{_KEYS}|{_ALSO_SECRET})"
-# What is no path here, but one elsewhere or after somebody has decoded it; and what can't be seen on a screen.
+# Names that become another path elsewhere or once decoded, and characters that are invisible on a screen.
 _SECRETS_OF_SYSTEM = "|".join(re.escape(name).replace(r"\*", "[^/]*") for name in _SYSTEM_SECRETS.split())
-_IN_DISGUISE = (
+_DISGUISED = (
     r".*(?:[\x00-\x1f\x7f-\x9f\\\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
     r"\u2024\u2025\u2044\u2215\u29f5\u29f8\ufe52\ufe68\uff0e\uff0f\uff3c]|%(?:00|2e|2f|5c)|/~[^/]*/|/[a-z][a-z0-9+.-]*:/).*"
 )
@@ -211,15 +213,15 @@ def _below(folders: Iterable[str]) -> str:
     return rf"{any_of(names)}{_BELOW}" if names else r"(?!)"
 
 
-def _but_for(roots: Iterable[str], places: str) -> str:
-    """The same places without the workspaces that lie in them: who opens one means to change it."""
+def _outside_roots(roots: Iterable[str], places: str) -> str:
+    """The pattern `places` without the workspaces inside it: a workspace is meant to be changed."""
     odd = [root for root in roots if "/." in root or "bin" in root or "/Library" in root or is_system(root, ())]
     inside = [root for root in odd if re.fullmatch(_caseless(places), root, re.DOTALL)]
     return _caseless(rf"(?!{any_of(inside)}(?:/|\Z))(?:{places})" if inside else places)
 
 
 def _caseless(pattern: str) -> str:
-    # Folding ASCII alone compiles in a third of the time.
+    # Folding ASCII only compiles in a third of the time.
     return f"(?ai:{pattern})"
 
 
@@ -229,8 +231,8 @@ def _special(home: str) -> re.Pattern[str]:
     return re.compile(_caseless(f"{_SECRETS}|{_RUNS_LATER}|{_GIT}|{below_home(home, names)}"), re.DOTALL)
 
 
-def is_special(path: str, home: str) -> bool:
-    """Whether a file is asked about by its own name, so that a yes to it says nothing about those beside it."""
+def is_asked_about_by_name(path: str, home: str) -> bool:
+    """Whether a file needs permission because of its own name, which permission for its folder must not include."""
     return _special(home).fullmatch(path) is not None
 
 
@@ -239,21 +241,21 @@ def is_special(path: str, home: str) -> bool:
 _ASK_THE_USER = "leave it to the user and say what they should change"
 
 
-def own_folders(home: str, own: Iterable[str]) -> tuple[str, ...]:
-    """bradawl's folders: those of `own`, and the usual ones in a home folder."""
+def bradawl_folders(home: str, own: Iterable[str]) -> tuple[str, ...]:
+    """bradawl's folders: those in `own`, and the usual ones in a home folder."""
     base = home.rstrip("/")
-    return (*own, *(f"{base}/{name}" for name in _OWN if base))
+    return (*own, *(f"{base}/{name}" for name in _BRADAWL_FOLDERS if base))
 
 
 def _never_written(home: str, own: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """(places, why) of all that is refused in every mode."""
-    ours = rf"{_PROJECTS_OWN}|{_below(own_folders(home, own))}"
+    """Pairs of a pattern and a reason, for all paths that no mode allows to write."""
+    ours = rf"{_PROJECTS_OWN}|{_below(bradawl_folders(home, own))}"
     lasting = rf"{below_home(home, LOGIN_FILES)}|(?:/private)?/var/(?:spool/cron|at|spool/at|cron){_BELOW}"
     return (
-        (_GIT, f"git obeys what stands there and runs programs it names; {_ASK_THE_USER}"),
+        (_GIT, f"git obeys what it finds there and runs programs that it names; {_ASK_THE_USER}"),
         (ours, f"these are bradawl's own settings and records, which no tool changes; {_ASK_THE_USER}"),
-        (lasting, f"whatever stands there runs at the next login or on its own; {_ASK_THE_USER}"),
-        (DECIDES_WHO_MAY, f"it decides who may do what on this machine; {_ASK_THE_USER}"),
+        (lasting, f"files there run at the next login or on a schedule; {_ASK_THE_USER}"),
+        (ACCESS_CONTROL_FILES, f"it decides who may do what on this machine; {_ASK_THE_USER}"),
         (_KERNEL, "this is a device or a part of the kernel, not a file; use a file in the workspace"),
     )
 
@@ -261,27 +263,27 @@ def _never_written(home: str, own: tuple[str, ...]) -> tuple[tuple[str, str], ..
 @lru_cache(maxsize=4)
 def _compiled(roots: tuple[str, ...], home: str, own: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
     never = _never_written(home, own)
-    return tuple((re.compile(_but_for(roots, places), re.DOTALL), why) for places, why in never)
+    return tuple((re.compile(_outside_roots(roots, places), re.DOTALL), why) for places, why in never)
 
 
-def is_guarded(path: str, roots: tuple[str, ...], home: str, own: tuple[str, ...] = ()) -> str:
-    """Why nothing that runs unasked or asked may write to this place; empty if something may.
+def write_refusal(path: str, roots: tuple[str, ...], home: str, own: tuple[str, ...] = ()) -> str:
+    """Why nothing may write to this absolute path in any mode; empty if something may.
 
-    `path` is absolute. System folders are not among these: in a container they are changed on purpose.
+    System folders are not included: in a container they are changed on purpose.
     """
     return next((why for places, why in _compiled(roots, home, own) if places.fullmatch(path)), "")
 
 
 @lru_cache(maxsize=8)
-def never_read(home: str, own: tuple[str, ...] = ()) -> tuple[str, str]:
-    """Patterns for what no mode reads: keys of bradawl and environments of processes; keys of other users."""
-    ours = own_folders(home, own)
+def unreadable_patterns(home: str, own: tuple[str, ...] = ()) -> tuple[str, str]:
+    """Patterns for what no mode allows to read: bradawl's keys and environments of processes; keys of other users."""
+    ours = bradawl_folders(home, own)
     stores = rf"{any_of(ours)}/(?:.*/)?credentials[^/]*" if ours else r"(?!)"
     return _caseless(f"{_ENVIRONS}|{stores}"), _caseless(below_other_homes(home))
 
 
 def is_system(path: str, roots: tuple[str, ...]) -> bool:
-    """Whether an absolute path is part of the system, and of no workspace that lies in there."""
+    """Whether an absolute path belongs to the system, and not to a workspace inside a system folder."""
     folders = system_folders()
     in_there = [root for root in roots if any(is_within(root, folder) for folder in folders)]
     return any(is_within(path, folder) for folder in folders) and not any(is_within(path, root) for root in in_there)
@@ -290,48 +292,50 @@ def is_system(path: str, roots: tuple[str, ...]) -> bool:
 def built_in_rules(
     roots: tuple[str, ...], home: str, own: tuple[str, ...] = (), readable: tuple[str, ...] = ()
 ) -> tuple[Rule, ...]:
-    """What is refused and asked about before anybody has said anything.
+    """The rules that apply before the user's: what is denied, and what needs permission.
 
-    `own` are bradawl's folders beside the usual ones, `readable` the parts of them that hold the model's own things.
-    All paths are absolute and resolved; an empty `home` means that nobody's is known.
+    `own` are bradawl's folders besides the usual ones; `readable` the parts of them that contain the model's own files.
+    All paths are absolute and resolved. `home` is empty if unknown.
     """
     never = _never_written(home, own)
-    ours = own_folders(home, own)
+    ours = bradawl_folders(home, own)
     kept = rf"(?!{_below(readable)}\Z)" if readable else ""
-    secret = _but_for(roots, rf"{_SECRETS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}|{below_home(home, CREDENTIALS)}")
+    secret = _outside_roots(roots, rf"{_SECRETS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}|{below_home(home, CREDENTIALS)}")
     return (
-        *(Rule("deny", "write", _but_for(roots, places), why=why) for places, why in never),
-        Rule("deny", "write", _but_for(roots, _below(system_folders())), why=_SYSTEM_WHY, in_bypass=False),
-        Rule("deny", "read", never_read(home, own)[0], why="keys are kept there; do the work without them"),
-        Rule("deny", "read", _but_for(roots, below_other_homes(home)), why=_OF_ANOTHER),
-        Rule("ask", "write", _but_for(roots, _A_BARE_REPOSITORY), why="git may take what stands there for settings"),
+        *(Rule("deny", "write", _outside_roots(roots, places), why=why) for places, why in never),
+        Rule("deny", "write", _outside_roots(roots, _below(system_folders())), why=_SYSTEM_WHY, in_bypass=False),
+        Rule("deny", "read", unreadable_patterns(home, own)[0], why="keys are kept there; do the work without them"),
+        Rule("deny", "read", _outside_roots(roots, below_other_homes(home)), why=_KEYS_OF_OTHERS_WHY),
+        Rule(
+            "ask", "write", _outside_roots(roots, _BARE_REPOSITORY), why="git may take the file for its configuration"
+        ),
         Rule(
             "ask",
             "write",
             _caseless(_RUNS_LATER),
-            why="what stands there is run later, by an editor, git, CI or a tool",
+            why="an editor, git, CI or a tool runs it later",
         ),
         Rule(
             "ask",
             "write",
-            _caseless(_IN_DISGUISE),
-            why="its name holds what can't be seen, or is a path written in another way",
+            _caseless(_DISGUISED),
+            why="its name has invisible characters, or is an encoded path",
         ),
         Rule(
             "ask",
             "write",
-            _but_for(roots, below_home(home, _OF_PROGRAMS)),
-            why="programs of the user obey that file",
+            _outside_roots(roots, below_home(home, _OF_PROGRAMS)),
+            why="programs of the user read their settings from it",
         ),
         Rule("ask", "write", secret, why="such files hold keys or passwords"),
         Rule("ask", "read", secret, why="such files hold keys or passwords"),
-        Rule("ask", "read", _caseless(in_other_homes(home, (*roots, *readable, *own))), why=_IN_ANOTHERS_HOME),
+        Rule("ask", "read", _caseless(in_other_homes(home, (*roots, *readable, *own))), why=_OTHER_HOME_WHY),
         Rule("ask", "read", _caseless(kept + _below(ours)), why="these are bradawl's own settings and records"),
     )
 
 
-def rule_for_installation(places: tuple[str, ...]) -> tuple[Rule, ...]:
-    """The refusal to write to bradawl's own program, where it lies in the workspace; none where it does not."""
+def installation_rules(places: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rule that protects bradawl's own installation, if it is in the workspace."""
     return (Rule("deny", "write", _caseless(_below(places)), why=_INSTALLATION_WHY),) if places else ()
 
 
@@ -339,6 +343,6 @@ _INSTALLATION_WHY = (
     "bradawl itself runs from there, so no tool changes it; use another environment for the project, or ask the user to"
     " install bradawl outside of it (pipx, uv tool)"
 )
-_OF_ANOTHER = "keys and sessions of another user are kept there; do the work without them"
-_IN_ANOTHERS_HOME = "it is in the home folder of another user"
+_KEYS_OF_OTHERS_WHY = "keys and sessions of another user are kept there; do the work without them"
+_OTHER_HOME_WHY = "it is in the home folder of another user"
 _SYSTEM_WHY = f"it belongs to the system; {_ASK_THE_USER}"

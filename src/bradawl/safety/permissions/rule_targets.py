@@ -1,4 +1,4 @@
-"""Finds the files and folders on the disk that permission rules speak of."""
+"""Finds the existing files and folders that permission rules match."""
 
 import os
 from collections.abc import Iterator
@@ -8,23 +8,23 @@ from bradawl.core.effects import is_within
 from bradawl.core.rules import Rule, speaks_of
 
 MOST_FOLDERS: Final = 10_000
-"""Folders that are looked through for all rules together."""
+"""The number of folders that are searched for all rules together."""
 _SETTLED_NS: Final = 50_000_000
 _PASSED_OVER: Final = frozenset(
     {".git", "node_modules", "__pycache__", "site-packages", ".tox", ".nox"}
     | {".mypy_cache", ".ruff_cache", ".pytest_cache"}
 )
-"""Folders of installed packages and caches: looked through only for a rule that starts in one."""
+"""Folders of packages and caches: searched only for a rule that starts inside one."""
 
 Kind = Literal["file", "folder", "link"]
 
 
-class TooMuch(Exception):
-    """A rule speaks of more of the disk than can be looked through; never leaves the room. Its text is the rule's."""
+class TooManyFolders(Exception):
+    """A rule applies to more folders than can be searched; the text is the rule's. Callers catch it."""
 
 
 class Match(NamedTuple):
-    """A path that a rule speaks of; nothing above it is one. A link is given as itself, not as what it leads to."""
+    """A matching path; no path above it matches. A link is reported itself, not its target."""
 
     rule: Rule
     path: str
@@ -38,17 +38,17 @@ class _Folder(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Rules that start at one place, which are looked for together."""
+    """Rules that start at the same place and are searched together."""
 
     place: str
     rules: tuple[Rule, ...]
 
 
-class RuledTree:
-    """The disk as some rules see it. A folder that has not changed since it was last read is not read again."""
+class RuleMatcher:
+    """Finds the paths that rules match. Folders that have not changed are not read again."""
 
     def __init__(self, rules: tuple[Rule, ...], exact: tuple[str, ...] = ()) -> None:
-        """Names on the way to `exact` are taken as they are written; others also in another case or spelling."""
+        """Names on the way to `exact` are compared literally, all others without regard to case or Unicode spelling."""
         self.rules = rules
         self._exact = exact
         self._groups = tuple(_grouped(rules))
@@ -57,13 +57,13 @@ class RuledTree:
         self._left = 0
 
     def matches(self, top: str = "/") -> Iterator[Match]:
-        """All there are now at or below a folder. Raises `TooMuch`."""
+        """All matches at or below a folder. Raises `TooManyFolders`."""
         self._left = MOST_FOLDERS
         for number, group in enumerate(self._groups):
-            for start in self._spelled(group.place):
+            for start in self._existing_spellings(group.place):
                 real = os.path.realpath(start)
                 if is_within(start, top) or is_within(real, top):
-                    yield from _of_start(group, start, real)
+                    yield from _matches_at_start(group, start, real)
                 if real == start and (is_within(start, top) or is_within(top, start)):
                     yield from self._below(number, group, start if is_within(start, top) else top)
 
@@ -71,13 +71,13 @@ class RuledTree:
         waiting = [] if all(speaks_of(rule, start) for rule in group.rules) else [start]
         while waiting:
             if self._left <= 0:
-                raise TooMuch(group.rules[0].text)
+                raise TooManyFolders(group.rules[0].text)
             self._left -= 1
-            if (folder := self._look(number, group, waiting.pop())) is not None:
+            if (folder := self._scanned(number, group, waiting.pop())) is not None:
                 yield from folder.matches
                 waiting += folder.inner
 
-    def _look(self, number: int, group: _Group, path: str) -> _Folder | None:
+    def _scanned(self, number: int, group: _Group, path: str) -> _Folder | None:
         try:
             changed_ns = os.lstat(path).st_ctime_ns
             known = self._folders.get((number, path))
@@ -90,8 +90,8 @@ class RuledTree:
 
     # -------------------------------------------------------------- the literal beginning
 
-    def _spelled(self, place: str) -> Iterator[str]:
-        """A place under each spelling that is there, in any case; the place itself also if it is missing."""
+    def _existing_spellings(self, place: str) -> Iterator[str]:
+        """The existing spellings of a path, and the path itself."""
         found = [""]
         for name in filter(None, place.split("/")):
             found = [f"{parent}/{each}" for parent in found for each in self._spellings(parent or "/", name)]
@@ -115,15 +115,15 @@ class RuledTree:
         return list(dict.fromkeys((name, *known[1].get(folded(name), ()))))
 
 
-def _of_start(group: _Group, start: str, real: str) -> Iterator[Match]:
-    """The literal beginning itself, and where it leads by now."""
+def _matches_at_start(group: _Group, start: str, real: str) -> Iterator[Match]:
+    """Matches of the literal prefix itself, and of its real path."""
     for path in dict.fromkeys((start, real)):
         if kind := _kind(path):
             yield from (Match(rule, path, kind) for rule in group.rules if speaks_of(rule, start))
 
 
 def folded(name: str) -> str:
-    """A name as file systems compare it that know neither case nor spellings."""
+    """A name as file systems without regard to case and Unicode spelling compare it."""
     if name.isascii():
         return name.lower()
     from unicodedata import normalize
@@ -138,7 +138,7 @@ def _grouped(rules: tuple[Rule, ...]) -> Iterator[_Group]:
 
 
 def _if_settled(changed_ns: int) -> int:
-    """A folder that changed just now may change again without getting another time."""
+    """0 for a folder that changed just now: it may change again without a new timestamp."""
     import time
 
     return changed_ns if time.time_ns() - changed_ns > _SETTLED_NS else 0

@@ -1,6 +1,6 @@
-"""Permission rules as people write them, `Tool` or `Tool(what)`, made into rules that calls are compared with.
+"""Parses permission rules as users write them, `Tool` or `Tool(what)`.
 
-Whatever can be read in two ways is read in the way that allows less.
+An ambiguous rule is read in the way that allows less.
 """
 
 import re
@@ -15,46 +15,46 @@ from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.safety.permissions.path_globs import Bases, Resolve, located_pattern, name_pattern
 
 Verdict = Literal["deny", "ask", "allow", "network"]
-"""What a rule says; `network`: these commands may reach the network unasked."""
+"""What a rule does. `network`: these commands may use the network without a question."""
 _LONGEST: Final = 2_000
 _MOST_WORDS: Final = 60
 
 
-class _Meaning(NamedTuple):
-    """What a name in front of the parenthesis stands for."""
+class _RuleSubject(NamedTuple):
+    """What the name in front of the parentheses applies to."""
 
     on: Subject
-    """What the parenthesis is about; `tool` if there may be none."""
+    """What the text in parentheses is about; `tool` if none is allowed."""
     tools: tuple[str, ...]
     is_kind: bool = False
-    """By itself it stands for all that is done in this way, by whatever tool."""
+    """Without parentheses the rule applies to every access of this kind, by any tool."""
 
 
-_WRITES: Final = _Meaning("write", ("edit_file", "multi_edit", "write_file"), is_kind=True)
-_READS: Final = _Meaning("read", ("glob", "grep", "read_file"), is_kind=True)
-_RUNS: Final = _Meaning("run", ("bash", "bash_kill", "bash_output"))
-_STOPS: Final = _Meaning("tool", ("bash_kill",))
-_SHOWS: Final = _Meaning("tool", ("bash_output",))
-_LISTS: Final = _Meaning("read", ("glob",))
-_REACHES: Final = _Meaning("reach", ("web_fetch",))
-_DELEGATES: Final = _Meaning("tool", ("agent",))
-_PLANS: Final = _Meaning("tool", ("exit_plan",))
-_ASKS: Final = _Meaning("tool", ("ask_user",))
-_NOTES: Final = _Meaning("tool", ("todo_write",))
+_WRITES: Final = _RuleSubject("write", ("edit_file", "multi_edit", "write_file"), is_kind=True)
+_READS: Final = _RuleSubject("read", ("glob", "grep", "read_file"), is_kind=True)
+_RUNS: Final = _RuleSubject("run", ("bash", "bash_kill", "bash_output"))
+_STOPS: Final = _RuleSubject("tool", ("bash_kill",))
+_SHOWS: Final = _RuleSubject("tool", ("bash_output",))
+_LISTS: Final = _RuleSubject("read", ("glob",))
+_REACHES: Final = _RuleSubject("reach", ("web_fetch",))
+_DELEGATES: Final = _RuleSubject("tool", ("agent",))
+_PLANS: Final = _RuleSubject("tool", ("exit_plan",))
+_ASKS: Final = _RuleSubject("tool", ("ask_user",))
+_NOTES: Final = _RuleSubject("tool", ("todo_write",))
 
-ALIASES: Final[Mapping[str, _Meaning]] = {
+ALIASES: Final[Mapping[str, _RuleSubject]] = {
     "Edit": _WRITES,
     "Write": _WRITES,
     "MultiEdit": _WRITES,
     "NotebookEdit": _WRITES,
-    "edit_file": _Meaning("write", ("edit_file",)),
-    "write_file": _Meaning("write", ("write_file",)),
+    "edit_file": _RuleSubject("write", ("edit_file",)),
+    "write_file": _RuleSubject("write", ("write_file",)),
     "Read": _READS,
     "NotebookRead": _READS,
-    "read_file": _Meaning("read", ("read_file",)),
+    "read_file": _RuleSubject("read", ("read_file",)),
     "Glob": _LISTS,
     "LS": _LISTS,
-    "Grep": _Meaning("read", ("grep",)),
+    "Grep": _RuleSubject("read", ("grep",)),
     "Bash": _RUNS,
     "Shell": _RUNS,
     "run_shell_command": _RUNS,
@@ -65,7 +65,7 @@ ALIASES: Final[Mapping[str, _Meaning]] = {
     "KillBash": _STOPS,
     "TaskStop": _STOPS,
     "WebFetch": _REACHES,
-    "WebSearch": _Meaning("tool", ("web_search",)),
+    "WebSearch": _RuleSubject("tool", ("web_search",)),
     "Agent": _DELEGATES,
     "Task": _DELEGATES,
     "TodoWrite": _NOTES,
@@ -74,13 +74,13 @@ ALIASES: Final[Mapping[str, _Meaning]] = {
     "exit_plan": _PLANS,
     "AskUserQuestion": _ASKS,
     "ask_user": _ASKS,
-    "Skill": _Meaning("tool", ("skill",)),
+    "Skill": _RuleSubject("tool", ("skill",)),
 }
-"""Names that may stand in a rule, in any case, with or without underscores."""
+"""Names of tools in rules, without regard to case and underscores."""
 
 
-class _Written(NamedTuple):
-    """A rule as it was taken apart."""
+class _RuleText(NamedTuple):
+    """The parts of a rule's text."""
 
     verdict: Literal["deny", "ask", "allow"]
     name: str
@@ -108,14 +108,14 @@ def parse_rule(
     bases: Bases,
     resolve: Resolve = realpath,
 ) -> tuple[Rule, ...]:
-    """What one text says; all of its rules count. Raises `SettingsError` with what is wrong and an example.
+    """The rules that one text stands for. Raises `SettingsError` that says what is wrong, with an example.
 
-    `source` is named in messages.
+    `source` names the file or flag in messages.
     """
     try:
         if verdict == "network":
             return (_network(text, source, bases.home),)
-        return _read(_take_apart(text, verdict, source, bases, resolve))
+        return _rules_of(_split_rule(text, verdict, source, bases, resolve))
     except ValueError as error:
         raise SettingsError(f"{source}: the rule {text[:200]!r} can't be used: {error}.") from error
 
@@ -127,9 +127,9 @@ def parse_project_rule(
     bases: Bases,
     resolve: Resolve = realpath,
 ) -> tuple[tuple[Rule, ...], str]:
-    """The same for a rule of somebody who can't be asked to mend it, and a warning, empty if there is none.
+    """As `parse_rule`, for a rule that the user can't correct. Also returns a warning, empty if there is none.
 
-    What narrows and can't be read refuses the whole tool, or every tool when even that can't be told.
+    A deny or ask rule that can't be parsed denies the whole tool, or every tool if the name is unclear.
     """
     try:
         return parse_rule(text, verdict, source, bases, resolve), ""
@@ -137,9 +137,9 @@ def parse_project_rule(
         if verdict in ("allow", "network"):
             return (), f"{error} It is ignored."
         name = text.partition("(")[0].strip()
-        bare = _Written("deny", name, None, text[:200], source, bases, resolve)
+        bare = _RuleText("deny", name, None, text[:200], source, bases, resolve)
         try:
-            rules, what = _read(bare), name
+            rules, what = _rules_of(bare), name
         except ValueError:
             rules, what = (bare.rule("tool", ".*"),), "every tool"
         why = f"a rule in {source} can't be read, so {what} is refused: {text[:200]!r}"
@@ -147,7 +147,7 @@ def parse_project_rule(
 
 
 def network_rule(text: str, source: str, home: str) -> Rule:
-    """Commands that may reach the network unasked: `npm install *`, or the same within `Bash(...)`.
+    """A rule for commands that may use the network without a question: `npm install *`, or the same in `Bash(...)`.
 
     Raises `SettingsError`.
     """
@@ -155,17 +155,17 @@ def network_rule(text: str, source: str, home: str) -> Rule:
 
 
 def hidden_tools(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
-    """The tools that are refused whatever they are called with; the model need not see them."""
+    """The tools that a rule denies completely, so that the model need not see them."""
     bare = [rule for rule in rules if rule.verdict == "deny" and rule.on == "tool"]
     return tuple(name for name in names if any(speaks_of(rule, name) for rule in bare))
 
 
-def _take_apart(
+def _split_rule(
     text: str, verdict: Literal["deny", "ask", "allow"], source: str, bases: Bases, resolve: Resolve
-) -> _Written:
+) -> _RuleText:
     text = text.strip()
     if not text.isprintable():
-        raise ValueError("it has a character in it that can't be seen")
+        raise ValueError("it contains an invisible character")
     if len(text) > _LONGEST:
         raise ValueError(f"it is longer than {_LONGEST} characters")
     name, opened, rest = text.partition("(")
@@ -173,70 +173,70 @@ def _take_apart(
         raise ValueError("its parenthesis is not closed; write Tool or Tool(what), such as Bash(npm run test:*)")
     spec = rest[:-1].strip() if opened else None
     if spec == "":
-        raise ValueError(f"nothing stands in its parentheses; write {name.strip()} for all of it")
-    return _Written(verdict, name.strip(), spec, text, source, bases, resolve)
+        raise ValueError(f"its parentheses are empty; write {name.strip()} for all of it")
+    return _RuleText(verdict, name.strip(), spec, text, source, bases, resolve)
 
 
-def _meaning_of(name: str) -> _Meaning | None:
+def _subject_of(name: str) -> _RuleSubject | None:
     plain = name.replace("_", "").lower()
-    return next((meaning for alias, meaning in ALIASES.items() if alias.replace("_", "").lower() == plain), None)
+    return next((subject for alias, subject in ALIASES.items() if alias.replace("_", "").lower() == plain), None)
 
 
-def _read(written: _Written) -> tuple[Rule, ...]:
-    meaning = _meaning_of(written.name)
-    if meaning is None:
-        meaning = _Meaning("tool", ())
-        _check_name(written)
-    if written.spec is None or (written.spec in ("*", ":*") and meaning.on in ("run", "reach", "tool")):
-        return _bare(written, meaning)
-    match meaning.on:
+def _rules_of(rule_text: _RuleText) -> tuple[Rule, ...]:
+    subject = _subject_of(rule_text.name)
+    if subject is None:
+        subject = _RuleSubject("tool", ())
+        _check_name(rule_text)
+    if rule_text.spec is None or (rule_text.spec in ("*", ":*") and subject.on in ("run", "reach", "tool")):
+        return _bare_rules(rule_text, subject)
+    match subject.on:
         case "read" | "write":
-            found = located_pattern(written.spec, written.bases, written.resolve, widens=written.widens)
-            rule = written.rule(meaning.on, found.expression)
+            found = located_pattern(rule_text.spec, rule_text.bases, rule_text.resolve, widens=rule_text.widens)
+            rule = rule_text.rule(subject.on, found.expression)
             return (msgspec.structs.replace(rule, places=found.places),)
         case "run":
-            words = _words(written.spec, written.bases.home, widens=written.widens)
-            return tuple(written.rule("run", words=each) for each in _ways_to_call(words, widens=written.widens))
+            words = _words(rule_text.spec, rule_text.bases.home, widens=rule_text.widens)
+            return tuple(rule_text.rule("run", words=each) for each in _ways_to_call(words, widens=rule_text.widens))
         case "reach":
-            return (written.rule("reach", _host(written.spec)),)
+            return (rule_text.rule("reach", _host(rule_text.spec)),)
         case "tool" | "network":
-            raise ValueError(f"{written.name} takes nothing in parentheses; write {written.name}")
+            raise ValueError(f"{rule_text.name} takes nothing in parentheses; write {rule_text.name}")
         case _:
-            assert_never(meaning.on)
+            assert_never(subject.on)
 
 
-def _bare(written: _Written, meaning: _Meaning) -> tuple[Rule, ...]:
-    """The name alone: the tools, and where it stands for a way to touch the world, everything that does so."""
-    if written.name.lower().startswith("mcp__"):
-        pattern = name_pattern(written.name)
-        tools = pattern if "__" in written.name[5:] else f"{pattern}(?:__.*)?"
+def _bare_rules(rule_text: _RuleText, subject: _RuleSubject) -> tuple[Rule, ...]:
+    """The rules of a bare name: for the tools, and if it names a kind of access, for every such access."""
+    if rule_text.name.lower().startswith("mcp__"):
+        pattern = name_pattern(rule_text.name)
+        tools = pattern if "__" in rule_text.name[5:] else f"{pattern}(?:__.*)?"
     else:
-        tools = "|".join(meaning.tools) or name_pattern(written.name.lower())
-    rules = (written.rule("tool", tools if written.widens else f"(?i:{tools})"),)
-    if not meaning.is_kind:
+        tools = "|".join(subject.tools) or name_pattern(rule_text.name.lower())
+    rules = (rule_text.rule("tool", tools if rule_text.widens else f"(?i:{tools})"),)
+    if not subject.is_kind:
         return rules
-    everything = written.rule(meaning.on, ".*")
-    return (everything,) if written.widens else (*rules, everything)
+    everything = rule_text.rule(subject.on, ".*")
+    return (everything,) if rule_text.widens else (*rules, everything)
 
 
-def _check_name(written: _Written) -> None:
-    """Refuse a name that can be no tool's. Raises `ValueError`."""
-    name = written.name
+def _check_name(rule_text: _RuleText) -> None:
+    """Raise `ValueError` for a name that no tool can have."""
+    name = rule_text.name
     if name.lower().startswith("mcp__"):
         if not re.fullmatch(r"[^\s()\[\]?\\/]{6,200}", name):
-            raise ValueError("a server and its tools are written mcp__server or mcp__server__tool")
-        if written.widens and "*" in name[5:].partition("__")[0]:
+            raise ValueError("a server and its tools are rule_text mcp__server or mcp__server__tool")
+        if rule_text.widens and "*" in name[5:].partition("__")[0]:
             raise ValueError("name the server whose tools you allow, such as mcp__github__get_*")
         return
     if not re.fullmatch(r"[a-z0-9_*]{1,64}", name):
-        raise ValueError(_no_tool(name))
-    if written.widens and name.startswith("*"):
+        raise ValueError(_unknown_tool(name))
+    if rule_text.widens and name.startswith("*"):
         raise ValueError("that would allow everything; `--permission-mode bypass` does so for one run")
-    if written.spec not in (None, "*"):
-        raise ValueError(_no_tool(name) + f"; a tool of your own is named alone: {name}")
+    if rule_text.spec not in (None, "*"):
+        raise ValueError(_unknown_tool(name) + f"; a tool of your own is named alone: {name}")
 
 
-def _no_tool(name: str) -> str:
+def _unknown_tool(name: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name.lower(), [alias.lower() for alias in ALIASES], 1, 0.7)
@@ -247,7 +247,7 @@ def _no_tool(name: str) -> str:
 
 
 def _host(spec: str) -> str:
-    """The host and all below it; `*` for any."""
+    """The host in a rule, which includes its subdomains; `*` for any host."""
     kind, colon, host = spec.partition(":")
     example = "write WebFetch(domain:example.com), which stands for all below it, too"
     if kind.strip().lower() != "domain" or not colon:
@@ -269,17 +269,17 @@ def _host(spec: str) -> str:
 
 
 def _network(text: str, source: str, home: str) -> Rule:
-    written = _take_apart(text, "allow", source, Bases("", home, ""), str)
-    spec = written.text
-    if written.spec is not None and _meaning_of(written.name) is _RUNS:
-        spec = written.spec
-    return Rule("allow", "network", words=_words(spec, home, widens=True), text=written.text, source=source)
+    rule_text = _split_rule(text, "allow", source, Bases("", home, ""), str)
+    spec = rule_text.text
+    if rule_text.spec is not None and _subject_of(rule_text.name) is _RUNS:
+        spec = rule_text.spec
+    return Rule("allow", "network", words=_words(spec, home, widens=True), text=rule_text.text, source=source)
 
 
 def _words(spec: str, home: str, *, widens: bool) -> tuple[str, ...]:
-    """A glob for each word. Raises `ValueError` for what is more than one plain command.
+    """A glob for each word of one plain command. Raises `ValueError` for anything else.
 
-    What is quoted stands for itself, but not in a rule that narrows: there a star is always a star.
+    In an allow rule, quoted characters are literal. In a deny or ask rule a star always matches anything.
     """
     has_more = spec.endswith(":*") and not spec.endswith("\\:*")
     words = _split(spec.removesuffix(":*") if has_more else spec, home, keeps_globs=not widens)
@@ -319,21 +319,21 @@ def _glob_of(piece: re.Match[str], home: str, *, is_first: bool, keeps_globs: bo
     text = piece[0]
     match piece.lastgroup:
         case "single":
-            return text[1:-1] if keeps_globs else _itself(text[1:-1])
+            return text[1:-1] if keeps_globs else _literal_glob(text[1:-1])
         case "double":
             inner = re.sub(r"\\([\"\\$`])", r"\1", text[1:-1])
-            return inner if keeps_globs else _itself(inner)
+            return inner if keeps_globs else _literal_glob(inner)
         case "escaped":
-            return _itself(text[1])
+            return _literal_glob(text[1])
         case "home":
-            return _itself(home) if is_first and home else text
+            return _literal_glob(home) if is_first and home else text
         case "operator":
-            raise ValueError(_operator(text))
+            raise ValueError(_operator_error(text))
         case _:
             return text
 
 
-def _operator(text: str) -> str:
+def _operator_error(text: str) -> str:
     match text:
         case "'" | '"' | "\\":
             return f"a {text} in it has no other end, or there is a variable in what it holds"
@@ -343,13 +343,13 @@ def _operator(text: str) -> str:
             return f"{text} joins commands, and a rule is for one: write one rule per command, as Bash(npm run test:*)"
 
 
-def _itself(text: str) -> str:
-    """A glob for nothing but this text."""
+def _literal_glob(text: str) -> str:
+    """A glob that matches only this text."""
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
 def _ways_to_call(words: tuple[str, ...], *, widens: bool) -> Iterable[tuple[str, ...]]:
-    """A program that is refused by its name is refused by its path, too."""
+    """A command as words, and for deny and ask rules also with any path before the program's name."""
     yield words
     if not widens and "/" not in words[0] and not words[0].startswith("*"):
         yield ("*/" + words[0], *words[1:])

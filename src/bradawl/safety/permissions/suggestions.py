@@ -1,7 +1,7 @@
-"""Rules offered for "always": one for each thing a call does, narrow, and none where a rule would allow anything.
+"""Suggests rules for the answer "always": a narrow one for each thing a call does, or none if a rule would be too wide.
 
-A rule holds for calls nobody has seen yet. Words are left open only where none that may follow runs code or writes
-somewhere. Everything else is offered as it is.
+A rule applies to future calls. Words are left open only if no possible word runs code or writes a file; all other
+commands are suggested word for word.
 """
 
 import re
@@ -10,14 +10,14 @@ from typing import Final
 
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.permissions import Request
-from bradawl.safety.permissions.protected_paths import is_special
+from bradawl.safety.permissions.protected_paths import is_asked_about_by_name
 
 _MOST: Final = 10
 
-# Programs of which a rule may leave all words open where no word is a file: none runs code, or writes, for an option.
-_OPEN: Final = frozenset({"echo", "pwd", "true", "false", "which", "basename", "dirname", "sleep"})
-# Those of which it may leave open what follows these words, for the same reason.
-_OPEN_PARTS: Final = {
+# Programs for which a rule may leave all words open if none is a file: no option runs code or writes.
+_ANY_ARGUMENTS: Final = frozenset({"echo", "pwd", "true", "false", "which", "basename", "dirname", "sleep"})
+# Subcommands behind which a rule may leave all words open, for the same reason.
+_ANY_ARGUMENTS_BEHIND: Final = {
     "npm": frozenset({"ls", "why", "explain"}),
     "pnpm": frozenset({"ls", "list", "why"}),
     "yarn": frozenset({"list", "why"}),
@@ -25,9 +25,9 @@ _OPEN_PARTS: Final = {
     "git": frozenset({"add", "commit", "status", "blame", "describe", "rev-parse", "ls-files", "shortlog"}),
 }
 _SCRIPTS: Final = frozenset({"run", "run-script"})
-# Those offered as they are with these words, and not at all with others. Their options load code, run programs or
-# write anywhere: `go test -exec`, `cargo test --config`, `npm test --script-shell`, `pytest --basetemp`.
-_PARTS: Final = {
+# Suggested word for word, and with these subcommands only. Their options load code, run programs or write anywhere: `go
+# test -exec`, `cargo test --config`, `npm test --script-shell`, `pytest --basetemp`.
+_SUBCOMMANDS: Final = {
     "npm": frozenset({"test", "t", "outdated", *_SCRIPTS}),
     "pnpm": frozenset({"test", "t", "outdated", *_SCRIPTS}),
     "yarn": frozenset({"test", "outdated", "run"}),
@@ -46,9 +46,9 @@ _PARTS: Final = {
 _MODULES: Final = frozenset(
     {"pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pylint", "compileall", "doctest", "pyright"}
 )
-"""What `python -m` may be offered with."""
+"""Modules for which `python -m` is suggested."""
 
-# Nothing is offered for those that run what they are given, change the machine, or speak to others.
+# Never suggested: programs that run their arguments, change the machine, or use the network.
 _NEVER: Final = frozenset(
     {"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "pwsh", "busybox", "toybox", "rbash"}
     | {"sudo", "doas", "su", "pkexec", "env", "nice", "ionice", "nohup", "timeout", "time", "xargs", "parallel"}
@@ -79,7 +79,7 @@ _NEVER: Final = frozenset(
     | {"hg", "svn", "jj", "bradawl", "claude", "codex", "gemini", "aider", "opencode"}
 )
 # Second words that make any program one of those.
-_NEVER_PARTS: Final = frozenset(
+_NEVER_SUBCOMMANDS: Final = frozenset(
     {"exec", "run", "eval", "shell", "sh", "ssh", "repl", "console", "script", "install", "add", "uninstall", "remove"}
     | {"rm", "delete", "del", "destroy", "drop", "purge", "prune", "clean", "reset", "restore", "revert", "rollback"}
     | {"push", "publish", "release", "deploy", "apply", "sync", "upload", "send", "login", "logout", "auth", "config"}
@@ -88,9 +88,9 @@ _NEVER_PARTS: Final = frozenset(
 
 
 def proposals(request: Request, *, cwd: str, home: str, roots: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Allow rules that together would let this call run, as texts to be edited; none where there are no good ones.
+    """Allow rules that together permit this call, as editable texts; empty if there are no good ones.
 
-    `cwd` is what their relative paths will start from; what is read within `roots` needs no rule.
+    `cwd` is the folder that relative paths in rules start from. Reads within `roots` need no rule.
     """
     effects = request.effects
     if effects.danger or effects.lifts or effects.redirects or any(part.startswith("env:") for part in effects.session):
@@ -100,7 +100,7 @@ def proposals(request: Request, *, cwd: str, home: str, roots: tuple[str, ...] =
     elif effects.unknown or effects.external or effects.spends:
         found = _for_tool(request.tool)
     else:
-        found = _for_touched(effects, cwd, home, roots)
+        found = _for_paths_and_hosts(effects, cwd, home, roots)
     return tuple(dict.fromkeys(found)) if 0 < len(found) <= _MOST and all(found) else ()
 
 
@@ -120,30 +120,30 @@ def _for_tool(name: str) -> list[str]:
 # ------------------------------------------------------------------ files and hosts
 
 
-def _for_touched(effects: Effects, cwd: str, home: str, roots: tuple[str, ...]) -> list[str]:
+def _for_paths_and_hosts(effects: Effects, cwd: str, home: str, roots: tuple[str, ...]) -> list[str]:
     if "*" in effects.hosts or not set(effects.session) <= {"cwd", "jobs", "todos", "user"}:
         return []
     read = [path for path in effects.reads if not any(is_within(path, root) for root in roots)]
-    written = [_around("Edit", path, cwd, home) for path in effects.writes]
-    outside = [_around("Read", path, cwd, home) for path in read]
+    written = [_folder_rule("Edit", path, cwd, home) for path in effects.writes]
+    outside = [_folder_rule("Read", path, cwd, home) for path in read]
     return [*written, *outside, *(f"WebFetch(domain:{host})" for host in effects.hosts)]
 
 
-def _around(tool: str, path: str, cwd: str, home: str) -> str:
-    """A rule for the folder of a path; empty if it can't be put into one.
+def _folder_rule(tool: str, path: str, cwd: str, home: str) -> str:
+    """A rule for the folder of a path; empty if none can be written.
 
-    For the path alone where the folder holds too much, or where a built-in rule asks about the file.
+    It names the path alone if the folder is too wide, or if a built-in rule asks about the file.
     """
     if not path.isprintable() or path != path.strip():
         return ""
     folder = dirname(path)
     is_wide = folder.count("/") < 2 or is_within(cwd, folder) or is_within(home, folder)
-    named = _literally(path) if is_wide or is_special(path, home) else f"{_literally(folder)}/**"
-    return f"{tool}({_from_somewhere(named, _literally(cwd), _literally(home))})"
+    named = _escaped(path) if is_wide or is_asked_about_by_name(path, home) else f"{_escaped(folder)}/**"
+    return f"{tool}({_relative_pattern(named, _escaped(cwd), _escaped(home))})"
 
 
-def _from_somewhere(pattern: str, cwd: str, home: str) -> str:
-    """A whole path as a rule names it: from the working directory, the home folder or the root."""
+def _relative_pattern(pattern: str, cwd: str, home: str) -> str:
+    """An absolute path as a rule writes it: relative to the working directory, the home folder or the root."""
     if is_within(pattern, cwd) and cwd != "/":
         relative = pattern[len(cwd) + 1 :]
         return relative if "/" in relative and relative[0] not in "~!$ " else f"./{relative}"
@@ -152,7 +152,7 @@ def _from_somewhere(pattern: str, cwd: str, home: str) -> str:
     return "/" + pattern
 
 
-def _literally(path: str) -> str:
+def _escaped(path: str) -> str:
     return re.sub(r"([*?\[\\])", r"\\\1", path)
 
 
@@ -164,7 +164,7 @@ def _for_commands(effects: Effects, inside: tuple[str, ...]) -> list[str]:
     if effects.hosts or any(not any(is_within(path, root) for root in inside) for path in effects.writes):
         return []
     if effects.writes and not any(words[0] in ("mkdir", "touch") for words in programs):
-        # Not written by a program that is offered: a redirect was, and no rule speaks of those.
+        # The path was written by a redirect. No rule applies to redirects.
         return []
     return [_for_words(words) for words in programs]
 
@@ -174,42 +174,42 @@ def _for_words(words: tuple[str, ...]) -> str:
     program = words[0] if words else ""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_+.-]*", program):
         return ""
-    if program in _OPEN:
-        return _open_behind(words)
+    if program in _ANY_ARGUMENTS:
+        return _with_any_arguments(words)
     family = re.sub(r"[-\d.]+$", "", program.lower())
     if family in ("python", "pypy") and words[1:2] == ("-m",) and words[2:3] and words[2] in _MODULES:
-        return _whole(words)
-    if program in _PARTS:
-        return _for_part(words)
+        return _word_for_word(words)
+    if program in _SUBCOMMANDS:
+        return _for_subcommand(words)
     if _runs_anything(program, family, words[1:]):
         return ""
-    return _whole(words)
+    return _word_for_word(words)
 
 
-def _open_behind(words: tuple[str, ...]) -> str:
-    """The program, with others left open; all of the words where one may name a file."""
+def _with_any_arguments(words: tuple[str, ...]) -> str:
+    """A rule for the program with any arguments; for the exact words if one may name a file."""
     if any(not word.startswith("-") or "=" in word for word in words[1:]):
-        return _whole(words)
+        return _word_for_word(words)
     return f"Bash({words[0]}:*)"
 
 
 def _runs_anything(program: str, family: str, rest: tuple[str, ...]) -> bool:
-    return program.lower() in _NEVER or family in _NEVER or bool(rest and rest[0].lower() in _NEVER_PARTS)
+    return program.lower() in _NEVER or family in _NEVER or bool(rest and rest[0].lower() in _NEVER_SUBCOMMANDS)
 
 
-def _for_part(words: tuple[str, ...]) -> str:
+def _for_subcommand(words: tuple[str, ...]) -> str:
     program, part, name = (*words, "", "")[:3]
-    if part in _OPEN_PARTS.get(program, ()):
+    if part in _ANY_ARGUMENTS_BEHIND.get(program, ()):
         return f"Bash({program} {part}:*)"
-    if part not in _PARTS[program]:
+    if part not in _SUBCOMMANDS[program]:
         return ""
-    # A script of the project by its name; `bun run` also takes the path of a program.
+    # A script of the project is identified by its name. `bun run` also accepts the path of a program.
     is_named = part not in _SCRIPTS or re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_:-]*", name)
-    return _whole(words) if is_named else ""
+    return _word_for_word(words) if is_named else ""
 
 
-def _whole(words: tuple[str, ...]) -> str:
-    """All of the words, nothing left open."""
+def _word_for_word(words: tuple[str, ...]) -> str:
+    """A rule for exactly these words."""
     if not all(word.isprintable() and not ("'" in word and _needs_quotes(word)) for word in words):
         return ""
     return f"Bash({' '.join(_quoted(word) for word in words)})"

@@ -1,1 +1,1 @@
-"""Shell command lines: what a line would do, and the reasons to refuse it."""
+"""Analysis of shell command lines: what a line would read, write and run, and the reasons to refuse it."""

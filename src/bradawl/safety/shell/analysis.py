@@ -9,20 +9,20 @@ import msgspec
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.rules import Rule, speaks_of
-from bradawl.safety.shell.allow.analyzer import confirmed_line, effects_in
+from bradawl.safety.environment_variables import may_affect_program
+from bradawl.safety.shell.allow.analyzer import cross_checked_line, effects_in
 from bradawl.safety.shell.allow.folder_listing import entries as entries_on_disk
-from bradawl.safety.shell.allow.parser import Line
-from bradawl.safety.shell.allow.path_effects import NOWHERE, Entries, Resolve, World
-from bradawl.safety.shell.allow.path_lookup import Programs
+from bradawl.safety.shell.allow.parser import ParsedLine
+from bradawl.safety.shell.allow.path_effects import NULL_DEVICE, Entries, FilesystemView, Resolve
+from bradawl.safety.shell.allow.program_lookup import ProgramLookup
+from bradawl.safety.shell.argv import Argv
 from bradawl.safety.shell.deny.network_programs import reaches_out
 from bradawl.safety.shell.deny.protected_targets import Ground, is_home_of_a_user
 from bradawl.safety.shell.deny.scanner import Seen, look_through
-from bradawl.safety.shell.deny.wrappers import Argv
-from bradawl.safety.shell.paths.rule_matches import RuledPaths
-from bradawl.safety.variables import may_redirect
+from bradawl.safety.shell.path_rules import PathRules
 
 if TYPE_CHECKING:
-    from bradawl.safety.shell.paths.refused_writes import Written
+    from bradawl.safety.shell.paths.refused_writes import RefusedWrites
 
 
 def _not_there(_: str) -> bool:
@@ -40,7 +40,7 @@ def _shows_the_working_tree(argv: Argv) -> bool:
     return not {"diff", "grep", "blame"}.isdisjoint(argv)
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class ShellContext(msgspec.Struct, frozen=True):
     """What is known of the machine on which a line would run."""
 
     resolve: Resolve
@@ -63,8 +63,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     is_confined: Callable[[], bool] = bool
     """Whether what only reads runs where it can't write, and reaches no network."""
     secrets: Callable[[str], Iterable[str]] = lambda _: ()
-    """Files with keys below a folder that nothing hides from programs. May raise `NotUnderstood`."""
-    is_brought_back: Callable[[str], bool] = _not_there
+    """Files with keys below a folder that nothing hides from programs. May raise `UnsupportedSyntax`."""
+    is_unignored: Callable[[str], bool] = _not_there
     """Whether an ignore file may bring a file back that ripgrep passes over for a dot in its path."""
     rules: tuple[Rule, ...] = ()
     """Rules other than the built-in ones that refuse paths or ask about them."""
@@ -76,21 +76,21 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Variables of the shell before the session changed any; None where they are not known."""
 
     @property
-    def ruled(self) -> RuledPaths | None:
+    def path_rules(self) -> PathRules | None:
         """The same rules, for paths of lines."""
-        return RuledPaths(self.rules, self.is_covered) if self.rules else None
+        return PathRules(self.rules, self.is_covered) if self.rules else None
 
     def refused(self, path: str) -> str:
         """Why a rule refuses to write to a path; empty if none does."""
-        from bradawl.safety.permissions.protected_paths import rule_for_installation
-        from bradawl.safety.trusted_programs import own_places
+        from bradawl.safety.permissions.protected_paths import installation_rules
+        from bradawl.safety.trusted_programs import installation_paths
 
-        rules = (*self.rules, *rule_for_installation(own_places(self.roots)))
+        rules = (*self.rules, *installation_rules(installation_paths(self.roots)))
         found = (rule for rule in rules if (rule.verdict, rule.on) == ("deny", "write"))
         return next((rule.reason for rule in found if speaks_of(rule, path)), "")
 
 
-def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Surroundings) -> Effects:
+def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: ShellContext) -> Effects:
     """Effects of `bash -c text` in `cwd`, with what no mode lets run in `danger`. Never raises.
 
     Of a line that isn't fully understood they are unknown; `commands` are its commands if they are plain words and
@@ -127,27 +127,27 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: Sur
     )
 
 
-def _shown_keys(effects: Effects, home: str, around: Surroundings) -> str:
+def _shown_keys(effects: Effects, home: str, around: ShellContext) -> str:
     """Why a line that is understood must not read or move what it would."""
-    from bradawl.safety.shell.paths.secret_reads import KeptFiles, kept_by_effects
+    from bradawl.safety.shell.paths.secret_reads import SecretFiles, secret_in_effects
 
-    path = kept_by_effects(KeptFiles(home, around.own), effects, is_covered=around.is_covered)
+    path = secret_in_effects(SecretFiles(home, around.own), effects, is_covered=around.is_covered)
     return f"it would read {path}: {_KEYS}" if path else ""
 
 
 def _other_homes(effects: Effects, home: str) -> tuple[str, ...]:
-    from bradawl.safety.shell.paths.secret_reads import KeptFiles, homes_read
+    from bradawl.safety.shell.paths.secret_reads import SecretFiles, other_homes_read
 
-    return homes_read(KeptFiles(home), effects)
+    return other_homes_read(SecretFiles(home), effects)
 
 
-def _read_keys(text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, home: str, around: Surroundings) -> str:
+def _read_keys(text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, home: str, around: ShellContext) -> str:
     """The same of a line that is not understood, where no sandbox hides the files."""
     if around.is_covered():
         return ""
-    from bradawl.safety.shell.paths.secret_reads import KeptFiles, kept_by_words
+    from bradawl.safety.shell.paths.secret_reads import SecretFiles, secret_in_words
 
-    path = kept_by_words(KeptFiles(home, around.own), text, argvs, seen, cwd)
+    path = secret_in_words(SecretFiles(home, around.own), text, argvs, seen, cwd)
     return f"it would read {path}: {_KEYS}" if path else ""
 
 
@@ -155,26 +155,29 @@ _KEYS = "keys, or sessions of other users, are kept there; do the work without t
 
 
 def _refused_reads(
-    text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, around: Surroundings
+    text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, around: ShellContext
 ) -> tuple[tuple[str, ...], str]:
-    if (ruled := around.ruled) is None or not ruled.applies("read"):
+    if (ruled := around.path_rules) is None or not ruled.applies("read"):
         return (), ""
     from bradawl.safety.shell.paths.refused_reads import (
-        reached,  # only where rules refuse paths and no sandbox hides them
+        refused_reads,  # only where rules refuse paths and no sandbox hides them
     )
 
-    found = reached(ruled, text, argvs, seen, cwd)
+    found = refused_reads(ruled, text, argvs, seen, cwd)
     return found.paths, found.danger
 
 
 def _refused_writes(
-    text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, ground: Ground, around: Surroundings
-) -> "Written":
-    from bradawl.safety.shell.paths.refused_writes import Written, written  # only where a line is not understood
+    text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, ground: Ground, around: ShellContext
+) -> "RefusedWrites":
+    from bradawl.safety.shell.paths.refused_writes import (  # only where a line is not understood
+        RefusedWrites,
+        refused_writes,
+    )
 
     if seen.danger or around.is_covered():
-        return Written()
-    return written(text, argvs, seen, cwd, ground, around.ruled)
+        return RefusedWrites()
+    return refused_writes(text, argvs, seen, cwd, ground, around.path_rules)
 
 
 def _needs_a_second_look(text: str, effects: Effects, roots: tuple[str, ...], home: str) -> bool:
@@ -194,7 +197,7 @@ def _is_more(path: str, roots: tuple[str, ...], home: str) -> bool:
     return not any(path != root and is_within(path, root) for root in roots)
 
 
-def _real_home(around: Surroundings) -> str:
+def _real_home(around: ShellContext) -> str:
     """The home folder as paths are compared with it: HOME may be a link, or be written with `//` or `..`."""
     if not around.home.startswith("/"):
         return around.home
@@ -204,19 +207,19 @@ def _real_home(around: Surroundings) -> str:
         return normpath(around.home)
 
 
-def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: Surroundings) -> Effects:
+def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: ShellContext) -> Effects:
     changeable = (*around.roots, *around.changeable)
-    programs = Programs(around.search_path, changeable) if around.search_path and changeable else None
+    programs = ProgramLookup(around.search_path, changeable) if around.search_path and changeable else None
 
     def judged(*, git_is_safe: bool, git_reads: tuple[str, ...] = ()) -> Effects:
-        world = World(
+        world = FilesystemView(
             around.resolve,
             around.entries,
             around.home,
             git_is_safe,
             secrets=around.secrets,
-            is_brought_back=around.is_brought_back,
-            ruled=around.ruled,
+            is_unignored=around.is_unignored,
+            path_rules=around.path_rules,
             git_reads=git_reads,
         )
         return effects_in(world, text, cwd, env, programs)
@@ -240,16 +243,16 @@ def _plain_commands(text: str, home: str, seen: Seen) -> tuple[Argv, ...]:
     """The commands of a line, if nothing but they decides what it does."""
     if seen.leaves or seen.danger or not seen.is_whole:
         return ()
-    line = confirmed_line(text, home)
+    line = cross_checked_line(text, home)
     return line.argvs if line is not None and _has_only_commands(line) else ()
 
 
-def _has_only_commands(line: Line) -> bool:
+def _has_only_commands(line: ParsedLine) -> bool:
     """Whether no file is opened for them, and no variable changes what they run."""
     for pipeline in line.pipelines:
         for command in pipeline.commands:
-            if any(redirect.target.text != NOWHERE for redirect in command.redirects):
+            if any(redirect.target.text != NULL_DEVICE for redirect in command.redirects):
                 return False
-            if any(may_redirect(name, value) for name, value in command.assignments):
+            if any(may_affect_program(name, value) for name, value in command.assignments):
                 return False
     return True

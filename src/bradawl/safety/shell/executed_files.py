@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from posixpath import join, normpath
 from typing import Final, NamedTuple
 
+from bradawl.safety.environment_variables import is_execution_relevant
 from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, names
-from bradawl.safety.variables import is_execution_relevant
 
 _MOST_FILES: Final = 200
 _MOST_FOLDERS: Final = 8

@@ -13,7 +13,7 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.safety.permissions.protected_paths import system_folders
-from bradawl.safety.shell.deny.wrappers import Argv, name_of, names
+from bradawl.safety.shell.argv import Argv, name_of, names
 from bradawl.safety.shell.executed_files import RunFiles
 
 _MOST_FILES: Final = 1_000
@@ -103,7 +103,7 @@ def _below(folder: str, shape: re.Pattern[str]) -> Iterator[str]:
 
 def _mentioned(path: str, cwd: str, listings: "_Listings") -> Iterator[str]:
     """Code that the text of a script names. Raises `_TooMany` for a script that is too long to be read."""
-    from bradawl.safety.git.directories import text_in
+    from bradawl.safety.git.small_files import text_in
 
     real = os.path.realpath(path)
     text = text_in(real)

@@ -1,4 +1,4 @@
-"""Review of a project's texts for the model: instructions (AGENTS.md), and prompts with front matter."""
+"""Reviews a project's texts for the model: instructions (AGENTS.md), and prompt files with front matter."""
 
 import re
 import unicodedata
@@ -8,7 +8,7 @@ from typing import Final
 from bradawl.safety.trust.findings import Finding, canonical
 
 INSTRUCTIONS_LIMIT_BYTES: Final = 100_000
-"""Longer instructions are not read."""
+"""The length beyond which instructions are reported."""
 _FENCED: Final = r"(?ms)^[ \t]*(?P<fence>```+|~~~+).*?(?:^[ \t]*(?P=fence)|\Z)"
 _IN_TICKS: Final = r"`[^`\n]*`"
 _IMPORT: Final = r"(?:^|(?<=[\s(\[\"']))@(?P<path>[^\s)\]\"'`]+)"
@@ -22,7 +22,7 @@ _JOINERS: Final = "\u200c\u200d"
 
 
 def judge_instructions(text: str) -> Iterator[Finding]:
-    """Findings in an AGENTS.md: imports from outside the project, invisible characters, excessive length."""
+    """Findings in an AGENTS.md: imports from elsewhere, invisible characters, and its length."""
     if (size := len(text.encode("utf-8", "replace"))) > INSTRUCTIONS_LIMIT_BYTES:
         yield Finding("", "error", f"it has {size:,} bytes, more than {INSTRUCTIONS_LIMIT_BYTES:,}: too long to follow")
         return
@@ -31,7 +31,9 @@ def judge_instructions(text: str) -> Iterator[Finding]:
 
 
 def judge_prompt_file(text: str) -> Iterator[Finding]:
-    """Findings in a command, an agent or a skill: its front matter, its shell commands, its instructions."""
+    """Findings in a command, an agent or a skill: its front matter grants nothing, and what it would run is asked
+    about.
+    """
     head, body = _split_head(text.removeprefix("\ufeff"))
     for line in head:
         key, colon, _ = line.partition(":")
@@ -52,7 +54,7 @@ def _asked(key: str, reason: str, value: str) -> Finding:
 
 
 def _split_head(text: str) -> tuple[list[str], str]:
-    """Front matter and body. Front matter without an end takes the whole text."""
+    """The front matter between two `---` lines, and the rest. Without a second one everything is front matter."""
     lines = text.splitlines()
     if not lines or lines[0].rstrip() != "---":
         return [], text
@@ -69,7 +71,7 @@ def _imports(text: str) -> Iterator[Finding]:
 
 
 def _leaves(path: str) -> bool:
-    """Whether a path named in a project's text leads out of the project, judged by its name alone."""
+    """Whether a path in a project's text leads out of the project, judging by its text alone."""
     if path[0] in "~/$%\\" or path.lower().startswith("file:") or path[1:3] in (":\\", ":/"):
         return True
     depth = 0
@@ -87,7 +89,7 @@ def _hidden(text: str) -> Iterator[Finding]:
 
 
 def invisible_in(text: str) -> int:
-    """The number of invisible characters in a text, without those that emoji and scripts need."""
+    """The number of invisible characters that may hide words. Those that emoji and scripts need don't count."""
     if text.isascii() and not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text):
         return 0
     text = text.removeprefix("\ufeff")

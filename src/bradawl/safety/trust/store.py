@@ -1,7 +1,7 @@
-"""Which folders the user trusts, and which of the things in them they have seen.
+"""Stores which folders the user trusts, and which of their contents the user has approved.
 
-Kept in one file below the user's data folder, under the real path of each folder: neither a link's name nor the
-repository that a checkout says it belongs to counts.
+One file in the user's data folder, with an entry for the real path of each folder. Names of links don't count, nor the
+repository that a checkout claims to belong to.
 """
 
 import hashlib
@@ -22,36 +22,36 @@ _HASHED_WHOLE_BYTES: Final = 50_000_000
 _MOST_WORDS: Final = 1_000
 
 
-class Trusted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The user's word about one folder."""
+class FolderTrust(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The user's answer about one folder."""
 
     is_trusted: bool = False
-    """False: they were asked, and said no."""
+    """False if the user was asked and declined."""
     below: bool = False
     """All folders below it are trusted as well."""
     items: dict[str, str] = msgspec.field(default_factory=dict)
-    """Digests, by name, of what they have seen in its files."""
+    """Digests of the approved items in the folder's files, by item name."""
 
 
 class _Content(msgspec.Struct, frozen=True):
     version: int = 1
-    folders: dict[str, Trusted] = msgspec.field(default_factory=dict)
+    folders: dict[str, FolderTrust] = msgspec.field(default_factory=dict)
 
 
 class TrustStore:
-    """The user's word about folders; read when it is first needed, written at once.
+    """The user's answers about folders; read when first needed, written immediately.
 
-    A file that others could write, or that can't be read, says nothing: no folder is trusted then.
+    If the file can't be read, or others can write it, no folder is trusted.
     """
 
     def __init__(self, folder: str | Path, home: str = "") -> None:
-        """`folder` is the user's data folder; `home`, and what lies above it, can't be trusted as a whole."""
+        """`folder` is the user's data folder. `home` and the folders above it can't be trusted as a whole."""
         self.path = Path(folder, FILE_NAME)
         self._home = os.path.realpath(home) if home else ""
         self._content: _Content | None = None
 
     def is_trusted(self, path: str) -> bool:
-        """Whether the user trusts the folder itself, or one above it with all below."""
+        """Whether the user trusts the folder, or one above it including subfolders."""
         real = os.path.realpath(path)
         if self.refusal(real):
             return False
@@ -62,12 +62,12 @@ class TrustStore:
         return any(one.below and one.is_trusted and is_within(real, folder) for folder, one in folders.items())
 
     def changed(self, path: str, name: str, digest: str) -> bool:
-        """True when the user has not seen this thing as it is now; trust in a folder above says nothing about it."""
+        """True unless the user has approved this item in its present form, for this very folder."""
         own = self._folders().get(os.path.realpath(path))
         return own is None or not own.is_trusted or own.items.get(name) != digest
 
     def is_answered(self, path: str, items: Mapping[str, str]) -> bool:
-        """Whether the user was asked about exactly this, and either yes or no was the answer."""
+        """Whether the user has been asked about exactly these items, whatever the answer was."""
         own = self._folders().get(os.path.realpath(path))
         return own is not None and all(own.items.get(name) == digest for name, digest in items.items())
 
@@ -75,33 +75,33 @@ class TrustStore:
         """Why a folder can't be trusted as a whole; empty if it can."""
         real = os.path.realpath(path)
         if real == "/" or (self._home and is_within(self._home, real)):
-            what = "the home folder" if real == self._home else "a folder that holds so much else"
+            what = "the home folder" if real == self._home else "a folder above many others"
             return f"{real} is {what}, which can't be trusted as a whole; trust the project's own folder"
         return ""
 
     def trust(self, path: str, items: Mapping[str, str], *, below: bool = False) -> None:
-        """Remember a yes to the folder and to what is in it now. Raises `SettingsError`."""
+        """Store consent to the folder and its present items. Raises `SettingsError`."""
         if why := self.refusal(path):
             raise SettingsError(f"{why}.")
-        self._put(path, Trusted(is_trusted=True, below=below, items=dict(items)))
+        self._put(path, FolderTrust(is_trusted=True, below=below, items=dict(items)))
 
     def decline(self, path: str, items: Mapping[str, str]) -> None:
-        """Remember a no, so that the same question is not put again. Raises `SettingsError`."""
-        self._put(path, Trusted(items=dict(items)))
+        """Store a refusal, so that the same question is not repeated. Raises `SettingsError`."""
+        self._put(path, FolderTrust(items=dict(items)))
 
     def distrust(self, path: str) -> bool:
-        """Forget the folder; False if nothing was known of it. Raises `SettingsError`."""
+        """Remove the folder's entry. False if there was none. Raises `SettingsError`."""
         real = os.path.realpath(path)
         if real not in self._folders():
             return False
         self._put(real, None)
         return True
 
-    def trusted(self) -> tuple[tuple[str, Trusted], ...]:
-        """The folders with a yes, by path."""
+    def trusted(self) -> tuple[tuple[str, FolderTrust], ...]:
+        """The trusted folders, sorted by path."""
         return tuple((path, one) for path, one in sorted(self._folders().items()) if one.is_trusted)
 
-    def _folders(self) -> Mapping[str, Trusted]:
+    def _folders(self) -> Mapping[str, FolderTrust]:
         if self._content is None:
             try:
                 self._content = self._read()
@@ -109,7 +109,7 @@ class TrustStore:
                 self._content = _Content()
         return self._content.folders
 
-    def _put(self, path: str, word: Trusted | None) -> None:
+    def _put(self, path: str, word: FolderTrust | None) -> None:
         real = os.path.realpath(path)
         try:
             with self._locked():
@@ -124,7 +124,7 @@ class TrustStore:
             raise SettingsError(f"{self.path} can't be written: {error}.") from error
 
     def _read(self) -> _Content:
-        """Raises `OSError`, or `SettingsError` for a file that is not to be believed."""
+        """Raises `OSError`, or `SettingsError` for a file that can't be trusted."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -132,12 +132,13 @@ class TrustStore:
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             if found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022:
-                raise SettingsError(f"{self.path} is not yours alone; check it, then run `chmod 600` on it.")
+                why = "belongs to another user or can be written by others"
+                raise SettingsError(f"{self.path} {why}; check it, then run `chmod 600` on it.")
             data = file.read(_LIMIT_BYTES + 1)
         try:
             return msgspec.json.decode(data, type=_Content)
         except (ValueError, RecursionError) as error:
-            raise SettingsError(f"{self.path} can't be read ({error}); remove it to begin anew.") from error
+            raise SettingsError(f"{self.path} can't be read ({error}); remove it to start again.") from error
 
     def _write(self, data: bytes) -> None:
         fresh = self.path.with_name(f"{FILE_NAME}.{os.getpid()}.{os.urandom(4).hex()}")
@@ -155,7 +156,7 @@ class TrustStore:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One writer at a time; the kernel frees the lock of whoever dies."""
+        """Allow one writer at a time. The kernel releases the lock of a process that dies."""
         import fcntl
 
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -172,7 +173,7 @@ class TrustStore:
 
 
 def digest(value: object, folder: str) -> str:
-    """sha256 of what a file says, and of the files in the project that it names, scripts among them."""
+    """sha256 of a value and of the files in the project that it names, such as scripts."""
     found = hashlib.sha256(_encoded(value))
     root = os.path.realpath(folder)
     for path in _named_files(value, root):
@@ -220,7 +221,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _content_mark(path: str) -> bytes:
-    """Its digest; of a file too large to be read for this, its size and time."""
+    """The digest of a file; for a very large one its size and modification time."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from bradawl.safety.git.directories import HIDDEN_TEXT
+from bradawl.safety.git.tracked_files import HIDDEN_TEXT
 
 _GAP_TEXT: Final = "# nothing is here: this stands in a sandbox where a protected file or folder is missing\n*\n"
 _IS_COMPLETE: Final = "complete-3"

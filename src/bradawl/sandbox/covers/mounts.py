@@ -10,7 +10,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.safety.git.directories import data_above, data_folder
+from bradawl.safety.git.separate_data import data_above, data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names
 from bradawl.sandbox.covers.placeholders import Ghost
@@ -231,14 +231,14 @@ def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -
 def secrets_below(folder: str) -> tuple[str, ...]:
     """Files with keys below a folder that a sandbox would show without content; looked for now, at any depth.
 
-    Raises `NotUnderstood` where there are too many folders to look through.
+    Raises `UnsupportedSyntax` where there are too many folders to look through.
     """
     survey = Survey(folder, _MOST_FOLDERS, frozenset({".git"}))
     secrets = survey.finds().secrets
     if survey.is_cut:
-        from bradawl.safety.shell.allow.parser import NotUnderstood  # only lines without a sandbox are looked at so
+        from bradawl.safety.shell.errors import UnsupportedSyntax  # only lines without a sandbox are looked at so
 
-        raise NotUnderstood
+        raise UnsupportedSyntax
     return secrets
 
 

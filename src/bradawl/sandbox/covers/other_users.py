@@ -11,11 +11,9 @@ from typing import Final
 import msgspec
 
 from bradawl.core.effects import is_within
+from bradawl.safety.permissions.home_paths import HOME_PARENTS, ROOT_HOMES
 from bradawl.safety.permissions.protected_paths import credentials, system_folders, system_secrets
 
-FOLDERS_OF_HOMES: Final = ("/home", "/Users")
-"""Each of their folders is the home of a user."""
-_HOMES_OF_ROOT: Final = ("/root", "/var/root")
 _FIRST_USER: Final = 1_000
 _NOBODY: Final = 65_534
 _MOST: Final = 60
@@ -40,7 +38,7 @@ def folders_of_others(home: str, roots: Iterable[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for path in (*_folders_with_others(home), *_homes_of_root(), *_homes_in_list()):
-        is_own = bool(home) and is_within(home, path) and path not in FOLDERS_OF_HOMES
+        is_own = bool(home) and is_within(home, path) and path not in HOME_PARENTS
         if not is_own and not any(is_within(path, each) for each in (*found, *roots, *((home,) if home else ()))):
             found[path] = None
     return tuple(found)[:_MOST]
@@ -56,7 +54,7 @@ def secrets_within(shown: Iterable[str], others: tuple[str, ...]) -> tuple[str, 
     found: dict[str, None] = {}
     for path in shown:
         folder = next((each for each in others if is_within(path, each)), "")
-        if folder in FOLDERS_OF_HOMES:
+        if folder in HOME_PARENTS:
             folder = "/".join(path.split("/")[:3])
         for name in credentials(folder):
             if is_within(name, path) and os.path.lexists(name):
@@ -72,7 +70,7 @@ def _existing(names: Iterable[str]) -> Iterator[str]:
 
 
 def _folders_with_others(home: str) -> Iterator[str]:
-    for folder in FOLDERS_OF_HOMES:
+    for folder in HOME_PARENTS:
         try:
             inside = [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
         except OSError:
@@ -82,7 +80,7 @@ def _folders_with_others(home: str) -> Iterator[str]:
 
 
 def _homes_of_root() -> Iterator[str]:
-    yield from (path for path in _HOMES_OF_ROOT if _is_open_folder(path))
+    yield from (path for path in ROOT_HOMES if _is_open_folder(path))
 
 
 def _homes_in_list() -> Iterator[str]:

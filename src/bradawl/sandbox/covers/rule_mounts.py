@@ -9,9 +9,9 @@ from typing import Final, Literal, NamedTuple
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.rules import Rule, Subject, speaks_of
-from bradawl.safety.git.directories import tracks_below
+from bradawl.safety.git.tracked_files import tracks_below
 from bradawl.safety.path_walk import real_path
-from bradawl.safety.permissions.rule_targets import MOST_FOLDERS, Match, RuledTree, TooMuch
+from bradawl.safety.permissions.rule_targets import MOST_FOLDERS, Match, RuleMatcher, TooManyFolders
 from bradawl.sandbox.covers.mounts import Cover
 from bradawl.sandbox.restore.snapshot import Place
 
@@ -50,13 +50,13 @@ class RuleCovers:
 
     def __init__(self, roots: tuple[str, ...]) -> None:
         self._roots = roots
-        self._tree = RuledTree(())
+        self._tree = RuleMatcher(())
         self._before: frozenset[str] = frozenset()
 
     def use(self, rules: tuple[Rule, ...]) -> None:
         """The rules that hold from now on."""
         if rules != self._tree.rules:
-            self._tree = RuledTree(rules, self._roots)
+            self._tree = RuleMatcher(rules, self._roots)
 
     # ------------------------------------------------------------------ covers
 
@@ -124,7 +124,7 @@ class RuleCovers:
     def _matches(self) -> Iterator[Match]:
         try:
             yield from self._tree.matches()
-        except TooMuch as error:
+        except TooManyFolders as error:
             raise _too_much(str(error), f"{MOST_FOLDERS:,} folders") from None
 
     def _may_be_moved(self, match: Match) -> bool:
@@ -169,7 +169,7 @@ class RuleCovers:
         """As far as can be looked; the next start says where that is not all."""
         try:
             yield from (match for match in self._tree.matches() if match.rule.on == "write")
-        except TooMuch:
+        except TooManyFolders:
             return
 
     def _place(self, path: str) -> Iterator[Place]:

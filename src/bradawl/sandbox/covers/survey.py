@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from bradawl.core.effects import is_within
-from bradawl.safety.git.directories import is_tracked
+from bradawl.safety.git.tracked_files import is_tracked
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import is_secret_name
 from bradawl.sandbox.covers.open_files import Followed

@@ -8,7 +8,7 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.safety.git.directories import data_folder
+from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
 from bradawl.sandbox.covers.mounts import data_folders, folders_in

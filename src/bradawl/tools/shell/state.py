@@ -43,7 +43,7 @@ def keep_state(result: CommandResult, cwd: str, context: CallContext, *, may_mov
 
 
 def _keep_exports(result: CommandResult, context: CallContext) -> Iterable[str]:
-    from bradawl.safety.variables import is_execution_relevant
+    from bradawl.safety.environment_variables import is_execution_relevant
 
     kept: dict[str, str | None] = {}
     refused: list[str] = []

@@ -1,1 +1,1 @@
-"""The strict reader: the effects of a line that is fully understood. Anything else has unknown effects."""
+"""The allow side: determines the effects of lines that it understands completely. All others have unknown effects."""

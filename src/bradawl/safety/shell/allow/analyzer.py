@@ -1,4 +1,4 @@
-"""What a line of bash would read, write and run. Says unknown for all that it doesn't fully understand."""
+"""Determines what a line of bash would read, write and run, or reports that it can't tell."""
 
 from collections.abc import Mapping
 from posixpath import join, normpath
@@ -7,32 +7,35 @@ import msgspec
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import ToolError
+from bradawl.safety.environment_variables import affects_bash, is_execution_relevant
 from bradawl.safety.shell.allow.commands.git import GIT
-from bradawl.safety.shell.allow.commands.readers import PROGRAMS, VERSIONS, Program, check
+from bradawl.safety.shell.allow.commands.readers import PROGRAMS, VERSIONS, Program, require
 from bradawl.safety.shell.allow.commands.writers import WRITERS
 from bradawl.safety.shell.allow.cross_check import confirm
 from bradawl.safety.shell.allow.folder_listing import entries as entries_on_disk
-from bradawl.safety.shell.allow.parser import Line, NotUnderstood, Pipeline, SimpleCommand, read_line
-from bradawl.safety.shell.allow.path_effects import Resolve, Scene, Touched, World
-from bradawl.safety.shell.allow.path_lookup import Programs
-from bradawl.safety.variables import is_execution_relevant, matters_to_bash
+from bradawl.safety.shell.allow.parser import ParsedLine, Pipeline, SimpleCommand, parse_line
+from bradawl.safety.shell.allow.path_effects import FilesystemView, PathRecorder, RecordedEffects, Resolve
+from bradawl.safety.shell.allow.program_lookup import ProgramLookup
+from bradawl.safety.shell.errors import UnsupportedSyntax
 
 _MOST_FOLDERS = 4
 _KNOWN: dict[str, Program] = {**PROGRAMS, **WRITERS, "git": GIT}
-_ON_THE_SHELL = frozenset({"cd", "export", "unset"})
-Place = tuple[str, str]
-"""A working directory as bash calls it, and where it is."""
+_STATE_BUILTINS = frozenset({"cd", "export", "unset"})
+WorkingDirectory = tuple[str, str]
+"""A working directory: the name that bash has for it, and its real path."""
+Directories = frozenset[WorkingDirectory]
 
 
-def confirmed_line(command: str, home: str) -> Line | None:
-    """A line as both readers see it, patterns unexpanded; None if one of them doesn't understand it.
+def cross_checked_line(command: str, home: str) -> ParsedLine | None:
+    """Parse a line with both parsers; None if one of them rejects it or if they disagree.
 
-    Says nothing about what its commands do. Without `home`, a line with an unquoted `~` gives None.
+    Patterns are not expanded, and the commands need not be known. If `home` is empty, a line with an unquoted `~` gives
+    None.
     """
     try:
-        line = read_line(command, home)
+        line = parse_line(command, home)
         confirm(line)
-    except NotUnderstood:
+    except UnsupportedSyntax:
         return None
     return line
 
@@ -45,68 +48,68 @@ def shell_effects(
     resolve: Resolve,
     env: Mapping[str, str | None] | None = None,
     git_is_safe: bool = False,
-    programs: Programs | None = None,
+    programs: ProgramLookup | None = None,
 ) -> Effects:
-    """As `effects_in`, on this machine."""
-    world = World(resolve, entries_on_disk, home, git_is_safe)
-    return effects_in(world, command, cwd, env or {}, programs)
+    """As `effects_in`, with the folders of this machine."""
+    filesystem = FilesystemView(resolve, entries_on_disk, home, git_is_safe)
+    return effects_in(filesystem, command, cwd, env or {}, programs)
 
 
 def effects_in(
-    world: World, command: str, cwd: str, env: Mapping[str, str | None], programs: Programs | None
+    filesystem: FilesystemView, command: str, cwd: str, env: Mapping[str, str | None], programs: ProgramLookup | None
 ) -> Effects:
-    """Effects of running `command` with `bash -c` in `cwd`; `UNKNOWN` unless each part of it is understood.
+    """Effects of running `command` with `bash -c` in `cwd`; `UNKNOWN` unless every part of it is understood.
 
-    Never raises. `env` is what the session changed in the environment, None for what it unset. Without `programs`
-    every name is taken to find the system's own program.
+    `env` holds the variables that the session changed, None for those it unset. Without `programs`, every name is
+    assumed to find the system's own program.
 
-    May be called from several threads. The first line that is all known commands loads a grammar, about 10 ms.
+    Never raises. Thread-safe. The first line that consists of known commands loads a grammar, which takes about 10 ms.
     """
     try:
-        line = read_line(command, world.home)
+        line = parse_line(command, filesystem.home)
         _check_names(line, programs)
         confirm(line)
-        start = world.resolve(cwd, cwd)
-        walk = _Walk(msgspec.structs.replace(world, start=start), env)
+        start = filesystem.resolve(cwd, cwd)
+        walk = _LineWalk(msgspec.structs.replace(filesystem, start=start), env)
         walk.follow(line.pipelines, (normpath(cwd), start))
-        touched = walk.touched
-    except (NotUnderstood, ToolError):
+        recorded = walk.recorded
+    except (UnsupportedSyntax, ToolError):
         return UNKNOWN
-    if programs and any(map(programs.may_change_by, touched.writes)):
+    if programs and any(map(programs.is_affected_by_write, recorded.writes)):
         return UNKNOWN
     return Effects(
-        reads=tuple(touched.reads),
-        writes=tuple(touched.writes),
+        reads=tuple(recorded.reads),
+        writes=tuple(recorded.writes),
         commands=line.argvs,
         understood=True,
-        session=tuple(touched.session),
-        redirects=tuple(touched.redirects),
+        session=tuple(recorded.session),
+        redirects=tuple(recorded.redirects),
     )
 
 
-def _check_names(line: Line, programs: Programs | None) -> None:
-    """Refuse, before anything else is looked at, a line with a command that isn't known."""
+def _check_names(line: ParsedLine, programs: ProgramLookup | None) -> None:
+    """Raise `UnsupportedSyntax` for a line with an unknown command, before the expensive checks."""
     for pipeline in line.pipelines:
         for command in pipeline.commands:
-            if not command.words or command.name in _ON_THE_SHELL:
+            if not command.words or command.name in _STATE_BUILTINS:
                 continue
             known = _KNOWN.get(command.name)
-            check(bool(command.name) and (known is not None or command.argv in VERSIONS))
+            require(bool(command.name) and (known is not None or command.argv in VERSIONS))
             if programs and not (known and known.is_builtin):
-                check(programs.is_trusted(command.name))
+                require(programs.is_trusted(command.name))
 
 
-class _Walk:
-    """Follows a line from command to command, with every working directory it may be in."""
+class _LineWalk:
+    """Walks the commands of a line and tracks every working directory that it may be in."""
 
-    def __init__(self, world: World, env: Mapping[str, str | None]) -> None:
-        self.touched = Touched()
-        self._world = world
-        # OLDPWD comes with every `cd` and matters to `cd -` alone, which is not understood anyway.
+    def __init__(self, filesystem: FilesystemView, env: Mapping[str, str | None]) -> None:
+        self.recorded = RecordedEffects()
+        self._filesystem = filesystem
+        # Each `cd` changes OLDPWD. Only `cd -` uses it, and that is not supported.
         self._changed = set(env) - {"OLDPWD"}
 
-    def follow(self, pipelines: tuple[Pipeline, ...], start: Place) -> None:
-        """Judge all of them; `cd` that fails leaves the shell where it was, so both go on."""
+    def follow(self, pipelines: tuple[Pipeline, ...], start: WorkingDirectory) -> None:
+        """Record the effects of all pipelines. A `cd` may fail, so the old working directory stays possible, too."""
         succeeded = failed = frozenset({start})
         for pipeline in pipelines:
             match pipeline.join:
@@ -119,88 +122,88 @@ class _Walk:
                     more, failed = self._pipeline(pipeline, failed)
                     succeeded |= more
 
-    def _pipeline(self, pipeline: Pipeline, places: frozenset[Place]) -> tuple[frozenset[Place], frozenset[Place]]:
-        """Where the shell may be if it succeeds, and if it fails."""
-        check(len(places) <= _MOST_FOLDERS)
+    def _pipeline(self, pipeline: Pipeline, places: Directories) -> tuple[Directories, Directories]:
+        """The possible working directories after success and after failure."""
+        require(len(places) <= _MOST_FOLDERS)
         if len(pipeline.commands) == 1:
-            return self._one(pipeline.commands[0], places)
-        writes = len(self.touched.writes)
+            return self._single_command(pipeline.commands[0], places)
+        writes = len(self.recorded.writes)
         for command in pipeline.commands:
-            self._judge(command, places, is_alone=False)
-        if len(self.touched.writes) != writes:
-            # All run at once: what the last one writes, the first may find in a folder.
+            self._record_command(command, places, is_alone=False)
+        if len(self.recorded.writes) != writes:
+            # The commands run at the same time: the first may find in a folder what the last writes there.
             for command in pipeline.commands:
-                self._judge(command, places, is_alone=False)
+                self._record_command(command, places, is_alone=False)
         return places, places
 
-    def _one(self, command: SimpleCommand, places: frozenset[Place]) -> tuple[frozenset[Place], frozenset[Place]]:
-        self._judge(command, places, is_alone=True)
+    def _single_command(self, command: SimpleCommand, places: Directories) -> tuple[Directories, Directories]:
+        self._record_command(command, places, is_alone=True)
         if not command.words:
             for name, _ in command.assignments:
                 self._change_variable(name)
         elif command.name == "cd":
-            return frozenset(self._change_folder(command, place) for place in places), places
-        elif command.name in _ON_THE_SHELL:
+            return frozenset(self._change_directory(command, place) for place in places), places
+        elif command.name in _STATE_BUILTINS:
             self._export(command)
         return places, places
 
     # -------------------------------------------------------------- the shell itself
 
-    def _change_folder(self, command: SimpleCommand, place: Place) -> Place:
-        check(len(command.words) <= 2)
-        check(not any(map(matters_to_bash, self._changed)))
-        target = command.words[1].text if len(command.words) == 2 else self._world.home
+    def _change_directory(self, command: SimpleCommand, place: WorkingDirectory) -> WorkingDirectory:
+        require(len(command.words) <= 2)
+        require(not any(map(affects_bash, self._changed)))
+        target = command.words[1].text if len(command.words) == 2 else self._filesystem.home
         is_plain = bool(target) and not target.startswith("-") and not any(word.is_glob for word in command.words)
-        check(is_plain and (len(command.words) == 2 or target.startswith("/")))
-        # `..` takes away the last name for bash and leads to the parent for everybody else.
+        require(is_plain and (len(command.words) == 2 or target.startswith("/")))
+        # bash applies `..` to the text, all other programs to the real folder.
         name = normpath(join(place[0], target))
-        scene = Scene(self._world, self.touched, place[1], is_alone=True)
-        goal = scene.read_path(target)  # whether it is there is for the calls before to say
-        check(goal == scene.place(name))
-        self.touched.session["cwd"] = None
+        recorder = PathRecorder(self._filesystem, self.recorded, place[1], is_alone=True)
+        goal = recorder.read_path(target)  # a missing folder makes `cd` fail, which the caller allows for
+        require(goal == recorder.real_path(name))
+        self.recorded.session["cwd"] = None
         return name, goal
 
     def _export(self, command: SimpleCommand) -> None:
-        check(len(command.words) > 1 and not command.assignments)
+        require(len(command.words) > 1 and not command.assignments)
         for word in command.words[1:]:
             name, equals, _ = word.text.partition("=")
-            check(name.isascii() and name.isidentifier() and not word.is_glob)
-            check(bool(equals) == (command.name == "export"))
+            require(name.isascii() and name.isidentifier() and not word.is_glob)
+            require(bool(equals) == (command.name == "export"))
             self._change_variable(name)
 
     def _change_variable(self, name: str) -> None:
         self._changed.add(name)
-        self.touched.session["env"] = None
+        self.recorded.session["env"] = None
         if is_execution_relevant(name):
-            self.touched.session[f"env:{name}"] = None
+            self.recorded.session[f"env:{name}"] = None
 
     # -------------------------------------------------------------- programs
 
-    def _judge(self, command: SimpleCommand, places: frozenset[Place], *, is_alone: bool) -> None:
-        check(is_alone or (bool(command.words) and command.name not in _ON_THE_SHELL))
-        check(not (command.words and any(is_execution_relevant(name) for name, _ in command.assignments)))
-        relinked: list[tuple[str, bool]] = []
+    def _record_command(self, command: SimpleCommand, places: Directories, *, is_alone: bool) -> None:
+        require(is_alone or (bool(command.words) and command.name not in _STATE_BUILTINS))
+        require(not (command.words and any(is_execution_relevant(name) for name, _ in command.assignments)))
+        links_unknown: list[tuple[str, bool]] = []
         for _, cwd in sorted(places):
-            scene = Scene(self._world, self.touched, cwd, is_alone=is_alone)
-            self._judge_at(scene, command)
-            relinked += scene.relinked.items()
-        for entry, is_link in relinked:
-            self.touched.relinked[entry] = self.touched.relinked.get(entry, False) or is_link
+            recorder = PathRecorder(self._filesystem, self.recorded, cwd, is_alone=is_alone)
+            self._record_at(recorder, command)
+            links_unknown += recorder.links_unknown.items()
+        for entry, is_link in links_unknown:
+            self.recorded.links_unknown[entry] = self.recorded.links_unknown.get(entry, False) or is_link
 
-    def _judge_at(self, scene: Scene, command: SimpleCommand) -> None:
+    def _record_at(self, recorder: PathRecorder, command: SimpleCommand) -> None:
         for redirect in command.redirects:
             if redirect.writes:
-                scene.redirect(redirect.target)
+                recorder.redirect(redirect.target)
             elif redirect.target.text == "-":
-                raise NotUnderstood
+                raise UnsupportedSyntax
             else:
-                scene.read(redirect.target)
-        if not command.words or command.name in _ON_THE_SHELL:
+                recorder.read(redirect.target)
+        if not command.words or command.name in _STATE_BUILTINS:
             return
         if command.argv in VERSIONS:
-            check(not any(map(is_execution_relevant, self._changed)))
+            require(not any(map(is_execution_relevant, self._changed)))
             return
         program = _KNOWN[command.name]
-        is_changed = matters_to_bash if program.is_builtin else is_execution_relevant
-        check(not any(map(is_changed, self._changed)))
-        program.judge(scene, command.words[1:])
+        is_changed = affects_bash if program.is_builtin else is_execution_relevant
+        require(not any(map(is_changed, self._changed)))
+        program.record(recorder, command.words[1:])

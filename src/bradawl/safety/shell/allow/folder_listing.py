@@ -1,16 +1,16 @@
-"""What is in a folder, for patterns."""
+"""Lists folders, to expand patterns."""
 
 import os
 
-from bradawl.safety.shell.allow.parser import NotUnderstood
+from bradawl.safety.shell.errors import UnsupportedSyntax
 
 _MOST = 2_001
 
 
 def entries(folder: str) -> dict[str, bool] | None:
-    """Names in a folder, True for symlinks; of a very large one only the first. None if it is no folder.
+    """Names in a folder, True for symbolic links; at most 2,001 of them. None if it is no folder.
 
-    Raises `NotUnderstood` for a folder that can't be listed.
+    Raises `UnsupportedSyntax` for a folder that can't be listed.
     """
     names: dict[str, bool] = {}
     try:
@@ -22,5 +22,5 @@ def entries(folder: str) -> dict[str, bool] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        raise NotUnderstood from None
+        raise UnsupportedSyntax from None
     return names

@@ -1,6 +1,6 @@
-"""Reads a small, strict part of bash: simple commands of literal words, joined by `;`, newline, `&&`, `||` and `|`.
+"""Parses a small, strict subset of bash: simple commands of literal words, joined by `;`, newline, `&&`, `||` and `|`.
 
-Nothing here guesses. Text that bash might read in any other way than this does raises `NotUnderstood`.
+It never guesses: text that bash might read in any other way raises `UnsupportedSyntax`.
 """
 
 import re
@@ -8,17 +8,15 @@ from typing import Literal, cast
 
 import msgspec
 
+from bradawl.safety.shell.errors import UnsupportedSyntax
+
 LONGEST = 8_192
 MOST_COMMANDS = 50
 Join = Literal[";", "&&", "||"]
 
 
-class NotUnderstood(Exception):
-    """What this text or command would do can't be told; never leaves the room."""
-
-
 class Word(msgspec.Struct, frozen=True):
-    """One argument after quotes are gone. With `is_glob` it is a pattern that bash may replace by names."""
+    """One argument after quote removal. With `is_glob` it is a pattern that bash may replace by names."""
 
     text: str
     is_glob: bool = False
@@ -32,18 +30,18 @@ class Redirect(msgspec.Struct, frozen=True):
 
 
 class SimpleCommand(msgspec.Struct, frozen=True):
-    """Assignments, words and redirects; `start` is the byte at which it begins."""
+    """Assignments, words and redirects. `start` is the offset of its first byte."""
 
     start: int
     words: tuple[Word, ...]
     assignments: tuple[tuple[str, str], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     name: str = ""
-    """The first word if nothing in it was quoted, else empty."""
+    """The first word if no part of it was quoted, else empty."""
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The words; a pattern stands as it was written."""
+        """The texts of the words; a pattern is not expanded."""
         return tuple(word.text for word in self.words)
 
 
@@ -54,8 +52,11 @@ class Pipeline(msgspec.Struct, frozen=True):
     commands: tuple[SimpleCommand, ...]
 
 
-class Line(msgspec.Struct, frozen=True):
-    """A line or script that was read. In `text` continuations are blanks; offsets of tokens count its bytes."""
+class ParsedLine(msgspec.Struct, frozen=True):
+    """A parsed line or script.
+
+    In `text` line continuations are replaced by blanks. The offsets of tokens count its bytes.
+    """
 
     text: str
     pipelines: tuple[Pipeline, ...]
@@ -68,7 +69,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A piece of the text, in bytes; `kind` is `word`, `joint`, `redirect`, `duplicate` or `newline`."""
+    """A piece of the text and its byte range; `kind` is `word`, `joint`, `redirect`, `duplicate` or `newline`."""
 
     kind: str
     text: str
@@ -98,34 +99,34 @@ _RESERVED = frozenset(
 )
 
 
-def read_line(text: str, home: str) -> Line:
-    """The pipelines of a line or script, in order. Raises `NotUnderstood`.
+def parse_line(text: str, home: str) -> ParsedLine:
+    """Parse a line or script. Raises `UnsupportedSyntax`.
 
-    `home` is what an unquoted `~` stands for; empty means that it isn't known.
+    `home` replaces an unquoted `~`; empty means that it isn't known.
     """
     _check_characters(text)
     text = _join_lines(text)
     tokens = _tokens(text)
-    return Line(text, _Grouping(tokens, home).pipelines(), tokens)
+    return ParsedLine(text, _Grouping(tokens, home).pipelines(), tokens)
 
 
 def _check_characters(text: str) -> None:
     if len(text) > LONGEST or not text.strip() or _PADDING.search(text):
-        raise NotUnderstood
+        raise UnsupportedSyntax
     if text.isascii():
         if not text.replace("\n", "").replace("\t", "").isprintable():
-            raise NotUnderstood
+            raise UnsupportedSyntax
     elif not all(map(_is_visible, text)):
-        raise NotUnderstood
+        raise UnsupportedSyntax
 
 
 def _is_visible(char: str) -> bool:
-    """True for printable ASCII and for assigned letters and marks that can be seen."""
+    """True for printable ASCII, and for assigned letters and marks with a visible shape."""
     if char.isascii():
         return char.isprintable() or char in "\n\t"
     from unicodedata import category, normalize
 
-    # Compatibility letters are left out with the rest that looks like something else, blank fillers among them.
+    # Compatibility characters are excluded: they look like other characters, and some are blank.
     return (
         category(char)[0] in "LM" and not re.match(_UNSEEN, char) and normalize("NFKC", char) == normalize("NFC", char)
     )
@@ -135,27 +136,27 @@ _UNSEEN = "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\uffa0\u3164
 
 
 def _join_lines(text: str) -> str:
-    """Continuations become blanks of the same length. Where a quote, comment or here-doc could hold one: refused."""
+    """Replace line continuations by blanks of the same length. Raises `UnsupportedSyntax` if one may be quoted."""
     if "\\\n" not in text:
         return text
     if any(mark in text for mark in ("'", '"', "#", "<<")):
-        raise NotUnderstood
+        raise UnsupportedSyntax
     return re.sub(_CONTINUATION, "  ", text)
 
 
 def _tokens(text: str) -> tuple[Token, ...]:
-    """Tokens that cover the whole text but blanks and comments. Offsets count bytes."""
+    """Tokens for the whole text except blanks and comments. Offsets count bytes."""
     tokens: list[Token] = []
     place, offset, length = 0, 0, len(text)
     is_ascii = text.isascii()
     while place < length:
         match = _TOKEN.match(text, place)
         if match is None:
-            raise NotUnderstood
+            raise UnsupportedSyntax
         kind, piece = match.lastgroup or "", match[0]
         size = len(piece) if is_ascii else len(piece.encode())
         if kind == "comment" and tokens and tokens[-1].end == offset and tokens[-1].kind != "newline":
-            raise NotUnderstood  # `a#b` is one word
+            raise UnsupportedSyntax  # `a#b` is one word
         if kind not in ("blank", "comment"):
             tokens.append(Token(kind, piece, offset, offset + size))
         place, offset = match.end(), offset + size
@@ -163,7 +164,7 @@ def _tokens(text: str) -> tuple[Token, ...]:
 
 
 class _Grouping:
-    """Tokens to pipelines, by the grammar: commands between joints, none of them empty."""
+    """Groups tokens into pipelines: commands between joints, none of them empty."""
 
     def __init__(self, tokens: tuple[Token, ...], home: str) -> None:
         self._tokens = tokens
@@ -171,7 +172,7 @@ class _Grouping:
         self._place = 0
 
     def pipelines(self) -> tuple[Pipeline, ...]:
-        """All of them, in order."""
+        """All pipelines, in order."""
         found: list[Pipeline] = []
         join: Join | None = ";"
         count = 0
@@ -180,11 +181,11 @@ class _Grouping:
             if self._place == len(self._tokens) and join in (None, ";") and found:
                 return tuple(found)
             if join is None:
-                raise NotUnderstood
+                raise UnsupportedSyntax
             commands = self._commands()
             count += len(commands)
             if count > MOST_COMMANDS:
-                raise NotUnderstood
+                raise UnsupportedSyntax
             found.append(Pipeline(join, commands))
             join = self._joint()
 
@@ -196,7 +197,7 @@ class _Grouping:
             self._place += 1
 
     def _joint(self) -> Join | None:
-        """What follows a pipeline; None at the end."""
+        """The joint behind a pipeline; None at the end."""
         token = self._peek()
         if token is None:
             return None
@@ -214,7 +215,7 @@ class _Grouping:
     def _command(self) -> SimpleCommand:
         first = self._peek()
         if first is None or first.kind in ("newline", "joint"):
-            raise NotUnderstood
+            raise UnsupportedSyntax
         words: list[Word] = []
         assignments: list[tuple[str, str]] = []
         redirects: list[Redirect] = []
@@ -230,38 +231,41 @@ class _Grouping:
                 name = name if words else _name(token)
                 words.append(_word(token.text, self._home))
         if first.kind != "word" and (words or assignments):
-            raise NotUnderstood  # a redirect in front: rare, and readers differ about what follows it
+            raise UnsupportedSyntax  # a redirect in front: rare, and parsers differ about the words behind it
         if words and words[0].text.startswith("%"):
-            raise NotUnderstood  # a job of the shell, also where the sign was quoted
+            raise UnsupportedSyntax  # a job of the shell, also if the percent sign was quoted
         return SimpleCommand(first.start, tuple(words), tuple(assignments), tuple(redirects), name)
 
     def _target(self, redirect: Token) -> Word:
         token = self._peek()
         if token is None or token.kind != "word":
-            raise NotUnderstood
+            raise UnsupportedSyntax
         self._place += 1
         self._check_is_no_descriptor(token)
         word = _word(token.text, self._home)
         if word.is_glob or not word.text:
-            raise NotUnderstood
+            raise UnsupportedSyntax
         return word
 
     def _check_is_no_descriptor(self, token: Token) -> None:
-        """`12>f` opens descriptor 12; digits that touch a redirect are no word."""
+        """Reject digits directly before a redirect: `12>f` opens descriptor 12."""
         after = self._peek()
         touches = after is not None and after.start == token.end and after.kind in ("redirect", "duplicate")
         if touches and token.text.isdigit():
-            raise NotUnderstood
+            raise UnsupportedSyntax
 
 
 def _name(token: Token) -> str:
-    """The command's name; empty if a part of it was quoted. Raises `NotUnderstood` if it is grammar or a pattern."""
+    """The name of the command; empty if a part of it was quoted.
+
+    Raises `UnsupportedSyntax` for a reserved word or a pattern.
+    """
     if "'" in token.text or '"' in token.text:
         if re.match(_APPENDS, token.text):
-            raise NotUnderstood
+            raise UnsupportedSyntax
         return ""
     if not _NAME.fullmatch(token.text) or token.text in _RESERVED:
-        raise NotUnderstood
+        raise UnsupportedSyntax
     return token.text
 
 
@@ -269,12 +273,15 @@ def _literal(raw: str) -> str:
     """The value of an assignment."""
     word = _word(raw, "")
     if word.is_glob:
-        raise NotUnderstood
+        raise UnsupportedSyntax
     return word.text
 
 
 def _word(raw: str, home: str) -> Word:
-    """The word without its quotes, `~` replaced. Raises `NotUnderstood` for anything but literal text and `*`, `?`."""
+    """The word without its quotes, `~` replaced.
+
+    Raises `UnsupportedSyntax` for anything but literal text, `*` and `?`.
+    """
     if raw in ("[", "]", "!", "!="):
         return Word(raw)
     text, is_glob = "", False
@@ -290,28 +297,28 @@ def _word(raw: str, home: str) -> Word:
 
 
 def _check_glob(raw: str) -> None:
-    """Only `*` and `?` in unquoted text, and nothing in quotes that would have to be told apart from them."""
+    """Accept only `*` and `?` in unquoted text, and no pattern characters in quotes."""
     for single, double, plain in _PIECE.findall(raw):
         if plain and not re.fullmatch(_PLAIN_GLOB, plain):
-            raise NotUnderstood
+            raise UnsupportedSyntax
         if any(mark in single or mark in double for mark in "*?[]\\"):
-            raise NotUnderstood
+            raise UnsupportedSyntax
 
 
 def _plain(plain: str, before: str, raw: str, home: str) -> str:
     if any(mark in plain for mark in "[]!"):
-        raise NotUnderstood
+        raise UnsupportedSyntax
     if "~" not in plain:
         return plain
     if not before and (plain == raw == "~" or plain.startswith("~/")) and plain.count("~") == 1:
         return _at_home(plain, home)
-    # A tilde is a letter inside a word, but not where a value or an entry of a path list may begin.
+    # A tilde is a plain letter within a word, but not where a value or an entry of a path list may begin.
     if plain.startswith("~") or "=~" in plain or ":~" in plain:
-        raise NotUnderstood
+        raise UnsupportedSyntax
     return plain
 
 
 def _at_home(plain: str, home: str) -> str:
     if not home.startswith("/") or any(mark in home for mark in "*?[]\\") or "*" in plain or "?" in plain:
-        raise NotUnderstood
+        raise UnsupportedSyntax
     return home.rstrip("/") + plain[1:] if plain != "~" else home

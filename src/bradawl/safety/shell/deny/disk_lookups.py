@@ -9,7 +9,7 @@ from bradawl.safety.shell.deny.expansion import DOUBT, UNTOLD
 from bradawl.safety.shell.deny.program_output import output_of
 from bradawl.safety.shell.deny.protected_targets import Ground
 from bradawl.safety.shell.deny.wrappers import Argv, name_of
-from bradawl.safety.shell.paths.candidates import expanded
+from bradawl.safety.shell.glob_expansion import expanded
 
 _MOST_NAMES = 400
 _MOST_PROGRAMS = 8

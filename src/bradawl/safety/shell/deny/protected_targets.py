@@ -147,7 +147,7 @@ class Ground(msgspec.Struct, frozen=True):
 
         `adds`: what is there stays. `replaces`: the name goes away, or becomes another file's.
         """
-        from bradawl.safety.permissions.protected_paths import DECIDES_WHO_MAY, is_guarded
+        from bradawl.safety.permissions.protected_paths import ACCESS_CONTROL_FILES, write_refusal
 
         for path in (place for each in self._candidates(text, cwd) for place in self.places(each, cwd)):
             if replaces and _DEVICE.fullmatch(path):
@@ -160,9 +160,9 @@ class Ground(msgspec.Struct, frozen=True):
                 return ""  # a connection, of which others judge
             if path.startswith("/dev/"):
                 return f"it would write to the device {path}"
-            if re.fullmatch(DECIDES_WHO_MAY, path):
+            if re.fullmatch(ACCESS_CONTROL_FILES, path):
                 return f"it would write to {path}, which decides who may do what on this machine"
-            if why := is_guarded(path, self.roots, self.home, self.own) or self.refused(path):
+            if why := write_refusal(path, self.roots, self.home, self.own) or self.refused(path):
                 return f"it would write to {path}: {why}"
         return ""
 

@@ -6,11 +6,9 @@ from itertools import pairwise
 
 import msgspec
 
+from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
 from bradawl.safety.shell.deny.expansion import UNTOLD
 
-Argv = tuple[str, ...]
-
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"})
 _SHELL_VALUES = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 
 _TAKES: dict[str, tuple[str, int]] = {
@@ -89,21 +87,11 @@ def folder_of(words: Argv) -> str:
     return next(iter(_values(words, options)), "") if options else ""
 
 
-def names(text: str) -> frozenset[str]:
-    """The words of a text, for tables."""
-    return frozenset(text.split())
-
-
 _START_A_WORD = names(
     "coproc bwrap runuser run0 firejail capsh perf faketime linux32 linux64 i386 x86_64 uname26 choom nocache eatmydata"
     " proot chpst softlimit setuidgid envdir cgexec numad uclampset"
 )
 """Programs that start others, with options of which not all are known: any word may be the first of a command."""
-
-
-def name_of(words: Iterable[str]) -> str:
-    """The program's name without its folder."""
-    return next(iter(words), "").rpartition("/")[2]
 
 
 def started_by(words: Argv, text: str | None) -> Started:

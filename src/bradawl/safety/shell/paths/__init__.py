@@ -1,1 +1,1 @@
-"""Paths that a line may read or change although it is not understood, held against rules and protected paths."""
+"""Finds rule-protected and secret paths that a line may read or change, without understanding the line completely."""

@@ -1,13 +1,13 @@
-"""What programs write that pack, split or transfer files: names in their options, and what comes out of archives."""
+"""Files that archivers, compressors and transfer programs write: output options, and the contents of archives."""
 
 import re
 from collections.abc import Callable
 from itertools import pairwise
 from posixpath import basename, join
 
-from bradawl.safety.shell.deny.wrappers import Argv, names
-from bradawl.safety.shell.paths.arguments import arguments
-from bradawl.safety.shell.paths.change import NOTHING, Changes, Copies
+from bradawl.safety.shell.arguments import arguments
+from bradawl.safety.shell.argv import Argv, names
+from bradawl.safety.shell.paths.file_changes import NO_CHANGES, Changes, Copies
 
 # ------------------------------------------------------------------ archives
 
@@ -15,10 +15,10 @@ from bradawl.safety.shell.paths.change import NOTHING, Changes, Copies
 def _tar(argv: Argv) -> Changes:
     first = argv[1] if len(argv) > 1 else ""
     if first and first[:1] != "-" and re.fullmatch(r"[a-zA-Z]+", first):
-        argv = ("tar", *_bundled(first, argv[2:]))
+        argv = ("tar", *_with_dashes(first, argv[2:]))
     call = arguments(argv, "fCITXbgKLNVF", _TAR_VALUES)
     scripts = call.values("", "transform", "xform")
-    named = tuple(part for script in scripts for part in _replaced(script))
+    named = tuple(part for script in scripts for part in _replacements(script))
     folders = call.values("C", "directory") or (".",)
     if call.has("x", "extract", "get"):
         named = (*named, *call.values("", "one-top-level"))
@@ -35,8 +35,8 @@ def _tar(argv: Argv) -> Changes:
     return Changes(files=(*outputs, *named, *removed), trees=trees, removes=bool(removed), packed=packed)
 
 
-def _bundled(letters: str, words: Argv) -> Argv:
-    """Letters without a dash take their values in order from the words behind."""
+def _with_dashes(letters: str, words: Argv) -> Argv:
+    """Rewrite options without a dash, which take their values in order from the following words."""
     rest, out = list(words), list[str]()
     for letter in letters:
         out.append(f"-{letter}")
@@ -45,8 +45,8 @@ def _bundled(letters: str, words: Argv) -> Argv:
     return (*out, *rest)
 
 
-def _replaced(script: str) -> list[str]:
-    """What `s,old,new,` puts in place of names."""
+def _replacements(script: str) -> list[str]:
+    """The replacements in a transform expression such as `s,old,new,`."""
     found: list[str] = []
     for part in script.split(";"):
         match = re.match(r"(?:flags=\w+;)?s(.)", part)
@@ -72,12 +72,12 @@ def _zip(argv: Argv) -> Changes:
 def _unzip(argv: Argv) -> Changes:
     call = arguments(argv, "dxP")
     if call.has("lptvzZ"):
-        return NOTHING
+        return NO_CHANGES
     folder = call.values("d")[-1:] or (".",)
     return Changes(files=call.values("d"), copies=_unpacked(call.operands[:1], folder))
 
 
-def _seven(argv: Argv) -> Changes:
+def _seven_zip(argv: Argv) -> Changes:
     command, rest = (argv[1], argv[2:]) if len(argv) > 1 else ("", ())
     outputs = tuple(word[2:] for word in rest if word.startswith("-o"))
     operands = tuple(word for word in rest if word[:1] != "-")
@@ -85,7 +85,9 @@ def _seven(argv: Argv) -> Changes:
     if command in ("x", "e"):
         return Changes(files=outputs, copies=_unpacked(operands[:1], outputs or (".",)))
     return (
-        Changes(files=(*operands[:1], *gone), trees=gone, removes=True) if command in ("a", "u", "d", "rn") else NOTHING
+        Changes(files=(*operands[:1], *gone), trees=gone, removes=True)
+        if command in ("a", "u", "d", "rn")
+        else NO_CHANGES
     )
 
 
@@ -97,7 +99,7 @@ def _compressor(argv: Argv) -> Changes:
     return Changes(files=(*call.operands, *call.values("o", "output")), trees=deep)
 
 
-def _pass_archive(argv: Argv) -> Changes:
+def _cpio(argv: Argv) -> Changes:
     call = arguments(argv, "FHIOECMRSDfs", "file directory")
     outputs = (*call.values("OF", "file"), *call.values("D", "directory"))
     return Changes(
@@ -146,7 +148,7 @@ def _wget(argv: Argv) -> Changes:
 
 
 def _openssl(argv: Argv) -> Changes:
-    """Each subcommand has options of its own with one dash; those for what is made begin alike."""
+    """Every subcommand has its own options, with one dash. The names of output options begin alike."""
     outputs = [after for word, after in pairwise(argv) if re.fullmatch(_OPENSSL_OUTPUTS, word)]
     is_drawn = argv[1:2] in (("rand",), ("genrsa",))
     return Changes(files=(*outputs, *(argv[-1:] if is_drawn and len(argv) > 2 and "-" not in argv[-1][:1] else ())))
@@ -155,17 +157,19 @@ def _openssl(argv: Argv) -> Changes:
 def _ssh_keygen(argv: Argv) -> Changes:
     call = arguments(argv, "fCNPbtmnIVzDEwOsYaRFrMJjWZ")
     if call.has("lyeFBD") or call.has("Y"):
-        return NOTHING
+        return NO_CHANGES
     return Changes(files=tuple(place for file in call.values("f") for place in (file, f"{file}.pub")))
 
 
 def _patch(argv: Argv) -> Changes:
     call = arguments(argv, "piodBDzrVYFg", "strip input output directory prefix suffix reject-file")
     if call.has("", "dry-run"):
-        return NOTHING
+        return NO_CHANGES
     outputs = call.values("or", "output", "reject-file")
     patches = (*call.values("i", "input"), *call.operands[1:2])
-    return Changes(files=(*call.operands[:1], *outputs), texts=("",), loose=tuple(f"@{patch}" for patch in patches))
+    return Changes(
+        files=(*call.operands[:1], *outputs), texts=("",), maybe_changed=tuple(f"@{patch}" for patch in patches)
+    )
 
 
 # ------------------------------------------------------------------ tables
@@ -191,14 +195,14 @@ ARCHIVERS: dict[str, Callable[[Argv], Changes]] = {
     **dict.fromkeys(("tar", "gtar", "bsdtar"), _tar),
     "zip": _zip,
     "unzip": _unzip,
-    **dict.fromkeys(("7z", "7za", "7zr"), _seven),
+    **dict.fromkeys(("7z", "7za", "7zr"), _seven_zip),
     **dict.fromkeys(
         names(
             "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma zstd unzstd lz4 unlz4 compress uncompress pigz pbzip2 brotli"
         ),
         _compressor,
     ),
-    **dict.fromkeys(("cpio", "pax"), _pass_archive),
+    **dict.fromkeys(("cpio", "pax"), _cpio),
     **dict.fromkeys(("split", "csplit"), _split),
     "dd": _dd,
     "curl": _curl,
@@ -207,4 +211,4 @@ ARCHIVERS: dict[str, Callable[[Argv], Changes]] = {
     "ssh-keygen": _ssh_keygen,
     "patch": _patch,
 }
-"""Names to judges."""
+"""Handlers by program name."""

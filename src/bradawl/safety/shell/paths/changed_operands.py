@@ -1,41 +1,41 @@
-"""Which of its words a command writes to, deletes or moves. A program that is not known changes whatever it names."""
+"""Which operands a command writes, deletes or moves. An unknown program may change every path that it names."""
 
 import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, name_of, names
+from bradawl.safety.shell.arguments import Arguments, arguments
+from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
 from bradawl.safety.shell.paths.archivers import ARCHIVERS
-from bradawl.safety.shell.paths.arguments import Arguments, arguments
-from bradawl.safety.shell.paths.change import NOTHING, Changes, Copies, outputs_of
+from bradawl.safety.shell.paths.file_changes import NO_CHANGES, Changes, Copies, named_outputs
 
 
 def changes_of(argv: Argv) -> Changes:
-    """What this command changes itself, apart from the commands that it starts."""
+    """What the command changes itself, without the commands that it starts."""
     name = name_of(argv)
     if name in READERS:
-        return NOTHING
-    if judge := _JUDGES.get(name):
-        return judge(argv)
+        return NO_CHANGES
+    if handler := _HANDLERS.get(name):
+        return handler(argv)
     if given := _PLAIN.get(name):
         return _plain(argv, *given)
     if name in _TOOLS:
-        return Changes(files=outputs_of(argv))
+        return Changes(files=named_outputs(argv))
     if name in SHELLS:
         return _script(argv, _SHELL_LETTERS)
-    return _other(name, argv)
+    return _unlisted_program(name, argv)
 
 
-def _other(name: str, argv: Argv) -> Changes:
+def _unlisted_program(name: str, argv: Argv) -> Changes:
     if _PYTHON.fullmatch(name) and "-m" in argv[:-1]:
         return _module(argv)
     if _INTERPRETERS.fullmatch(name):
         return _script(argv, "cemWXIrMC")
-    return Changes(loose=argv[1:], is_whole_tree=True)
+    return Changes(maybe_changed=argv[1:], is_whole_tree=True)
 
 
 def _plain(argv: Argv, letters: str, long: str, outputs: str, which: str) -> Changes:
-    """A program that one line of the table describes."""
+    """A program that an entry of `_PLAIN` describes."""
     call = arguments(argv, letters, long)
     short = "".join(word for word in outputs.split() if len(word) == 1)
     files = call.values(short, *(word for word in outputs.split() if len(word) > 1))
@@ -68,12 +68,12 @@ def _chmod(argv: Argv) -> Changes:
     call = arguments(argv, "mMxX" if argv[0].endswith("facl") else "", "reference from modify set")
     words = call.operands if call.has("", "reference") else call.operands[1:]
     words = call.operands if argv[0].endswith("facl") else words
-    return Changes(files=words)  # the mode of what lies below is nobody's text
+    return Changes(files=words)  # a changed mode of files below is no change of their contents
 
 
 def _cp(argv: Argv) -> Changes:
     call = arguments(argv, "tS", "target-directory suffix")
-    sources, target = _to(call)
+    sources, target = _sources_and_target(call)
     is_deep = call.has("rRa", "recursive", "archive")
     is_linked = call.has("l", "link")
     copies = Copies(sources, target, is_deep, call.has("T", "no-target-directory"))
@@ -82,12 +82,12 @@ def _cp(argv: Argv) -> Changes:
 
 def _mv(argv: Argv) -> Changes:
     call = arguments(argv, "tS", "target-directory suffix")
-    sources, target = _to(call)
+    sources, target = _sources_and_target(call)
     copies = Copies(sources, target, True, call.has("T", "no-target-directory"))
     return Changes(files=sources, trees=sources, removes=True, copies=(copies,))
 
 
-def _to(call: Arguments) -> tuple[Argv, str]:
+def _sources_and_target(call: Arguments) -> tuple[Argv, str]:
     if into := call.values("t", "target-directory"):
         return call.operands, into[-1]
     return call.operands[:-1], call.operands[-1] if call.operands else ""
@@ -95,7 +95,7 @@ def _to(call: Arguments) -> tuple[Argv, str]:
 
 def _ln(argv: Argv) -> Changes:
     call = arguments(argv, "tS", "target-directory suffix")
-    sources, target = _to(call)
+    sources, target = _sources_and_target(call)
     if not sources:
         sources, target = call.operands, "."
     given_up = () if call.has("s", "symbolic") else sources
@@ -106,7 +106,7 @@ def _install(argv: Argv) -> Changes:
     call = arguments(argv, "tSmog", "target-directory suffix mode owner group")
     if call.has("d", "directory"):
         return Changes(files=call.operands)
-    sources, target = _to(call)
+    sources, target = _sources_and_target(call)
     return Changes(copies=(Copies(sources, target),))
 
 
@@ -116,7 +116,7 @@ def _rsync(argv: Argv) -> Changes:
     outputs = call.values("T", "log-file", "backup-dir", "partial-dir", "temp-dir", "write-batch")
     gone = tuple(sources) if call.has("", "remove-source-files") else ()
     if not sources or call.has("n", "dry-run", "list-only"):
-        return NOTHING
+        return NO_CHANGES
     if ":" in target.partition("/")[0]:
         return Changes(files=outputs, trees=gone, removes=True)
     deleted = (target,) if any(option.startswith("del") for option, _ in call.given) else ()
@@ -132,7 +132,7 @@ def _scp(argv: Argv) -> Changes:
     call = arguments(argv, "iFoPcJlSDX")
     *sources, target = call.operands or ("",)
     if ":" in target.partition("/")[0]:
-        return NOTHING
+        return NO_CHANGES
     names = tuple(source.rpartition(":")[2] for source in sources)
     return Changes(copies=(Copies(names, target, call.has("r")),))
 
@@ -153,18 +153,18 @@ def _sed(argv: Argv) -> Changes:
 
 
 def _sed_files(script: str) -> list[str]:
-    """Files behind the commands `w` and `W`, or behind the flag `w` of a substitution."""
+    """Files that the commands `w` and `W`, or the flag `w` of a substitution, write to."""
     return [match[1].strip() for match in re.finditer(r"[wW][ \t]*([^\n;}]*[^\s;}][^\n]*)", script)]
 
 
 def _perl(argv: Argv) -> Changes:
-    """Options may stand in one word with `-i`; code is a word behind `-e`."""
+    """Options may share one word with `-i`; the word behind `-e` is code."""
     call = arguments(argv, "eEICMm", "", "i0lxFdD")
     codes = call.values("eE")
     operands = call.operands if codes else call.operands[1:]
     if call.has("i") or any(re.match(r"-[a-zA-Z0-9]*i", word) for word in argv[1:] if word not in codes):
         return Changes(files=operands, texts=codes)
-    return Changes(loose=() if codes and not _WRITES.search(" ".join(codes)) else operands, texts=codes)
+    return Changes(maybe_changed=() if codes and not _WRITES.search(" ".join(codes)) else operands, texts=codes)
 
 
 def _editor(argv: Argv) -> Changes:
@@ -190,12 +190,14 @@ def _awk(argv: Argv) -> Changes:
     outputs = tuple(re.findall(r">[ \t]*\(?\"([^\"]+)\"", text))
     starts_others = "|" in text or "system" in text
     return Changes(
-        files=(*in_place, *outputs, *call.values("o")), loose=given, texts=(text,) if starts_others and text else ()
+        files=(*in_place, *outputs, *call.values("o")),
+        maybe_changed=given,
+        texts=(text,) if starts_others and text else (),
     )
 
 
 def _script(argv: Argv, letters: str) -> Changes:
-    """An interpreter: the script is read, what follows is the script's."""
+    """An interpreter: the script is only read, its arguments may be changed."""
     place, codes = 1, list[str]()
     while place < len(argv) and argv[place][:1] in ("-", "+") and argv[place] not in ("-", "--"):
         word = argv[place]
@@ -210,40 +212,40 @@ def _script(argv: Argv, letters: str) -> Changes:
     is_shell = name_of(argv) in SHELLS
     if not codes and place >= len(argv) and not is_shell:
         codes.append("")  # code on the standard input
-    return Changes(loose=() if is_shell and codes else rest, texts=() if is_shell else tuple(codes))
+    return Changes(maybe_changed=() if is_shell and codes else rest, texts=() if is_shell else tuple(codes))
 
 
 def _module(argv: Argv) -> Changes:
-    """`python -m module`: as the program of this name."""
+    """`python -m module`, handled as the program of that name."""
     place = argv.index("-m") + 1
     name, rest = argv[place], argv[place + 1 :]
     match name:
         case "json.tool":
             return Changes(files=arguments(("", *rest), "", "indent").operands[1:2])
         case "venv" | "virtualenv" | "compileall" | "ensurepip" | "http.server" | "unittest" | "timeit" | "cProfile":
-            return Changes(files=outputs_of(("", *rest)))
+            return Changes(files=named_outputs(("", *rest)))
         case "zipfile" | "tarfile":
-            return Changes(loose=rest)
+            return Changes(maybe_changed=rest)
         case _:
             return changes_of((name.replace("_", "-"), *rest))
 
 
 def _formatter(argv: Argv) -> Changes:
-    """Programs that rewrite sources, each with the endings it looks for, and the words that make it look only."""
+    """A formatter: rewrites files with certain suffixes, unless an option makes it only check them."""
     name = name_of(argv)
     suffixes, needs, looks = _FORMATTERS[name]
     words = set(argv[1:]) | {word.partition("=")[0] for word in argv[1:]}
     if (needs and not words & needs) or words & looks:
-        return Changes(files=outputs_of(argv))
+        return Changes(files=named_outputs(argv))
     operands = tuple(word for word in argv[1:] if word[:1] != "-")
     if name == "ruff":
         operands = operands[1:]
     trees = operands or ((".",) if name in ("ruff", "isort") else ())
-    return Changes(files=(*operands, *outputs_of(argv)), trees=trees, suffixes=suffixes)
+    return Changes(files=(*operands, *named_outputs(argv)), trees=trees, suffixes=suffixes)
 
 
 def _container(argv: Argv) -> Changes:
-    """Folders of this machine that a container may write to, and copies out of it."""
+    """Folders of the host that a container may write to, and files copied out of it."""
     if "cp" in argv[1:3]:
         return Changes(files=tuple(word for word in argv[-1:] if ":" not in word and word != "-"))
     mounts: list[str] = []
@@ -256,16 +258,16 @@ def _container(argv: Argv) -> Changes:
                 mounts = mounts[:-1] if mounts[-1:] == [source] else mounts
         elif (before == "--mount" or word.startswith("--mount=")) and not re.search(r"(?:^|,)(?:ro|readonly)\b", text):
             mounts += re.findall(r"(?:^|,)(?:source|src)=([^,]+)", text)
-    return Changes(files=outputs_of(argv), loose=tuple(mounts), is_whole_tree=True)
+    return Changes(files=named_outputs(argv), maybe_changed=tuple(mounts), is_whole_tree=True)
 
 
 def _wrapper(argv: Argv) -> Changes:
-    """The command behind is judged by itself; these few write a file of their own."""
-    call = arguments(argv[: _own_words(argv)], "o", "output")
+    """A program that starts another one and writes a file of its own; the started command is analyzed separately."""
+    call = arguments(argv[: _count_own_words(argv)], "o", "output")
     return Changes(files=call.values("o", "output"))
 
 
-def _own_words(argv: Argv) -> int:
+def _count_own_words(argv: Argv) -> int:
     place = 1
     while place < len(argv) and argv[place][:1] == "-":
         place += 2 if argv[place] in ("-o", "--output", "-f", "--format", "-e", "-p", "-s", "-u") else 1
@@ -282,7 +284,7 @@ _WRITES = re.compile(
     r"open|unlink|rename|link|>|system|exec|eval|truncate|mkdir|rmdir|chmod|utime|File::|IO::|write|`|qx"
 )
 _SED_RUNS = re.compile(r"(?:\A|[;{}\n0-9$/!,])[ \t]*e(?:[ \t]|\Z)|[/|#,:][gIpM0-9]*e[gIpM0-9]*(?:[ \t;}\n]|\Z)")
-"""Commands that run a program."""
+"""Commands of sed that run a program."""
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 _INTERPRETERS = re.compile(
     r"(?:python|pypy)[0-9.]*|ruby[0-9.]*|node(?:js)?|deno|bun|php[0-9.]*|lua[0-9.]*|tclsh|Rscript|osascript|julia|scala"
@@ -296,28 +298,30 @@ _RSYNC_VALUES = (
 _PY = (".py", ".pyi", ".ipynb")
 _WEB = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".json", ".md", ".css", ".scss", ".html", ".yaml", ".yml")
 _C = (".c", ".h", ".cc", ".cpp", ".hpp", ".cxx", ".hh", ".m", ".java", ".proto")
-_LOOKS = frozenset({"--check", "--diff", "-c", "--check-only", "--list-different", "-l", "--dry-run", "-d", "--stdin"})
-_NO_WORDS = frozenset[str]()
+_CHECK_ONLY = frozenset(
+    {"--check", "--diff", "-c", "--check-only", "--list-different", "-l", "--dry-run", "-d", "--stdin"}
+)
+_NONE = frozenset[str]()
 _FORMATTERS: dict[str, tuple[tuple[str, ...], frozenset[str], frozenset[str]]] = {
-    "black": (_PY, _NO_WORDS, frozenset({"--check", "--diff", "-c", "--code", "-"})),
-    "isort": (_PY, _NO_WORDS, _LOOKS),
+    "black": (_PY, _NONE, frozenset({"--check", "--diff", "-c", "--code", "-"})),
+    "isort": (_PY, _NONE, _CHECK_ONLY),
     "ruff": (_PY, frozenset({"format", "--fix", "--fix-only", "--add-noqa"}), frozenset({"--check", "--diff"})),
-    "autopep8": (_PY, frozenset({"-i", "--in-place"}), _NO_WORDS),
-    "yapf": (_PY, frozenset({"-i", "--in-place"}), _NO_WORDS),
-    "autoflake": (_PY, frozenset({"-i", "--in-place"}), _NO_WORDS),
-    "pyupgrade": (_PY, _NO_WORDS, _NO_WORDS),
-    "prettier": (_WEB, frozenset({"--write", "-w"}), _NO_WORDS),
-    "eslint": (_WEB, frozenset({"--fix"}), _NO_WORDS),
-    "stylelint": (_WEB, frozenset({"--fix"}), _NO_WORDS),
-    "biome": (_WEB, frozenset({"--write", "--fix", "--apply"}), _NO_WORDS),
-    "gofmt": ((".go",), frozenset({"-w"}), _NO_WORDS),
-    "goimports": ((".go",), frozenset({"-w"}), _NO_WORDS),
-    "rustfmt": ((".rs",), _NO_WORDS, frozenset({"--check"})),
-    "clang-format": (_C, frozenset({"-i"}), _NO_WORDS),
-    "clang-tidy": (_C, frozenset({"--fix", "-fix", "--fix-errors"}), _NO_WORDS),
-    "shfmt": ((".sh", ".bash"), frozenset({"-w"}), _NO_WORDS),
-    "rubocop": ((".rb",), frozenset({"-a", "-A", "--autocorrect", "--auto-correct"}), _NO_WORDS),
-    "sqlfluff": ((".sql",), frozenset({"fix", "format"}), _NO_WORDS),
+    "autopep8": (_PY, frozenset({"-i", "--in-place"}), _NONE),
+    "yapf": (_PY, frozenset({"-i", "--in-place"}), _NONE),
+    "autoflake": (_PY, frozenset({"-i", "--in-place"}), _NONE),
+    "pyupgrade": (_PY, _NONE, _NONE),
+    "prettier": (_WEB, frozenset({"--write", "-w"}), _NONE),
+    "eslint": (_WEB, frozenset({"--fix"}), _NONE),
+    "stylelint": (_WEB, frozenset({"--fix"}), _NONE),
+    "biome": (_WEB, frozenset({"--write", "--fix", "--apply"}), _NONE),
+    "gofmt": ((".go",), frozenset({"-w"}), _NONE),
+    "goimports": ((".go",), frozenset({"-w"}), _NONE),
+    "rustfmt": ((".rs",), _NONE, frozenset({"--check"})),
+    "clang-format": (_C, frozenset({"-i"}), _NONE),
+    "clang-tidy": (_C, frozenset({"--fix", "-fix", "--fix-errors"}), _NONE),
+    "shfmt": ((".sh", ".bash"), frozenset({"-w"}), _NONE),
+    "rubocop": ((".rb",), frozenset({"-a", "-A", "--autocorrect", "--auto-correct"}), _NONE),
+    "sqlfluff": ((".sql",), frozenset({"fix", "format"}), _NONE),
 }
 
 READERS = names(
@@ -340,7 +344,7 @@ READERS = names(
     " find gfind fd fdfind md5 shasum identify exiftool ffprobe mediainfo pdfinfo pdftotext"
     " hexyl fzf gron dasel tldr neofetch nvidia-smi"
 )
-"""Programs, and words of bash, that write to none of the paths among their words, or that only start others."""
+"""Programs and builtins that write to none of their operands, or that only start other programs."""
 
 _TOOLS = names(
     "npm yarn pnpm bun make gmake just task cargo go brew apt apt-get dpkg dnf yum pacman snap flatpak systemctl"
@@ -356,10 +360,10 @@ _TOOLS = names(
     " xmllint xsltproc pandoc pdflatex xelatex lualatex latexmk bibtex dot plantuml nbconvert jupyter ipython"
     " gpg gpg2 age ccache sccache bear scan-build cppcheck cpplint vulture radon lizard semgrep trivy snyk"
 )
-"""Programs that work on a project or a service: what they make is named by an option."""
+"""Programs that work on a project or a service: an option names their output."""
 
 _PLAIN: dict[str, tuple[str, str, str, str]] = {
-    # letters and names of options with a value; those that name an output; operands that are written
+    # letters and names of options with a value; options that name an output; which operands are written
     "sort": (
         "koStT",
         "key output buffer-size field-separator temporary-directory files0-from parallel",
@@ -390,7 +394,7 @@ _PLAIN: dict[str, tuple[str, str, str, str]] = {
     "sqlite3": ("", "", "", "first"),
 }
 
-_JUDGES: dict[str, Callable[[Argv], Changes]] = {
+_HANDLERS: dict[str, Callable[[Argv], Changes]] = {
     **dict.fromkeys(("rm", "grm", "shred", "srm", "wipe", "trash", "trash-put", "rmtrash", "rimraf", "del"), _rm),
     **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl"), _chmod),
     **dict.fromkeys(("cp", "gcp"), _cp),

@@ -1,18 +1,19 @@
-"""Which of some given paths `find` and `fd` would act on, from their arguments. What is not known counts as met."""
+"""Parses calls of `find` and `fd`, and tells which given paths they would act on. An unknown test counts as passed."""
 
 import re
 from fnmatch import fnmatchcase
-from itertools import pairwise
+from itertools import chain, pairwise
 from posixpath import basename
 
 import msgspec
 
-from bradawl.safety.shell.deny.wrappers import Argv, name_of, names
-from bradawl.safety.shell.paths.candidates import files_in, is_link
-from bradawl.safety.shell.paths.candidates import is_folder as leads_to_folder
+from bradawl.safety.shell.argv import UNKNOWN_WORD, Argv, name_of, names
+from bradawl.safety.shell.links import files_below, is_link, names_in
+from bradawl.safety.shell.links import is_folder as leads_to_folder
 
+_MOST_NAMES = 5_000
 Truth = bool | None
-"""None: it can't be told."""
+"""None: unknown."""
 
 _EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _PRINTS = frozenset({"-print", "-print0", "-ls", "-printf", "-fprint", "-fprint0", "-fls", "-fprintf"})
@@ -28,11 +29,11 @@ _END = "\0"
 
 
 class Find(msgspec.Struct, frozen=True):
-    """A call of `find`, taken apart."""
+    """A parsed call of `find`."""
 
     starts: Argv
     words: Argv
-    """The expression."""
+    """The expression behind the starting folders."""
 
     @property
     def outputs(self) -> Argv:
@@ -41,12 +42,12 @@ class Find(msgspec.Struct, frozen=True):
 
     @property
     def deletes(self) -> bool:
-        """Whether it deletes."""
+        """Whether it contains `-delete`."""
         return "-delete" in self.words
 
     @property
     def started(self) -> tuple[Argv, ...]:
-        """Commands that it starts, `{}` among their words."""
+        """The commands that it starts, with `{}` among their words."""
         found: list[Argv] = []
         current: list[str] | None = None
         for word in self.words:
@@ -60,9 +61,9 @@ class Find(msgspec.Struct, frozen=True):
         return (*found, tuple(current)) if current else tuple(found)
 
     def acts_on(self, start: str, path: str, written: str) -> frozenset[str]:
-        """What may be done to a path at or below `start`, both absolute: `print`, `delete`, `exec`.
+        """What may be done to a path at or below `start`: `print`, `delete`, `exec`. Both paths are absolute.
 
-        `written` is the start as it is among the words.
+        `written` is the starting folder as the command line gives it.
         """
         parts = [part for part in path[len(start.rstrip("/")) :].split("/") if part]
         above = [start, *(f"{start.rstrip('/')}/{'/'.join(parts[:count])}" for count in range(1, len(parts)))]
@@ -70,19 +71,19 @@ class Find(msgspec.Struct, frozen=True):
             if _Expression(self.words, _printed(written, start, folder), depth, is_folder=True).prunes:
                 return frozenset()
         is_folder = leads_to_folder(path) and not is_link(path)
-        is_full = is_folder and next(files_in(path), None) is not None
+        is_full = is_folder and next(names_in(path), None) is not None
         name = _printed(written, start, path)
         return _Expression(self.words, name, len(parts), is_folder=is_folder, is_full=is_full).reached
 
 
 def _printed(written: str, start: str, path: str) -> str:
-    """A path as it is printed, which is what `-path` is compared with."""
+    """The path as `find` prints it, which is also what `-path` is compared with."""
     rest = path[len(start.rstrip("/")) :].lstrip("/")
     return f"{written.rstrip('/') or '/'}/{rest}".replace("//", "/") if rest else written
 
 
 def find_of(argv: Argv) -> Find:
-    """The parts of a call of `find`."""
+    """Parse a call of `find`."""
     place = 1
     while place < len(argv) and (argv[place] in ("-H", "-L", "-P") or re.match(r"-[DO]", argv[place])):
         place += 2 if argv[place] == "-D" else 1
@@ -93,7 +94,7 @@ def find_of(argv: Argv) -> Find:
 
 
 class _Expression:
-    """Evaluates an expression for one path. A test that is not known may be true or false."""
+    """Evaluates an expression for one path. An unknown test may be true or false."""
 
     def __init__(self, words: Argv, path: str, depth: int, *, is_folder: bool, is_full: bool = True) -> None:
         self._holds_something = is_full
@@ -151,7 +152,7 @@ class _Expression:
     def _one(self) -> Truth:
         word = self._next()
         if word in ("!", "-not"):
-            # An action behind a negation is reached as any other.
+            # An action behind a negation is performed like any other.
             return _not(self._one())
         if word in ("(", "\\("):
             result = self._either()
@@ -201,7 +202,7 @@ def _file_type(value: str, *, is_folder: bool) -> Truth:
 
 
 def _is_out(words: Argv, depth: int) -> bool:
-    """Whether a path is not as deep as asked for, or deeper."""
+    """Whether `-mindepth` or `-maxdepth` excludes this depth."""
     for word, after in pairwise(words):
         if after.isdecimal() and (
             (word == "-maxdepth" and depth > int(after)) or (word == "-mindepth" and depth < int(after))
@@ -234,7 +235,7 @@ def _not(one: Truth) -> Truth:
 
 
 class Fd(msgspec.Struct, frozen=True):
-    """A call of `fd`, taken apart."""
+    """A parsed call of `fd`."""
 
     starts: Argv
     pattern: str
@@ -243,7 +244,7 @@ class Fd(msgspec.Struct, frozen=True):
     shows_hidden: bool
 
     def acts_on(self, start: str, path: str, _: str) -> frozenset[str]:
-        """As of `Find`."""
+        """As `Find.acts_on`."""
         return frozenset({"exec" if self.started else "print"}) if self._shows(start, path) else frozenset()
 
     def _shows(self, start: str, path: str) -> bool:
@@ -261,12 +262,17 @@ class Fd(msgspec.Struct, frozen=True):
             return True
 
 
-_FD_VALUES = names("-t -e -E -d -S -c -j --type --extension --exclude --max-depth --size --color --threads")
+_FD_FOLDERS = frozenset({"--search-path", "--base-directory"})
+_FD_VALUES = names(
+    "-t -e -E -d -S -c -j -o --type --extension --exclude --max-depth --min-depth --exact-depth --size --color"
+    " --threads --owner --changed-within --changed-before --newer --older --max-results --ignore-file --format"
+    " --path-separator --batch-size"
+)
 _FD_EXECS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 
 def fd_of(argv: Argv) -> Fd:
-    """The parts of a call of `fd`."""
+    """Parse a call of `fd`."""
     plain: list[str] = []
     started: list[Argv] = []
     place, letters = 1, ""
@@ -277,13 +283,14 @@ def fd_of(argv: Argv) -> Fd:
             rest = argv[place + 1 :]
             started.append(rest[: rest.index(";")] if ";" in rest else rest)
             break
-        if word in ("--search-path", "--base-directory"):
-            bases.append(argv[place + 1] if place + 1 < len(argv) else "")
+        option, equals, value = word.partition("=")
+        if option in _FD_FOLDERS:
+            bases.append(value if equals else argv[place + 1] if place + 1 < len(argv) else "")
         if word[:1] == "-" and len(word) > 1:
             letters += (
                 word[1:] if word[1:2] != "-" else {"--hidden": "H", "--glob": "g", "--unrestricted": "u"}.get(word, "")
             )
-            place += word in _FD_VALUES or word in ("--search-path", "--base-directory")
+            place += word in _FD_VALUES or word in _FD_FOLDERS
         else:
             plain.append(word)
         place += 1
@@ -291,11 +298,38 @@ def fd_of(argv: Argv) -> Fd:
     return Fd(starts, plain[0] if plain else "", tuple(started), "g" in letters, bool(set(letters) & {"H", "u"}))
 
 
+def searched_folders(argv: Argv) -> Argv:
+    """The starting folders of a call of `find` or `fd`, as the command line gives them."""
+    return (find_of(argv) if is_find(argv) else fd_of(argv)).starts
+
+
+def name_tests(argv: Argv) -> Argv:
+    """The patterns of `-name` and `-iname` that every result matches; empty if that can't be determined."""
+    if not is_find(argv) or any(word in ("-o", "-or", ",", "!", "-not", "(", ")") for word in argv):
+        return ()
+    return tuple(after for word, after in pairwise(argv) if word in ("-name", "-iname"))
+
+
+def passes_name_tests(path: str, tests: Argv) -> bool:
+    """Whether the name of a path, or of one below it, matches all patterns, without regard to case.
+
+    True for a folder with more names than can be checked.
+    """
+    if not tests:
+        return True
+    globs = [test.replace(UNKNOWN_WORD, "*").lower() for test in tests]
+    below = (basename(each) for each in files_below(path, _MOST_NAMES + 1))
+    for count, name in enumerate(chain((basename(path),), below)):
+        if count > _MOST_NAMES or all(fnmatchcase(name.lower(), glob) for glob in globs):
+            return True
+    return False
+
+
 def is_find(argv: Argv) -> bool:
-    """Whether it is a call of `find`."""
+    """Whether the program is `find`, on macOS also `gfind`."""
     return name_of(argv) in ("find", "gfind")
 
 
 def is_fd(argv: Argv) -> bool:
-    """Whether it is a call of `fd`."""
+    """Whether the program is `fd`, which Debian calls `fdfind`."""
     return name_of(argv) in ("fd", "fdfind")

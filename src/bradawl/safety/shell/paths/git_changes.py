@@ -1,4 +1,4 @@
-"""Which files a command of git changes in a working tree or elsewhere, apart from its own records in `.git`."""
+"""Which files a git command changes in a working tree or elsewhere, apart from its own data in `.git`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,22 +6,22 @@ from posixpath import join
 
 import msgspec
 
-from bradawl.safety.shell.deny.wrappers import Argv, names
-from bradawl.safety.shell.paths.arguments import arguments
-from bradawl.safety.shell.paths.change import Changes, Copies
+from bradawl.safety.shell.arguments import arguments
+from bradawl.safety.shell.argv import Argv, names
+from bradawl.safety.shell.paths.file_changes import Changes, Copies
 
-_GLOBAL = frozenset(
+GIT_OPTIONS_WITH_VALUE = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"}
 )
 _SYSTEM_TEMPLATES = ("/usr/share/git-core/templates", "/usr/local/share/git-core/templates")
 
 
 class GitCall(msgspec.Struct, frozen=True):
-    """A command of git, taken apart."""
+    """A parsed git command."""
 
     sub: str
     words: Argv
-    """The subcommand and what is behind it."""
+    """The subcommand and its arguments."""
     git_dirs: Argv = ()
     work_trees: Argv = ()
     settings: Argv = ()
@@ -29,48 +29,48 @@ class GitCall(msgspec.Struct, frozen=True):
 
 
 def git_call(argv: Argv, environment: Mapping[str, str]) -> GitCall:
-    """The parts of a command, with what variables of git say."""
+    """Parse a git command. `environment` holds variables that the line sets, such as GIT_DIR."""
     given: dict[str, list[str]] = {"-c": [], "--git-dir": [], "--work-tree": []}
     place = 1
     while place < len(argv) and argv[place][:1] == "-":
         name, equals, value = argv[place].partition("=")
-        if name in _GLOBAL and not equals and name != "--exec-path":
+        if name in GIT_OPTIONS_WITH_VALUE and not equals and name != "--exec-path":
             value = argv[place + 1] if place + 1 < len(argv) else ""
             place += 1
         given.setdefault(name, []).append(value)
         place += 1
-    dirs = (*given["--git-dir"], *_of(environment, "GIT_DIR", "GIT_COMMON_DIR"))
-    trees = (*given["--work-tree"], *_of(environment, "GIT_WORK_TREE"))
+    dirs = (*given["--git-dir"], *_values_of(environment, "GIT_DIR", "GIT_COMMON_DIR"))
+    trees = (*given["--work-tree"], *_values_of(environment, "GIT_WORK_TREE"))
     words = argv[place:] or ("",)
     return GitCall(words[0], words, dirs, trees, tuple(given["-c"]))
 
 
-def _of(environment: Mapping[str, str], *variables: str) -> Argv:
+def _values_of(environment: Mapping[str, str], *variables: str) -> Argv:
     return tuple(environment[name] for name in variables if environment.get(name))
 
 
 def git_changes(call: GitCall) -> Changes:
-    """The files that it changes, created ones among them."""
-    if judge := _JUDGES.get(call.sub):
-        found = judge(call)
-    elif call.sub in _KEEPS_TO_ITSELF or not call.sub:
+    """The files that it changes or creates."""
+    if handler := _HANDLERS.get(call.sub):
+        found = handler(call)
+    elif call.sub in _CHANGES_NO_FILES or not call.sub:
         found = Changes(files=_output(call))
     else:
-        found = Changes(loose=call.words[1:])
+        found = Changes(maybe_changed=call.words[1:])
     if call.work_trees and call.sub in _FILLS_A_TREE:
         trees = call.work_trees
         found = msgspec.structs.replace(found, files=(*found.files, *trees), trees=(*found.trees, *trees))
     return found
 
 
-def git_danger(call: GitCall, environment: Mapping[str, str]) -> str:
-    """Why a command must not run that would change what git obeys, without naming the file."""
+def git_refusal(call: GitCall, environment: Mapping[str, str]) -> str:
+    """Why the command is refused in every mode because it changes what git executes; empty if it isn't."""
     if call.sub in ("init", "clone"):
         options = arguments(call.words, "bojcu", "template branch origin depth config jobs")
         set_by = (
             *(value.partition("=")[2] for value in call.settings if value.lower().startswith("init.templatedir=")),
         )
-        for folder in (*options.values("", "template"), *set_by, *_of(environment, "GIT_TEMPLATE_DIR")):
+        for folder in (*options.values("", "template"), *set_by, *_values_of(environment, "GIT_TEMPLATE_DIR")):
             if folder not in _SYSTEM_TEMPLATES:
                 return f"git would install the hooks in {folder}, which run later; leave --template out"
     if call.sub == "config" and any(word in ("-e", "--edit", "edit") for word in call.words[1:4]):
@@ -79,15 +79,15 @@ def git_danger(call: GitCall, environment: Mapping[str, str]) -> str:
 
 
 def git_config_files(call: GitCall, environment: Mapping[str, str]) -> Argv:
-    """Configuration files that a command writes to, where it names them itself; `.git` stands for its folder."""
-    if call.sub != "config" or _is_look(call.words[1:]):
+    """Configuration files that the command names and writes to; for a git directory its `config`."""
+    if call.sub != "config" or _only_reads_config(call.words[1:]):
         return ()
     options = arguments(call.words, "f", "file blob type default comment value")
-    files = options.values("f", "file") or _of(environment, "GIT_CONFIG", "GIT_CONFIG_GLOBAL")
+    files = options.values("f", "file") or _values_of(environment, "GIT_CONFIG", "GIT_CONFIG_GLOBAL")
     return files or tuple(join(folder, "config") for folder in call.git_dirs)
 
 
-def _is_look(words: Argv) -> bool:
+def _only_reads_config(words: Argv) -> bool:
     options = [word for word in words if word[:1] == "-"]
     operands = [word for word in words if word[:1] != "-"]
     if any(re.match(r"--(?:get|list|show|name-only)|-l$", word) for word in options):
@@ -101,12 +101,12 @@ def _is_look(words: Argv) -> bool:
 
 
 def _output(call: GitCall) -> Argv:
-    """Of those that print: `--output`."""
+    """The value of `--output`, for subcommands that print."""
     found = [after for word, after in zip(call.words, call.words[1:], strict=False) if word == "--output"]
     return (*found, *(word[9:] for word in call.words if word.startswith("--output=")))
 
 
-def _into_file(call: GitCall) -> Changes:
+def _output_file(call: GitCall) -> Changes:
     options = arguments(call.words, "o", "output output-directory prefix format remote exec export-marks file")
     return Changes(files=options.values("o", "output", "output-directory", "export-marks", "file"))
 
@@ -135,7 +135,7 @@ def _restore(call: GitCall) -> Changes:
 
 
 def _checkout(call: GitCall) -> Changes:
-    """Operands may be branches: only what exists counts, which is for the caller to see."""
+    """Operands may be branches; the caller ignores those that are no existing path."""
     if "--" in call.words:
         paths = _pathspecs(call.words[call.words.index("--") + 1 :])
         return Changes(files=paths, trees=paths, tracked=True)
@@ -143,7 +143,7 @@ def _checkout(call: GitCall) -> Changes:
     if options.has("bB", "orphan", "detach"):
         return Changes()
     return Changes(
-        loose=options.operands,
+        maybe_changed=options.operands,
         trees=tuple(word for word in options.operands if "/" in word or word == "."),
         tracked=True,
     )
@@ -174,11 +174,11 @@ def _clean(call: GitCall) -> Changes:
 
 def _stash(call: GitCall) -> Changes:
     takes_new = any(re.match(r"-[a-zA-Z]*[ua]|--(?:inc|all)", word) for word in call.words[1:])
-    is_look = call.words[1:2] in (("show",), ("list",), ("drop",), ("pop",), ("apply",), ("branch",))
+    is_read = call.words[1:2] in (("show",), ("list",), ("drop",), ("pop",), ("apply",), ("branch",))
     named = _pathspecs(arguments(call.words[1:], "m", "message pathspec-from-file").operands)
     if named and call.words[1:2] == ("push",):
         return Changes(files=named, trees=named, tracked=True)
-    return Changes(trees=(".",), tracked=False) if takes_new and not is_look else Changes()
+    return Changes(trees=(".",), tracked=False) if takes_new and not is_read else Changes()
 
 
 def _apply(call: GitCall) -> Changes:
@@ -187,12 +187,12 @@ def _apply(call: GitCall) -> Changes:
         return Changes()
     return Changes(
         files=options.values("", "directory", "build-fake-ancestor"),
-        loose=tuple(f"@{word}" for word in options.operands),
+        maybe_changed=tuple(f"@{word}" for word in options.operands),
         texts=("",),
     )
 
 
-def _make(call: GitCall) -> Changes:
+def _clone_or_init(call: GitCall) -> Changes:
     options = arguments(
         call.words, "bojcu", "template branch origin depth config jobs separate-git-dir reference shallow-since"
     )
@@ -205,7 +205,7 @@ def _make(call: GitCall) -> Changes:
     )
 
 
-def _behind_verb(call: GitCall) -> Changes:
+def _worktree(call: GitCall) -> Changes:
     if call.words[1:2] not in (("add",), ("move",), ("remove",)):
         return Changes()
     operands = arguments(call.words[1:], "bB", "branch name reference depth reason").operands
@@ -213,16 +213,16 @@ def _behind_verb(call: GitCall) -> Changes:
     return Changes(files=tuple(word for word in operands if "://" not in word), trees=operands[:1] if is_away else ())
 
 
-def _first(call: GitCall) -> Changes:
+def _first_operand(call: GitCall) -> Changes:
     return Changes(files=arguments(call.words, "L").operands[:1])
 
 
-def _all(call: GitCall) -> Changes:
+def _all_operands(call: GitCall) -> Changes:
     return Changes(files=(*arguments(call.words, "o").operands, *arguments(call.words, "o").values("o")))
 
 
 def _pathspecs(words: Argv) -> Argv:
-    """As patterns of the shell: a star of git also stands for slashes."""
+    """Pathspecs as shell patterns. In a pathspec, `*` also matches slashes."""
     found: list[str] = []
     for word in words:
         plain = re.sub(r"\A:(?:\([^)]*\)|/)", "", word)
@@ -232,7 +232,7 @@ def _pathspecs(words: Argv) -> Argv:
     return tuple(found)
 
 
-_KEEPS_TO_ITSELF = names(
+_CHANGES_NO_FILES = names(
     "add stage status log diff show commit fetch push pull merge rebase cherry-pick revert reset switch branch tag"
     " remote"
     " ls-files ls-tree ls-remote rev-parse rev-list grep blame annotate cat-file describe shortlog reflog whatchanged"
@@ -248,9 +248,9 @@ _KEEPS_TO_ITSELF = names(
 _FILLS_A_TREE = names(
     "checkout checkout-index restore reset switch read-tree merge pull stash rebase apply clean rm am"
 )
-_JUDGES: dict[str, Callable[[GitCall], Changes]] = {
-    **dict.fromkeys(("archive", "format-patch", "bugreport", "diagnose", "fast-export", "mailsplit"), _into_file),
-    **dict.fromkeys(("index-pack", "credential-store", "credential-cache"), _into_file),
+_HANDLERS: dict[str, Callable[[GitCall], Changes]] = {
+    **dict.fromkeys(("archive", "format-patch", "bugreport", "diagnose", "fast-export", "mailsplit"), _output_file),
+    **dict.fromkeys(("index-pack", "credential-store", "credential-cache"), _output_file),
     "bundle": _bundle,
     "checkout-index": _checkout_index,
     "restore": _restore,
@@ -260,9 +260,9 @@ _JUDGES: dict[str, Callable[[GitCall], Changes]] = {
     "clean": _clean,
     "stash": _stash,
     **dict.fromkeys(("apply", "am"), _apply),
-    **dict.fromkeys(("clone", "init"), _make),
-    **dict.fromkeys(("worktree", "submodule"), _behind_verb),
-    "merge-file": _first,
-    "mailinfo": _all,
-    "pack-objects": _all,
+    **dict.fromkeys(("clone", "init"), _clone_or_init),
+    **dict.fromkeys(("worktree", "submodule"), _worktree),
+    "merge-file": _first_operand,
+    "mailinfo": _all_operands,
+    "pack-objects": _all_operands,
 }

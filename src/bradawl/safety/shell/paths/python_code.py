@@ -1,8 +1,8 @@
-"""Whether a piece of Python surely only reads files: for code that stands on a command line."""
+"""Whether Python code on a command line is certain to only read files."""
 
 import ast
 
-from bradawl.safety.shell.deny.wrappers import names
+from bradawl.safety.shell.argv import names
 
 _CALLS = names(
     "print open len sum min max sorted set list dict tuple str int float repr enumerate zip map filter"
@@ -19,7 +19,7 @@ _MODULES = names("json re sys pathlib collections pprint hashlib tomllib csv yam
 
 
 def only_reads(code: str) -> bool:
-    """Whether each call in it is known to change nothing. False for what is not Python."""
+    """Whether every call in the code is known to change nothing; False if it can't be parsed."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -42,13 +42,15 @@ def _is_harmless(node: ast.AST) -> bool:
         case ast.Call() | ast.Delete() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
             return False
         case ast.Assign(targets=targets):
-            return all(isinstance(target, ast.Name | ast.Tuple) and not _renames(target) for target in targets)
+            return all(
+                isinstance(target, ast.Name | ast.Tuple) and not _rebinds_trusted_name(target) for target in targets
+            )
         case _:
             return True
 
 
-def _renames(target: ast.expr) -> bool:
-    """Whether a name that is trusted gets another meaning."""
+def _rebinds_trusted_name(target: ast.expr) -> bool:
+    """Whether the code rebinds the name of a function that is considered harmless."""
     return any(isinstance(node, ast.Name) and node.id in _CALLS for node in ast.walk(target))
 
 

@@ -1,1 +1,1 @@
-"""The effects of single programs, by their options and operands."""
+"""The effects of single programs, determined from their options and operands."""

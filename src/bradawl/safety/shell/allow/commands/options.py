@@ -1,49 +1,52 @@
-"""Options of everyday programs, as getopt reads them: those that are listed, written out in full, and no others."""
+"""Tables of the options that the analysis knows, and a strict parser for them: any other option raises."""
 
 import re
 from functools import cache
 
 import msgspec
 
-from bradawl.safety.shell.allow.parser import NotUnderstood, Word
+from bradawl.safety.shell.allow.parser import Word
+from bradawl.safety.shell.errors import UnsupportedSyntax
 
 _NUMBER = r"-[0-9]+"
 _STDIN = "-"
 
 
 class Options(msgspec.Struct, frozen=True):
-    """The options of one program. Made by `options()`; taken apart when first needed."""
+    """The options of one program, made by `options()`. The tables are parsed when first needed."""
 
     short: str
-    """Flags, then letters with a kind: `:` with any value, `<` with a file that is read, `?` value only attached."""
+    """Flags, then letters with a kind: `:` takes a value, `<` takes a file that is read, `?` takes an attached value
+    only.
+    """
     long: str
-    """Names with their kind: nothing, `=` with any value, `<` with a file that is read, `?` value only after `=`."""
+    """Names with a kind: none, `=` takes a value, `<` takes a file that is read, `?` takes a value only after `=`."""
     numbers: bool
     """Whether `-5` is an option."""
     mixes: bool
-    """Whether options may stand behind operands; where systems differ about that and it matters, False."""
+    """Whether options may follow operands. False where systems differ and the difference matters."""
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A program's arguments, told apart."""
+    """The parsed arguments of a program."""
 
     flags: dict[str, str]
-    """Option letter or name to the last value it had."""
+    """Letter or name of each option, and the last value it had."""
     operands: tuple[Word, ...]
     reads: tuple[Word, ...]
     """Files that options name."""
     given: tuple[tuple[str, str], ...] = ()
-    """As `flags`, with every value an option had."""
+    """As `flags`, with every value of each option."""
 
 
 def options(short: str, long: str = "", *, numbers: bool = False, mixes: bool = True) -> Options:
-    """Options in the notation of the tables: `"alR n: f<"` and `"all lines= color? file<"`."""
+    """A table of options in this notation: `"alR n: f<"` and `"all lines= color? file<"`."""
     return Options(short, long, numbers, mixes)
 
 
 @cache
 def _kinds(known: Options) -> tuple[dict[str, str], dict[str, str]]:
-    """Letter to kind and name to kind."""
+    """The kinds of the letters and of the names."""
     letters: dict[str, str] = {}
     for part in known.short.split():
         if part[-1] in ":<?":
@@ -55,7 +58,7 @@ def _kinds(known: Options) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def read_options(known: Options, words: tuple[Word, ...]) -> Call:
-    """Tell options from operands. Raises `NotUnderstood` for an option that isn't known, or that isn't whole."""
+    """Parse `words`. Raises `UnsupportedSyntax` for an option that is unknown or incomplete."""
     reader = _Reader(known, words)
     while reader.place < len(words):
         reader.step()
@@ -85,7 +88,7 @@ class _Reader:
         elif word.text.startswith("--"):
             self._long(word)
         elif word.is_glob:
-            raise NotUnderstood
+            raise UnsupportedSyntax
         elif self._known.numbers and re.fullmatch(_NUMBER, word.text):
             self.flags["-"] = word.text
         else:
@@ -98,17 +101,18 @@ class _Reader:
     def _check_no_options_follow(self) -> None:
         rest = self._words[self.place :]
         if any(word.text.startswith("-") and word.text != _STDIN for word in rest):
-            raise NotUnderstood
+            raise UnsupportedSyntax
         self._take_rest()
 
     def _long(self, word: Word) -> None:
         name, equals, value = word.text[2:].partition("=")
         kind = self._name_kinds.get(name)
-        # A pattern in a value gives names that all begin with `--name=`; any of them is as good as another.
+        # A pattern in a value expands to names that all begin with `--name=`; which of them is used makes no
+        # difference.
         if kind is None or (word.is_glob and (kind == "<" or "*" in name or "?" in name or not equals)):
-            raise NotUnderstood
+            raise UnsupportedSyntax
         if kind == "" and equals:
-            raise NotUnderstood
+            raise UnsupportedSyntax
         if kind in ("=", "<") and not equals:
             value = self._next()
         self._keep(name, kind, value)
@@ -117,7 +121,7 @@ class _Reader:
         for index, letter in enumerate(text[1:], 1):
             kind = self._letter_kinds.get(letter)
             if kind is None:
-                raise NotUnderstood
+                raise UnsupportedSyntax
             if kind == "":
                 self._keep(letter, kind, "")
                 continue
@@ -127,7 +131,7 @@ class _Reader:
 
     def _next(self) -> str:
         if self.place == len(self._words) or self._words[self.place].is_glob:
-            raise NotUnderstood
+            raise UnsupportedSyntax
         self.place += 1
         return self._words[self.place - 1].text
 

@@ -1,7 +1,7 @@
-"""What everyday programs that only read would touch. An option that isn't listed here isn't understood.
+"""Effects of common programs that only read. An option that isn't listed raises `UnsupportedSyntax`.
 
-The tables were read from the manuals of GNU coreutils, findutils, diffutils and grep, ripgrep 15, jq 1.7 and xxd;
-letters that mean a file, a program or a link to follow on another system are left out.
+Sources of the tables: the manuals of GNU coreutils, findutils, diffutils and grep, ripgrep 15, jq 1.7 and xxd. Letters
+that mean a file, a program or following links on another system are left out.
 """
 
 import re
@@ -11,225 +11,228 @@ from functools import partial
 import msgspec
 
 from bradawl.safety.shell.allow.commands.options import Call, Options, options, read_options
-from bradawl.safety.shell.allow.commands.ripgrep import RG, SHOWS_HIDDEN, brings_back
-from bradawl.safety.shell.allow.parser import NotUnderstood, Word
-from bradawl.safety.shell.allow.path_effects import Scene
+from bradawl.safety.shell.allow.commands.ripgrep import RG, SHOWS_HIDDEN, unignores
+from bradawl.safety.shell.allow.parser import Word
+from bradawl.safety.shell.allow.path_effects import PathRecorder
+from bradawl.safety.shell.errors import UnsupportedSyntax
 
 Words = tuple[Word, ...]
-Judge = Callable[[Scene, Words], None]
+Handler = Callable[[PathRecorder, Words], None]
 _MANY = 1_000
 
 
 class Program(msgspec.Struct, frozen=True):
-    """How the arguments of a program are judged."""
+    """How the effects of a program are determined."""
 
-    judge: Judge
+    record: Handler
     is_builtin: bool = False
-    """Whether bash itself is the program."""
+    """Whether bash runs it without starting a program."""
 
 
-def check(is_so: bool) -> None:
-    """Raise `NotUnderstood` unless it is so."""
+def require(is_so: bool) -> None:
+    """Raise `UnsupportedSyntax` unless `is_so`."""
     if not is_so:
-        raise NotUnderstood
+        raise UnsupportedSyntax
 
 
-def check_literal(words: Words) -> None:
-    """Raise `NotUnderstood` if one of them is a pattern."""
-    check(not any(word.is_glob for word in words))
+def require_literal(words: Words) -> None:
+    """Raise `UnsupportedSyntax` if one of the words is a pattern."""
+    require(not any(word.is_glob for word in words))
 
 
 # ------------------------------------------------------------------ the usual shape: options, then files
 
 
 def reads(known: Options, *, least: int = 0, most: int = _MANY, here: bool = False, has_stdin: bool = True) -> Program:
-    """A program whose operands are files it reads; with `here` it reads the working directory when there are none."""
+    """A program that reads its operands as files; with `here` it reads the working directory if there are none."""
 
-    def judge(scene: Scene, words: Words) -> None:
+    def record(recorder: PathRecorder, words: Words) -> None:
         call = read_options(known, words)
-        check(least <= len(call.operands) <= most)
-        check(has_stdin or not any(word.text == "-" for word in call.operands))
+        require(least <= len(call.operands) <= most)
+        require(has_stdin or not any(word.text == "-" for word in call.operands))
         if most < _MANY:
-            check_literal(call.operands)
-        read_all(scene, call, call.operands, here=here)
+            require_literal(call.operands)
+        read_all(recorder, call, call.operands, here=here)
 
-    return Program(judge)
+    return Program(record)
 
 
-def read_all(scene: Scene, call: Call, files: Words, *, here: bool) -> None:
-    """The files that options name and these."""
+def read_all(recorder: PathRecorder, call: Call, files: Words, *, here: bool) -> None:
+    """Record reads of `files` and of the files that options name."""
     for word in (*call.reads, *files):
-        scene.read(word, lists_folders=here)
+        recorder.read(word, lists_folders=here)
     if here and not files:
-        scene.read_path(scene.cwd)
+        recorder.read_path(recorder.cwd)
 
 
-def opaque(known: Options, *, least: int = 0, most: int = _MANY, is_builtin: bool = False) -> Program:
-    """A program that opens no file, whatever its operands say."""
+def reads_no_file(known: Options, *, least: int = 0, most: int = _MANY, is_builtin: bool = False) -> Program:
+    """A program that opens no file, whatever its operands are."""
 
-    def judge(scene: Scene, words: Words) -> None:
+    def record(recorder: PathRecorder, words: Words) -> None:
         call = read_options(known, words)
-        check_literal(call.operands)
-        check(least <= len(call.operands) <= most and not call.reads)
+        require_literal(call.operands)
+        require(least <= len(call.operands) <= most and not call.reads)
 
-    return Program(judge, is_builtin)
+    return Program(record, is_builtin)
 
 
-def anything(scene: Scene, words: Words) -> None:
-    """Any words; bash looks into folders for patterns."""
+def any_words(recorder: PathRecorder, words: Words) -> None:
+    """Accept any words; bash lists folders to expand patterns."""
     for word in words:
         if word.is_glob:
-            scene.read(word)
+            recorder.read(word)
 
 
 # ------------------------------------------------------------------ programs with rules of their own
 
 
-def _grep(scene: Scene, words: Words) -> None:
+def _grep(recorder: PathRecorder, words: Words) -> None:
     call = read_options(_GREP, words)
     has_pattern = not {"e", "f", "regexp", "file"}.isdisjoint(call.flags)
     is_deep = not {"r", "recursive"}.isdisjoint(call.flags)
-    files = _searched(scene, call, has_pattern=has_pattern, here=is_deep)
+    files = _record_searched(recorder, call, has_pattern=has_pattern, here=is_deep)
     if is_deep:
-        scene.show_all_below(files, hidden=True)
+        recorder.record_contents_below(files, hidden=True)
 
 
-def _rg(scene: Scene, words: Words) -> None:
+def _rg(recorder: PathRecorder, words: Words) -> None:
     call = read_options(RG, words)
     has_pattern = not {"e", "f", "regexp", "file", "files", "type-list"}.isdisjoint(call.flags)
-    files = _searched(scene, call, has_pattern=has_pattern, here=True)
+    files = _record_searched(recorder, call, has_pattern=has_pattern, here=True)
     if {"files", "type-list"}.isdisjoint(call.flags):
         hidden = not SHOWS_HIDDEN.isdisjoint(call.flags)
-        scene.show_all_below(files, hidden=hidden, brings_back=partial(brings_back, call))
+        recorder.record_contents_below(files, hidden=hidden, unignores=partial(unignores, call))
 
 
-def _searched(scene: Scene, call: Call, *, has_pattern: bool, here: bool) -> Words:
+def _record_searched(recorder: PathRecorder, call: Call, *, has_pattern: bool, here: bool) -> Words:
     files = call.operands
     if not has_pattern:
-        check(bool(files))
-        check_literal(files[:1])
+        require(bool(files))
+        require_literal(files[:1])
         files = files[1:]
-    read_all(scene, call, files, here=here)
+    read_all(recorder, call, files, here=here)
     return files
 
 
-def _diff(scene: Scene, words: Words) -> None:
+def _diff(recorder: PathRecorder, words: Words) -> None:
     call = read_options(_DIFF, words)
-    check(len(call.operands) == 2)
-    check_literal(call.operands)
+    require(len(call.operands) == 2)
+    require_literal(call.operands)
     if not {"r", "recursive"}.isdisjoint(call.flags):
-        check("no-dereference" in call.flags)
-        read_all(scene, call, call.operands, here=False)
-        scene.show_all_below(call.operands, hidden=True)
+        require("no-dereference" in call.flags)
+        read_all(recorder, call, call.operands, here=False)
+        recorder.record_contents_below(call.operands, hidden=True)
         return
     for word in call.operands:
-        scene.read_with_links(word)
-    folders = tuple(word for word in call.operands if word.text != "-" and scene.is_folder(scene.place(word.text)))
-    if folders:  # their files are compared, not those in further folders
-        scene.show_all_below(folders, hidden=True)
+        recorder.read_with_links(word)
+    folders = tuple(
+        word for word in call.operands if word.text != "-" and recorder.is_folder(recorder.real_path(word.text))
+    )
+    if folders:  # files directly in the folders are compared, not those in their subfolders
+        recorder.record_contents_below(folders, hidden=True)
 
 
-def _find(scene: Scene, words: Words) -> None:
-    check_literal(words)
+def _find(recorder: PathRecorder, words: Words) -> None:
+    require_literal(words)
     texts = [word.text for word in words]
     count = next((index for index, text in enumerate(texts) if text[:1] in ("-", "(", "!", ",", ")")), len(texts))
     for word in words[:count]:
-        scene.read(word, lists_folders=True)
+        recorder.read(word, lists_folders=True)
     if count == 0:
-        scene.read_path(scene.cwd)
+        recorder.read_path(recorder.cwd)
     rest = iter(texts[count:])
     for text in rest:
         if text in _FIND_WITH_FILE:
-            scene.read_path(next(rest, ""))
+            recorder.read_path(next(rest, ""))
         elif text in _FIND_WITH_VALUE:
-            check(next(rest, None) is not None)
+            require(next(rest, None) is not None)
         else:
-            check(text in _FIND_ALONE)
+            require(text in _FIND_ALONE)
 
 
-def _sed(scene: Scene, words: Words) -> None:
-    check(len(words) >= 2 and words[0].text == "-n" and bool(re.fullmatch(_SED_PRINTS, words[1].text)))
-    check(not any(word.text.startswith("-") for word in words[2:]))
+def _sed(recorder: PathRecorder, words: Words) -> None:
+    require(len(words) >= 2 and words[0].text == "-n" and bool(re.fullmatch(_SED_PRINTS, words[1].text)))
+    require(not any(word.text.startswith("-") for word in words[2:]))
     for word in words[2:]:
-        scene.read(word)
+        recorder.read(word)
 
 
-def _jq(scene: Scene, words: Words) -> None:
-    check(not any(word.text == "--" for word in words))
+def _jq(recorder: PathRecorder, words: Words) -> None:
+    require(not any(word.text == "--" for word in words))
     call = read_options(_JQ, words)
-    check(bool(call.operands))
-    check_literal(call.operands[:1])
-    check(not re.search(_JQ_LOOKS_OUT, call.operands[0].text))
-    read_all(scene, call, call.operands[1:], here=False)
+    require(bool(call.operands))
+    require_literal(call.operands[:1])
+    require(not re.search(_JQ_READS_OUTSIDE, call.operands[0].text))
+    read_all(recorder, call, call.operands[1:], here=False)
 
 
-def _xxd(scene: Scene, words: Words) -> None:
-    """A second operand would be written to; and letters can't be put together, so nothing is guessed."""
-    check_literal(words)
+def _xxd(recorder: PathRecorder, words: Words) -> None:
+    """`xxd` writes to a second operand. Letters can't be combined, so each option must be a word of its own."""
+    require_literal(words)
     rest = iter(word.text for word in words)
     files: list[str] = []
     for text in rest:
         if text in _XXD_WITH_NUMBER:
-            check(bool(re.fullmatch(_XXD_NUMBER, next(rest, ""))))
+            require(bool(re.fullmatch(_XXD_NUMBER, next(rest, ""))))
         elif not (text in _XXD_ALONE or re.fullmatch(_XXD_ATTACHED, text)):
-            check(not text.startswith(("-", "+")))
+            require(not text.startswith(("-", "+")))
             files.append(text)
-    check(len(files) == 1)
-    scene.read_path(files[0])
+    require(len(files) == 1)
+    recorder.read_path(files[0])
 
 
-def _strings(scene: Scene, words: Words) -> None:
-    check(not any(word.text.startswith("@") for word in words))  # a file with more options
-    _STRINGS.judge(scene, words)
+def _strings(recorder: PathRecorder, words: Words) -> None:
+    require(not any(word.text.startswith("@") for word in words))  # a file with more options
+    _STRINGS.record(recorder, words)
 
 
-def _date(scene: Scene, words: Words) -> None:
+def _date(recorder: PathRecorder, words: Words) -> None:
     call = read_options(_DATE, words)
-    check_literal(call.operands)
-    check(len(call.operands) <= 1 and all(word.text.startswith("+") for word in call.operands))
-    read_all(scene, call, (), here=False)
+    require_literal(call.operands)
+    require(len(call.operands) <= 1 and all(word.text.startswith("+") for word in call.operands))
+    read_all(recorder, call, (), here=False)
 
 
-def _seq(scene: Scene, words: Words) -> None:
+def _seq(recorder: PathRecorder, words: Words) -> None:
     texts = [word.text for word in words]
     if texts[:1] == ["-w"]:
         texts = texts[1:]
     elif texts[:1] == ["-s"]:
         texts = texts[2:]
-    check(1 <= len(texts) <= 3 and all(re.fullmatch(_WHOLE_NUMBER, text) for text in texts))
+    require(1 <= len(texts) <= 3 and all(re.fullmatch(_WHOLE_NUMBER, text) for text in texts))
 
 
-def _sleep(scene: Scene, words: Words) -> None:
-    check(bool(words) and all(re.fullmatch(_DURATION, word.text) for word in words))
+def _sleep(recorder: PathRecorder, words: Words) -> None:
+    require(bool(words) and all(re.fullmatch(_DURATION, word.text) for word in words))
 
 
-def _ps(scene: Scene, words: Words) -> None:
-    """Never the environment of others, which `e` without a dash would show."""
-    check_literal(words)
+def _ps(recorder: PathRecorder, words: Words) -> None:
+    """`ps`, except `e` without a dash, which shows the environments of other processes."""
+    require_literal(words)
     texts = [word.text for word in words]
     if texts and re.fullmatch(_PS_BSD, texts[0]):
         texts = texts[1:]
     call = read_options(_PS, tuple(map(Word, texts)))
-    check(not call.operands)
+    require(not call.operands)
     columns = [column.partition("=")[0] for name in ("o", "sort") for column in call.flags.get(name, "").split(",")]
-    check(all(column.lstrip("+-") in _PS_COLUMNS for column in columns))
+    require(all(column.lstrip("+-") in _PS_COLUMNS for column in columns))
 
 
-def _command(scene: Scene, words: Words) -> None:
-    check(len(words) > 1 and words[0].text in ("-v", "-V"))
-    check_literal(words)
+def _command(recorder: PathRecorder, words: Words) -> None:
+    require(len(words) > 1 and words[0].text in ("-v", "-V"))
+    require_literal(words)
 
 
-def _printf(scene: Scene, words: Words) -> None:
-    """`%n` assigns to a variable, and the subscript of one may run a command; so may `-v`."""
+def _printf(recorder: PathRecorder, words: Words) -> None:
+    """`printf`, except `%n`, which assigns to a variable (whose subscript may run a command), and `-v`."""
     words = words[1:] if words and words[0].text == "--" else words
-    check(bool(words) and not words[0].is_glob and not words[0].text.startswith("-"))
-    check("%" not in re.sub(_FORMAT, "", words[0].text))
-    anything(scene, words[1:])
+    require(bool(words) and not words[0].is_glob and not words[0].text.startswith("-"))
+    require("%" not in re.sub(_FORMAT, "", words[0].text))
+    any_words(recorder, words[1:])
 
 
-def _test(scene: Scene, words: Words) -> None:
-    check_literal(words)
+def _test(recorder: PathRecorder, words: Words) -> None:
+    require_literal(words)
     texts = [word.text for word in words]
     if len(texts) > 1 and texts[0] == "!":
         texts = texts[1:]
@@ -239,21 +242,21 @@ def _test(scene: Scene, words: Words) -> None:
         case [("-n" | "-z"), _]:
             return
         case [operator, path] if operator in _FILE_TESTS:
-            scene.read_path(path)
+            recorder.read_path(path)
         case [first, ("-nt" | "-ot" | "-ef"), second]:
-            scene.read_path(first)
-            scene.read_path(second)
+            recorder.read_path(first)
+            recorder.read_path(second)
         case [_, ("=" | "==" | "!="), _]:
             return
         case [first, ("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"), second]:
-            check(bool(re.fullmatch(_WHOLE_NUMBER, first) and re.fullmatch(_WHOLE_NUMBER, second)))
+            require(bool(re.fullmatch(_WHOLE_NUMBER, first) and re.fullmatch(_WHOLE_NUMBER, second)))
         case _:
-            raise NotUnderstood
+            raise UnsupportedSyntax
 
 
-def _bracket(scene: Scene, words: Words) -> None:
-    check(bool(words) and words[-1].text == "]")
-    _test(scene, words[:-1])
+def _bracket(recorder: PathRecorder, words: Words) -> None:
+    require(bool(words) and words[-1].text == "]")
+    _test(recorder, words[:-1])
 
 
 # ------------------------------------------------------------------ tables
@@ -290,7 +293,7 @@ _JQ = options(
     "raw-output null-input exit-status compact-output color-output monochrome-output sort-keys slurp raw-input"
     " join-output ascii-output tab indent=",
 )
-_JQ_LOOKS_OUT = r"env|ENV|import|include|modulemeta|get_search_list|__prog"
+_JQ_READS_OUTSIDE = r"env|ENV|import|include|modulemeta|get_search_list|__prog"
 _XXD_ALONE = frozenset({"-a", "-b", "-e", "-E", "-i", "-p", "-ps", "-u"})
 _XXD_WITH_NUMBER = frozenset({"-c", "-g", "-l", "-o", "-s", "-len", "-cols"})
 _XXD_NUMBER = r"[+-]?(?:0x)?[0-9a-fA-F]+"
@@ -327,15 +330,15 @@ _FILE_TESTS = frozenset(f"-{letter}" for letter in "bcdefghkLprsuwxOGNS")
 _CHECKSUM = reads(options("btz", "binary text tag zero"))
 
 PROGRAMS: dict[str, Program] = {
-    # bash itself
-    "true": Program(anything, True),
-    "false": Program(anything, True),
-    "echo": Program(anything, True),
+    # builtins of bash
+    "true": Program(any_words, True),
+    "false": Program(any_words, True),
+    "echo": Program(any_words, True),
     "printf": Program(_printf, True),
     "test": Program(_test, True),
     "[": Program(_bracket, True),
-    "pwd": opaque(options("LP"), most=0, is_builtin=True),
-    "type": opaque(options("aptP"), least=1, is_builtin=True),
+    "pwd": reads_no_file(options("LP"), most=0, is_builtin=True),
+    "type": reads_no_file(options("aptP"), least=1, is_builtin=True),
     "command": Program(_command, True),
     # files
     "cat": reads(
@@ -389,7 +392,7 @@ PROGRAMS: dict[str, Program] = {
     "cksum": reads(options("")),
     "sed": Program(_sed),
     "jq": Program(_jq),
-    "tr": opaque(options("cCdst", "complement delete squeeze-repeats truncate-set1"), least=1, most=2),
+    "tr": reads_no_file(options("cCdst", "complement delete squeeze-repeats truncate-set1"), least=1, most=2),
     # folders
     "ls": reads(
         options(
@@ -449,22 +452,24 @@ PROGRAMS: dict[str, Program] = {
         least=1,
         has_stdin=False,
     ),
-    "basename": opaque(options("az s:", "multiple suffix= zero"), least=1),
-    "dirname": opaque(options("z", "zero"), least=1),
+    "basename": reads_no_file(options("az s:", "multiple suffix= zero"), least=1),
+    "dirname": reads_no_file(options("z", "zero"), least=1),
     # the machine
     "date": Program(_date),
     "sleep": Program(_sleep),
     "seq": Program(_seq),
-    "which": opaque(options("a"), least=1),
-    "whoami": opaque(options(""), most=0),
-    "id": opaque(options("Ggnruz", "user group groups name real zero"), most=1),
-    "groups": opaque(options(""), most=1),
-    "uname": opaque(options("asnrvmpio", "all kernel-name nodename kernel-release machine operating-system"), most=0),
-    "arch": opaque(options(""), most=0),
-    "nproc": opaque(options("", "all ignore="), most=0),
-    "hostname": opaque(options("sI"), most=0),
-    "tty": opaque(options("s"), most=0),
-    "uptime": opaque(options("ps", "pretty since"), most=0),
+    "which": reads_no_file(options("a"), least=1),
+    "whoami": reads_no_file(options(""), most=0),
+    "id": reads_no_file(options("Ggnruz", "user group groups name real zero"), most=1),
+    "groups": reads_no_file(options(""), most=1),
+    "uname": reads_no_file(
+        options("asnrvmpio", "all kernel-name nodename kernel-release machine operating-system"), most=0
+    ),
+    "arch": reads_no_file(options(""), most=0),
+    "nproc": reads_no_file(options("", "all ignore="), most=0),
+    "hostname": reads_no_file(options("sI"), most=0),
+    "tty": reads_no_file(options("s"), most=0),
+    "uptime": reads_no_file(options("ps", "pretty since"), most=0),
     "ps": Program(_ps),
 }
 
@@ -487,4 +492,4 @@ _TELL_VERSION = (
 VERSIONS: frozenset[tuple[str, ...]] = frozenset(
     {(name, "--version") for name in _TELL_VERSION} | {("node", "-v"), ("python", "-V"), ("python3", "-V")}
 )
-"""argv of programs that tell their version and do no more."""
+"""Complete commands that print a program's version and do nothing else."""

@@ -1,0 +1,39 @@
+"""How one model is reached: its endpoint and codec, and the HTTP client, clock, keys and deadlines of its requests."""
+
+import msgspec
+
+from bradawl.core.ports import Clock, Http, Ids
+from bradawl.providers.codec import Codec, Endpoint
+from bradawl.providers.cooldown import CoolDowns
+from bradawl.providers.deadlines import Deadlines, deadlines_for
+from bradawl.providers.keys import FixedKey, KeySource
+
+
+class ModelEndpoint(msgspec.Struct, frozen=True):
+    """Where a model is and which wire format it speaks. `repr` hides the key."""
+
+    codec: Codec
+    endpoint: Endpoint
+    keys: KeySource | None = None
+    """Asked before each request; None: the endpoint's own key."""
+    deadlines: Deadlines | None = None
+    """None: the defaults for the endpoint's host."""
+
+
+class Connection:
+    """A `ModelEndpoint` with its defaults filled in, and what its requests need to run.
+
+    Models that may use the same host share their `cool_downs`.
+    """
+
+    def __init__(
+        self, target: ModelEndpoint, http: Http, clock: Clock, ids: Ids, cool_downs: CoolDowns | None = None
+    ) -> None:
+        self.codec = target.codec
+        self.endpoint = target.endpoint
+        self.keys: KeySource = target.keys or FixedKey(target.endpoint.api_key)
+        self.deadlines = target.deadlines or deadlines_for(target.endpoint.base_url)
+        self.http = http
+        self.clock = clock
+        self.ids = ids
+        self.cool_downs = CoolDowns() if cool_downs is None else cool_downs

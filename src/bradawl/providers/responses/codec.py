@@ -1,0 +1,132 @@
+"""The codec of OpenAI Responses, the protocol of OpenAI's own models. Sans-I/O."""
+
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from bradawl.core.errors import Failure
+from bradawl.core.ports import ModelInfo, Prefix
+from bradawl.providers.codec import Endpoint
+from bradawl.providers.compat import CompatProfile
+from bradawl.providers.compat_table import for_model, profile_for
+from bradawl.providers.deadlines import Deadlines, deadlines_of
+from bradawl.providers.downgrade import Downgrade
+from bradawl.providers.encoding import new_call_id
+from bradawl.providers.failures import failure_of_response
+from bradawl.providers.responses.requests import ResponsesRequests
+from bradawl.providers.targets import openai_target
+
+if TYPE_CHECKING:
+    from bradawl.providers.responses.reply import ResponsesReply
+
+API = "openai_responses"
+
+# Parts of a field are looked for before the field: giving up only the summary keeps the effort.
+_PARTS = ("reasoning.summary", "reasoning.encrypted_content")
+_PART_ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "reasoning summar": "reasoning.summary",
+        "encrypted content is not supported": "reasoning.encrypted_content",
+    }
+)
+_FIELDS = ("include", "reasoning", "prompt_cache_key", "max_output_tokens")
+_FIELD_ALIASES: Mapping[str, str] = MappingProxyType(
+    {"reasoning is not supported": "reasoning", "does not support reasoning": "reasoning"}
+)
+_LEFT_OUT: Mapping[str, str] = MappingProxyType({"reasoning.encrypted_content": "include"})
+
+
+class _Refused(msgspec.Struct):
+    param: Any = None
+
+
+class _ErrorBody(msgspec.Struct):
+    error: _Refused | None = None
+
+
+def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tuple[OpenAIResponses, Deadlines]":
+    """A codec for the server at `base_url`, and its deadlines. Raises `ValueError` for fields that are none."""
+    profile = profile_for(base_url, model, compat)
+    return OpenAIResponses(base_url, profile=profile), deadlines_of(base_url, profile, compat)
+
+
+class OpenAIResponses:
+    """The codec for the server at `base_url`; the profile of its host is the default.
+
+    `new_id` gives ids to calls without one. `now_s` gives Unix time, for retry times sent as a date.
+    An optional field that the server refuses is left out of later requests.
+    """
+
+    api = API
+
+    def __init__(
+        self,
+        base_url: str = "",
+        *,
+        profile: CompatProfile | None = None,
+        new_id: Callable[[], str] = new_call_id,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._profile = profile or profile_for(base_url)
+        self._knows_model = profile is not None
+        self._new_id = new_id
+        self._now_s = now_s
+        self._part_downgrade = Downgrade(_PARTS, _PART_ALIASES, _PARTS)
+        self._downgrade = Downgrade(_FIELDS, _FIELD_ALIASES)
+        self._left_out: frozenset[str] = frozenset()
+
+    @property
+    def profile(self) -> CompatProfile:
+        """The server's profile, without the fields it has refused."""
+        return self._profile
+
+    def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> ResponsesRequests:
+        """An encoder for a new conversation with the model of `info`."""
+        if not self._knows_model:
+            self._profile = for_model(self._profile, info.origin.model)
+            self._knows_model = True
+        return ResponsesRequests(prefix, info.origin, self._profile, lambda: self._left_out, session_id)
+
+    def decoder(self) -> "ResponsesReply":
+        """A decoder for one reply."""
+        from bradawl.providers.responses.reply import ResponsesReply
+
+        return ResponsesReply(self._new_id)
+
+    def target(self, endpoint: Endpoint) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """URL and headers of a request, credentials included."""
+        return openai_target(endpoint, "/responses", self._profile.key_header)
+
+    def error_of(self, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
+        """The failure that an error response stands for. Header names are in lower case.
+
+        A refusal of an optional field is retryable at once: the next body leaves it out.
+        """
+        failure = failure_of_response(status, headers, body, self._now_s())
+        if failure.kind == "invalid_request" and status in (400, 422):
+            param = _param_of(body)
+            message = f"{param}: {failure.message}" if param else failure.message
+            if self._give_up_field(message):
+                return msgspec.structs.replace(failure, retryable=True, retry_after_s=0.0)
+        return failure
+
+    def _give_up_field(self, message: str) -> bool:
+        """Give up the field that the message refuses; false if there is none or it was given up before."""
+        field = self._part_downgrade.take(message) or self._downgrade.take(message)
+        if field is None:
+            return False
+        before = self._left_out
+        self._left_out |= {_LEFT_OUT.get(field, field)}
+        return self._left_out != before
+
+
+def _param_of(body: bytes) -> str:
+    """The `param` of an error: the message about a value often does not name the field."""
+    try:
+        error = msgspec.json.decode(body, type=_ErrorBody).error
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    return error.param if error is not None and isinstance(error.param, str) else ""

@@ -1,0 +1,42 @@
+"""Reads small text files of projects, and git's own files, without following a link."""
+
+import os
+
+_LARGEST = 65_536
+
+
+def text_in(path: str) -> str | None:
+    """The text of a file smaller than 64 KiB; None if it is larger or can't be read."""
+    try:
+        size = os.lstat(path).st_size
+    except OSError:
+        return None
+    text = read_text(path)
+    return text if text or not size else None
+
+
+def read_text(path: str) -> str:
+    """As `read_bytes`, decoded, of a file smaller than 64 KiB."""
+    return os.fsdecode(read_bytes(path, _LARGEST))
+
+
+def read_bytes(path: str, limit: int) -> bytes:
+    """The contents of a file smaller than `limit`; empty for any other file."""
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        with os.fdopen(opened, "rb", closefd=False) as file:
+            data = file.read(limit)
+    except OSError:
+        return b""
+    finally:
+        os.close(opened)
+    return data if len(data) < limit else b""
+
+
+def named_in(path: str, before: str) -> str:
+    """The path behind the prefix `before` in a one-line file of git; empty for any other file."""
+    text = read_text(path)
+    return text[len(before) :].strip(" \r\n") if text.startswith(before) else ""

@@ -1,0 +1,70 @@
+"""Links that the commands of a line would create, and their targets."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import permutations
+from posixpath import basename, dirname, join
+
+from bradawl.safety.shell.arguments import arguments
+from bradawl.safety.shell.argv import Argv, name_of
+from bradawl.safety.shell.glob_expansion import expanded
+from bradawl.safety.shell.links import Links, is_folder, is_link
+
+_STRING = re.compile(r"""(['"])([^'"\n]{1,400})\1""")
+_MOST_STRINGS = 8
+_LINKERS = frozenset({"ln", "gln", "link", "cp", "gcp", "mv", "gmv", "install", "rsync"})
+
+
+def links_made(argvs: Iterable[Argv], bases: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield (link, target) for each link that the commands create, for each working directory in `bases`.
+
+    Paths are absolute. Symbolic and hard links count, and copies and moves of links.
+    """
+    links = Links()
+    for argv in argvs:
+        for link, target in _links_of_command(argv, bases, links):
+            links.add(link, target)
+            yield link, target
+
+
+def _links_of_command(argv: Argv, bases: tuple[str, ...], links: Links) -> Iterator[tuple[str, str]]:
+    name = name_of(argv)
+    if name in _LINKERS:
+        for base in bases:
+            yield from _links_of_copy(name.removeprefix("g"), argv, base, links)
+        return
+    for word in argv[1:]:
+        if ("link" in word and "(" in word) or (name in ("perl", "ruby") and "link" in word):
+            strings = [match[2] for match in _STRING.finditer(word)][:_MOST_STRINGS]
+            for target, link in permutations(strings, 2):
+                for base in bases:
+                    place = join(base, link)
+                    yield place, join(dirname(place), target)
+                    yield place, join(base, target)
+
+
+def _links_of_copy(name: str, argv: Argv, base: str, links: Links) -> Iterator[tuple[str, str]]:
+    call = arguments(argv, "tS", "target-directory suffix")
+    into = call.values("t", "target-directory")
+    sources, last = (call.operands, into[-1]) if into else (call.operands[:-1], call.operands[-1:])
+    target = last if isinstance(last, str) else "".join(last)
+    if name == "ln" and not sources and target:
+        sources, target = (target,), "."
+    is_symbolic = (name == "ln" and call.has("s", "symbolic")) or (name == "cp" and call.has("s", "symbolic-link"))
+    is_hard = (name in ("ln", "link") and not is_symbolic) or (name == "cp" and call.has("l", "link"))
+    for source in sources:
+        for path in list(expanded(join(base, source), links)) if not is_symbolic else [join(base, source)]:
+            for link in _possible_names(join(base, target), basename(path.rstrip("/"))):
+                if is_symbolic:
+                    yield link, join(dirname(link), source)
+                if is_symbolic or is_hard:
+                    yield link, path
+                elif name != "link":
+                    yield from ((link, each) for each in links.targets(path))
+
+
+def _possible_names(target: str, name: str) -> Iterator[str]:
+    """The possible paths of a new link: inside `target` if that is a folder, or `target` itself."""
+    yield join(target, name)
+    if is_link(target) or not is_folder(target):
+        yield target
