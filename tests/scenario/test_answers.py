@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from house import build, call
 
-from bradawl.agent.answer import NotJson, read_answer
+from bradawl.agent.middleware.answer_schema import NotJson, read_answer
 from bradawl.app.json_schema import check_for
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import AssistantReplied, Envelope, RequestParams

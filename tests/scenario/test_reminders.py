@@ -5,7 +5,7 @@ from typing import Any
 
 from house import Probe, assert_valid, build, call
 
-from bradawl.agent.reminders import PATIENCE
+from bradawl.agent.middleware.reminders import PATIENCE
 from bradawl.core.events import Compacted, NoteQueued, PromptSubmitted
 from bradawl.core.messages import ToolResults, User
 from bradawl.testing.fakes import MemoryStore, RecordingEmit

@@ -9,10 +9,10 @@ import pytest
 from house import Probe, assert_valid, build, call, results
 from subagent_house import MARK, Crowd, entries_of, events_of, family, task
 
-from bradawl.agent.delegate import STEPS
-from bradawl.agent.limits import Limits
-from bradawl.agent.reminders import LAST_STEP
-from bradawl.agent.subagent import MOST
+from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.middleware.reminders import LAST_STEP
+from bradawl.agent.subagents.child import STEPS
+from bradawl.agent.subagents.registry import MOST
 from bradawl.app.result import Meter
 from bradawl.core.events import (
     AgentEnded,

@@ -11,7 +11,7 @@ import pytest
 
 from bradawl import __version__
 from bradawl.agent.agent import Agent
-from bradawl.agent.limits import Limits
+from bradawl.agent.middleware.limits import Limits
 from bradawl.app.cli import UsageError, parse, run
 from bradawl.app.console import STDIN_LIMIT, Console
 from bradawl.core.errors import SessionBusy

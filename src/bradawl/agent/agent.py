@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 
-from bradawl.agent.answer import AnswerSchema, CheckFor
-from bradawl.agent.limits import Limits
+from bradawl.agent.middleware.answer_schema import AnswerSchema, CheckFor
+from bradawl.agent.middleware.limits import Limits
 from bradawl.agent.session import Prompt, Session, TurnResult
 from bradawl.core.events import Envelope, Live, RequestParams
 from bradawl.core.permissions import Policy

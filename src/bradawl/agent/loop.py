@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bradawl.agent.limits import TurnLimits
-from bradawl.agent.scheduler import Finished, Scheduler
+from bradawl.agent.calls.scheduler import Finished, Scheduler
+from bradawl.agent.middleware.limits import TurnLimits
 from bradawl.core.deltas import CallDelta, PartClosed, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.errors import Failure
 from bradawl.core.events import AssistantReplied, ReplyWithdrawn, RequestParams, TurnFinished

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 
-from bradawl.agent.answer import AnswerCheck, AnswerSchema, schema_text
-from bradawl.agent.inbox import QueueInbox
+from bradawl.agent.calls.seen_files import SeenFiles
+from bradawl.agent.conversation import QueueInbox
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.agent.loop import run_turn
-from bradawl.agent.output_limit import OutputLimit
+from bradawl.agent.middleware.answer_schema import AnswerCheck, AnswerSchema, schema_text
+from bradawl.agent.middleware.output_limit import OutputLimit
+from bradawl.agent.middleware.reminders import Reminders
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.recovery import repair, what_changed
-from bradawl.agent.reminders import Reminders
-from bradawl.agent.seen import SeenFiles
-from bradawl.agent.subagent import SubAgents
+from bradawl.agent.subagents.registry import SubAgents
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
 from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (

@@ -9,7 +9,7 @@ from bradawl.core.errors import SettingsError
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
-    from bradawl.agent.answer import WhatIsWrong
+    from bradawl.agent.middleware.answer_schema import WhatIsWrong
 
 _MOST_ERRORS: Final = 5
 _LONGEST_ERROR: Final = 300

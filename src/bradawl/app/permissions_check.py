@@ -11,7 +11,7 @@ from typing import Final, Literal, NoReturn, TypeVar
 import msgspec
 
 from bradawl.agent.agent import Agent
-from bradawl.agent.seen import SeenFiles
+from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.app.console import Console
 from bradawl.app.git_files import read_whole
 from bradawl.app.model_settings import ModelSettings

@@ -48,7 +48,7 @@ class SubAgents:
 
     async def run(self, start: Start, wanted: AgentSpawned) -> tuple[str, AgentEnded]:
         """Run one; whatever becomes of it, the log says that it ended and what it cost. Raises `ToolError`."""
-        from bradawl.agent.delegate import conclusion, shown_with
+        from bradawl.agent.subagents.child import conclusion, shown_with
 
         session, spawned = self._session, self._admitted(wanted)
         session.record(spawned)
@@ -76,7 +76,7 @@ class SubAgents:
         left, self._left = self._left, ()
         if not left:
             return told
-        from bradawl.agent.delegate import found_so_far
+        from bradawl.agent.subagents.child import found_so_far
 
         for spawned, entries in left:
             child = self._open(spawned, "", entries)
@@ -99,7 +99,7 @@ class SubAgents:
         return msgspec.structs.replace(wanted, spawned=f"agent-{number}")
 
     def _open(self, spawned: AgentSpawned, cwd: str, entries: tuple[Envelope, ...] = ()) -> "Session":
-        from bradawl.agent.delegate import open_inside
+        from bradawl.agent.subagents.child import open_inside
 
         return open_inside(self._session, spawned, cwd, entries)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bradawl.agent.tool_call import Prepared, Refused, authorize, check, execute, finalize, prepare
+from bradawl.agent.calls.prepare import Prepared, Refused, authorize, check, execute, finalize, prepare
 from bradawl.core.effects import UNKNOWN, Effects, conflict
 from bradawl.core.events import ToolFinished
 from bradawl.core.messages import Part, Text, ToolCall

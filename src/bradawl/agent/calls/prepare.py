@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from bradawl.agent import hooks
-from bradawl.agent.judged_files import JudgedFiles
-from bradawl.agent.questions import ASKS, OneByOne
+from bradawl.agent.calls import hooks
+from bradawl.agent.calls.judged_files import JudgedFiles
+from bradawl.agent.calls.questions import ASKS, OneByOne
 from bradawl.agent.recovery import state_of
 from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.deltas import ToolProgress

@@ -1,0 +1,1 @@
+"""Features around a step of the loop, one file each."""
