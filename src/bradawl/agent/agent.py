@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 
-from bradawl.agent.middleware.answer_schema import AnswerSchema, CheckFor
 from bradawl.agent.middleware.limits import Limits
 from bradawl.agent.session import Prompt, Session, TurnResult
 from bradawl.core.events import Envelope, Live, RequestParams
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore, Tool
 from bradawl.core.retry import RetryBudget
+from bradawl.shaping.json_answer import AnswerSchema, CheckFor
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):

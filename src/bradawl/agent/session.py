@@ -11,7 +11,7 @@ from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.agent.conversation import QueueInbox
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.agent.loop import run_turn
-from bradawl.agent.middleware.answer_schema import AnswerCheck, AnswerSchema, schema_text
+from bradawl.agent.middleware.answer_schema import AnswerCheck
 from bradawl.agent.middleware.output_limit import OutputLimit
 from bradawl.agent.middleware.reminders import Reminders
 from bradawl.agent.prefix import PrefixLedger
@@ -45,6 +45,7 @@ from bradawl.core.usage import Usage
 from bradawl.folds.session_state import SessionState, remember
 from bradawl.folds.transcript import Transcript, apply, branch
 from bradawl.safety.permissions.builtin_rules import with_builtin_rules
+from bradawl.shaping.json_answer import AnswerSchema, schema_text
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
