@@ -180,12 +180,13 @@ def programs_stand_alone(module: Module) -> Iterator[str]:
 
 # ------------------------------------------------------------------ errors and tasks
 
+_BORDERS = frozenset({f"agent/calls/{name}.py" for name in ("prepare", "execute", "hooks")} | {"__main__.py"})
 _CATCHES_ALL = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 
 
 def everything_is_caught_only_at_the_borders(module: Module) -> Iterator[str]:
     """`except Exception` stands only where a tool, a hook or the program ends; elsewhere it must re-raise."""
-    if module.room == "app" or module.place in {"agent/calls/prepare.py", "agent/calls/hooks.py", "__main__.py"}:
+    if module.room == "app" or module.place in _BORDERS:
         return
     names = local_names(module.tree)
     for node in ast.walk(module.tree):

@@ -247,7 +247,7 @@ def test_a_job_that_seems_to_wait_for_an_answer_is_told_of_once(printed, is_told
         script = [use(1, "bash", command="ask", run_in_background=True), {"text": "done"}]
         agent, *_ = build(script, tools=TOOLS, processes=processes, clock=FakeClock())
         async with agent.open() as session:
-            session.jobs = BackgroundJobs(session, stall_s=0.02)
+            session.jobs.stall_s = 0.02
             await session.run("go")
             job = processes.started[0]
             job.print(printed)
@@ -281,7 +281,7 @@ def test_who_resumes_a_session_is_told_which_jobs_are_gone():
             entries = tuple(store.logs[session.id].entries)  # as a killed program leaves them
         agent, *_ = build([{"text": "again"}], tools=TOOLS, processes=processes, store=store, clock=FakeClock())
         async with agent.open(session.id) as session:
-            jobs = BackgroundJobs(session, entries)
+            jobs = BackgroundJobs(session.conversation, entries)
             await session.run("hello")
             jobs.recover()
             jobs.recover()

@@ -43,7 +43,7 @@ class Guest:
 def run(agent: Any, allowed: tuple[str, ...] = ()) -> Any:
     async def main() -> Any:
         async with asyncio.timeout(20), agent.open() as session:
-            session.allowed.update(allowed)
+            session.calls.allowed.update(allowed)
             await session.run("go")
             assert_valid(session.transcript.messages)
         return session

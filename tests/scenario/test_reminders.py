@@ -85,7 +85,7 @@ def test_after_a_compaction_the_todos_are_still_there_and_said_again_at_once():
     async def main() -> Any:
         async with agent.open() as session:
             await session.run("go")
-            session.record(Compacted("summary", 0, "0" * 64))
+            session.conversation.record(Compacted("summary", 0, "0" * 64))
             await session.run("go on", emit)
             await session.run("and on", emit)
         return session

@@ -1,28 +1,25 @@
-"""Questions to the user: one at a time, whoever asks."""
+"""Questions of tools to the user: one at a time per session, sub-agents included."""
 
-from typing import TYPE_CHECKING
+import asyncio
 
 from bradawl.core.permissions import Answer, Choice, Question
-
-if TYPE_CHECKING:
-    from bradawl.agent.session import Session
-
-ASKS = "user"
-"""The part of a session that a call declares to change when it asks the user something by itself."""
+from bradawl.core.ports import Approver
 
 
-class OneByOne:
-    """`Approver` for the tools of a session: waits until no other question is open in it."""
+class SerializedApprover:
+    """`Approver` that waits until no other question of the session is open."""
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
+    def __init__(self, approver: Approver, asking: asyncio.Lock) -> None:
+        """`asking` is held while a question is open."""
+        self._approver = approver
+        self._asking = asking
 
     async def ask(self, question: Question) -> Answer:
-        """The user's word on a call."""
-        async with self._session.asking:
-            return await self._session.agent.approver.ask(question)
+        """Ask for permission. Waits until the user has answered."""
+        async with self._asking:
+            return await self._approver.ask(question)
 
     async def choose(self, choice: Choice) -> str | None:
-        """What the user says."""
-        async with self._session.asking:
-            return await self._session.agent.approver.choose(choice)
+        """Ask the user to choose or to type an answer; None if there is none."""
+        async with self._asking:
+            return await self._approver.choose(choice)

@@ -1,63 +1,53 @@
-"""An answer that must satisfy a JSON Schema: always checked, asked for once more, then an error."""
+"""Checks the final answer of a turn against a JSON Schema; the model may correct it once."""
 
-from typing import TYPE_CHECKING
-
+from bradawl.agent.middleware import Continue, Finish, Middleware, StepOutcome
 from bradawl.core.errors import Failure, SettingsError
-from bradawl.core.events import TurnFinished
-from bradawl.shaping.json_answer import FindError, NotJson, read_answer
+from bradawl.core.events import RequestParams, TurnFinished
+from bradawl.shaping.json_answer import CheckFor, FindError, NotJson, read_answer
 
-if TYPE_CHECKING:
-    from bradawl.agent.session import Session
+_ASKED_AGAIN = (
+    "Your answer does not satisfy the JSON Schema it must satisfy: {wrong}. Answer again, with the whole corrected "
+    "JSON value alone: no other words, no code fence. The schema is:\n{schema}"
+)
 
 
-class AnswerCheck:
-    """Looks at the final answer of each turn of a session."""
+class AnswerSchemaCheck(Middleware):
+    """Ends a turn with the value of its answer, or with an error if the corrected answer is still wrong."""
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
+    def __init__(self, check_for: CheckFor | None) -> None:
+        self._check_for = check_for
         self._find_error: FindError | None = None
+        self._schema = ""
         self._was_asked_again = False
-        self.value: object = None
-        """The answer of this turn once it has been found good."""
-        self.text = ""
-        """Its JSON."""
 
-    def begin_turn(self, schema: str) -> None:
-        """Check against this schema from now on; empty means that any text will do. Raises `SettingsError`."""
-        self._find_error, self._was_asked_again, self.value, self.text = None, False, None, ""
-        if not schema:
+    def begin_turn(self, params: RequestParams) -> None:
+        """Make the check for the schema of this turn. Raises `SettingsError`."""
+        self._find_error, self._schema, self._was_asked_again = None, params.answer_schema, False
+        if not self._schema:
             return
-        check_for = self._session.agent.check_for
-        if check_for is None:
+        if self._check_for is None:
             raise SettingsError("This agent can't check answers: give it `check_for`, which makes checks of schemas.")
-        self._find_error = check_for(schema)
+        self._find_error = self._check_for(self._schema)
 
-    def look(self, finished: TurnFinished) -> TurnFinished | None:
-        """Let the turn go on once when its answer is not as it must be; the second time it ends with an error."""
-        if self._find_error is None or finished.failure is not None:
-            return finished
-        wrong = self._judge(self._find_error, self._session.output_limit.text())
+    async def after_step(self, outcome: StepOutcome) -> Continue | Finish | None:
+        """Check a final answer: finish with its value, or have the model answer once more."""
+        if self._find_error is None or outcome.ending is None or outcome.ending.failure is not None:
+            return None
+        value, text, wrong = _checked(self._find_error, outcome.answer)
         if not wrong:
-            return finished
+            return Finish(outcome.ending, text, value)
         if self._was_asked_again:
-            text = f"The answer does not satisfy the JSON Schema: {wrong}."
+            message = f"The answer does not satisfy the JSON Schema: {wrong}."
             hint = "Ask again, say in the prompt what the fields mean, or use another model."
-            return TurnFinished("error", Failure("bad_answer", text, hint=hint))
+            return Finish(TurnFinished("error", Failure("bad_answer", message, hint=hint)))
         self._was_asked_again = True
-        self._session.output_limit.begin_answer()
-        self._session.note(
-            f"Your answer does not satisfy the JSON Schema it must satisfy: {wrong}. Answer again, with the whole "
-            "corrected JSON value alone: no other words, no code fence. The schema is:\n"
-            + self._session.params.answer_schema
-        )
-        return None
+        return Continue(_ASKED_AGAIN.format(wrong=wrong, schema=self._schema))
 
-    def _judge(self, find_error: FindError, text: str) -> str:
-        try:
-            value, written = read_answer(text)
-        except NotJson as error:
-            return str(error)
-        wrong = find_error(value)
-        if not wrong:
-            self.value, self.text = value, written
-        return wrong
+
+def _checked(find_error: FindError, answer: str) -> tuple[object, str, str]:
+    """The value of an answer, its JSON, and what is wrong with it."""
+    try:
+        value, text = read_answer(answer)
+    except NotJson as error:
+        return None, "", str(error)
+    return value, text, find_error(value)

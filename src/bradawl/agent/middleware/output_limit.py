@@ -1,131 +1,106 @@
 """Replies that end before the model was done: cut by the output limit, or paused by the provider.
 
-A limit that can be raised is raised, and the reply asked for again; otherwise the cut text is kept and the model
-goes on where it stopped.
+A limit that can be raised is raised and the reply requested again. Otherwise the cut text is kept and the model
+continues where it stopped.
 """
-
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from bradawl.agent.middleware import Continue, Finish, Middleware, MiddlewareContext, Retry, StepOutcome
 from bradawl.core.errors import Failure
 from bradawl.core.events import RequestParams, TurnFinished
-from bradawl.core.messages import Origin, calls_of, text_of
-from bradawl.folds.assembler import Assembler
-
-if TYPE_CHECKING:
-    from bradawl.agent.session import Session
+from bradawl.core.messages import Assistant, Origin, calls_of, text_of
 
 GO_ON = (
     "Your last reply was cut by the output limit. Continue exactly where you stopped: begin with the next character, "
     "do not repeat anything, and do not comment on the cut."
 )
 MOST_CONTINUATIONS = 3
-"""Of one turn."""
+"""Per turn."""
 _MOST_PAUSES = 10
-"""In a row; each is a request that may cost as much as a step."""
+"""Per turn; each pause costs a request."""
 _AT_THE_LIMIT = 0.9
-"""A reply that used this share of what the model can give at most was not cut by a lower limit."""
+"""A reply that used this share of the model's own limit was not cut by a lower limit."""
 
 
-class OutputLimit:
-    """What a session asks for at most, and the pieces of an answer that came in several replies."""
+class OutputLimit(Middleware):
+    """Raises the output limit, or has the model continue, so that the answer is whole."""
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
+    def __init__(self, context: MiddlewareContext) -> None:
+        self._prefix = context.prefix
         self._raised: tuple[Origin, int] | None = None
-        self._pieces: list[str] = []
+        self._is_limited_by_user = False
         self._continued = 0
         self._paused = 0
-        self._replies = 0
-        """How many replies the session had when the last piece came."""
+        self._piece = ""
+        self._piece_step = -1
+        """Step of the last kept piece; -1 if there is none."""
 
-    def begin_turn(self) -> None:
-        """Forget the turn before."""
-        self.begin_answer()
+    def begin_turn(self, params: RequestParams) -> None:
+        """Forget the pieces of the turn before; a raised limit stays."""
+        self._is_limited_by_user = params.max_output_tokens is not None
         self._continued = self._paused = 0
+        self._piece_step = -1
 
-    def begin_answer(self) -> None:
-        """What comes next is no continuation of what came before."""
-        self._pieces.clear()
-
-    def limited(self, params: RequestParams) -> RequestParams:
+    def adjust(self, params: RequestParams) -> RequestParams:
         """The parameters with the raised limit, as long as the same model answers."""
-        if self._raised is None or self._raised[0] != self._session.info.origin:
+        if self._raised is None or self._raised[0] != self._prefix.info.origin:
             return params
         return msgspec.structs.replace(params, max_output_tokens=self._raised[1])
 
-    def objection(self, reply: Assembler) -> Failure | None:
-        """Why a reply that ended is not to be kept: it can be had with a higher limit.
+    async def after_step(self, outcome: StepOutcome) -> Retry | Continue | Finish | None:
+        """Retry with a higher limit, continue a cut or paused reply, or let the turn end."""
+        if outcome.stop == "max_tokens" and (limit := self._higher_limit(outcome)) is not None:
+            self._raised = self._prefix.info.origin, limit
+            if outcome.can_retry:
+                text = f"The reply was cut by the output limit; it is asked for again with a limit of {limit:,} tokens."
+                return Retry(Failure("output_limit", text, retryable=True, retry_after_s=0.0))
+        if outcome.ending is None:
+            return None
+        if outcome.stop == "pause" and outcome.ending.failure is None:
+            return self._after_pause(outcome, outcome.ending)
+        if outcome.failure is None or outcome.failure.kind != "output_limit":
+            return self._after_failure(outcome)
+        return self._continue(outcome)
 
-        A reply with calls is kept whatever became of it; then only the next request asks for more.
-        """
-        if reply.stop != "max_tokens":
+    def _higher_limit(self, outcome: StepOutcome) -> int | None:
+        """The model's own limit if no request asked for it yet; a limit set by the user stays."""
+        most = self._prefix.info.max_output
+        if most is None or self._is_limited_by_user:
             return None
-        limit = self._higher_limit(reply)
-        if limit is None:
-            return None
-        self._raised = self._session.info.origin, limit
-        if calls_of(reply.reply()):
-            return None
-        text = f"The reply was cut by the output limit; it is asked for again with a limit of {limit:,} tokens."
-        return Failure("output_limit", text, retryable=True, retry_after_s=0.0)
-
-    def _higher_limit(self, reply: Assembler) -> int | None:
-        """The model's own limit if it was not asked for yet; what the user has set stays."""
-        most = self._session.info.max_output
-        if most is None or self._session.params.max_output_tokens is not None:
-            return None
-        used = 0 if reply.usage is None else reply.usage.output
+        used = 0 if outcome.usage is None else outcome.usage.output
         return most if used < most * _AT_THE_LIMIT else None
 
-    def look(self, finished: TurnFinished) -> TurnFinished | None:
-        """Let the turn go on where its answer is not whole yet; otherwise it ends as it would."""
-        state = self._session.state
-        is_next_piece = bool(self._pieces) and state.replies == self._replies + 1
-        if state.replies > self._replies + 1:
-            self.begin_answer()
-        if state.last_stop == "pause" and finished.failure is None:
-            return self._after_pause(finished)
-        if finished.failure is None or finished.failure.kind != "output_limit":
-            return self._ended(finished, in_between=bool(self._pieces) and not is_next_piece)
-        piece = self._last_text()
-        adds_nothing = not piece.strip() or (is_next_piece and piece == self._pieces[-1])
-        if adds_nothing or self._continued >= MOST_CONTINUATIONS:
-            return finished
+    def _continue(self, outcome: StepOutcome) -> Continue | None:
+        """Let the model continue, unless the reply adds no text or there were too many continuations."""
+        piece = _text_of(outcome.reply)
+        is_repeated = self._piece_step == outcome.step - 1 and piece == self._piece
+        if not piece.strip() or is_repeated or self._continued >= MOST_CONTINUATIONS:
+            return None
         self._continued += 1
-        self._keep(piece)
-        self._session.note(GO_ON)
-        return None
+        self._keep(outcome, piece)
+        return Continue(GO_ON, keeps_text=True)
 
-    def _after_pause(self, finished: TurnFinished) -> TurnFinished | None:
-        """A paused reply is sent back as it is, and the provider goes on with it."""
+    def _after_pause(self, outcome: StepOutcome, ending: TurnFinished) -> Continue | Finish:
+        """Send a paused reply back unchanged; the provider continues it."""
         if self._paused >= _MOST_PAUSES:
             text = f"The provider paused the reply {self._paused + 1} times in a row without ending it."
-            return msgspec.structs.replace(finished, reason="error", failure=Failure("server", text))
+            return Finish(msgspec.structs.replace(ending, reason="error", failure=Failure("server", text)))
         self._paused += 1
-        self._keep(self._last_text())
-        return None
+        self._keep(outcome, _text_of(outcome.reply))
+        return Continue(keeps_text=True)
 
-    def _ended(self, finished: TurnFinished, *, in_between: bool) -> TurnFinished:
-        """What stands is cut when the request to continue it failed; that comes first, whatever came in between."""
-        failure = finished.failure
-        if not (in_between and self._continued and finished.reason == "error" and failure is not None):
-            return finished
+    def _after_failure(self, outcome: StepOutcome) -> Finish | None:
+        """Report the cut as the reason when the request to continue the text failed: the answer so far is not whole."""
+        failure, is_continuing = outcome.failure, self._continued and self._piece_step == outcome.step - 1
+        if failure is None or outcome.reply is not None or not is_continuing:
+            return None
         text = f"The reply was cut by the output limit, and the request to continue it failed: {failure.message}"
-        return TurnFinished("error", msgspec.structs.replace(failure, kind="output_limit", message=text))
+        return Finish(TurnFinished("error", msgspec.structs.replace(failure, kind="output_limit", message=text)))
 
-    def _keep(self, piece: str) -> None:
-        self._pieces.append(piece)
-        self._replies = self._session.state.replies
+    def _keep(self, outcome: StepOutcome, piece: str) -> None:
+        self._piece, self._piece_step = piece, outcome.step
 
-    def _last_text(self) -> str:
-        last = self._session.state.last_reply
-        return "" if last is None or calls_of(last) else text_of(last.parts)
 
-    def text(self) -> str:
-        """The answer so far, all its pieces joined; empty when the last reply was on its way to a call."""
-        replies = self._session.state.replies
-        if not self._pieces or replies > self._replies + 1:
-            return self._last_text()
-        return "".join(self._pieces) + (self._last_text() if replies > self._replies else "")
+def _text_of(reply: Assistant | None) -> str:
+    return "" if reply is None or calls_of(reply) else text_of(reply.parts)
