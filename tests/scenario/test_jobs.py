@@ -282,6 +282,7 @@ def test_who_resumes_a_session_is_told_which_jobs_are_gone():
         agent, *_ = build([{"text": "again"}], tools=TOOLS, processes=processes, store=store, clock=FakeClock())
         async with agent.open(session.id) as session:
             jobs = BackgroundJobs(session.conversation, entries)
+            jobs.tasks = session.jobs.tasks
             await session.run("hello")
             jobs.recover()
             jobs.recover()
