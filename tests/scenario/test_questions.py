@@ -96,7 +96,7 @@ def test_a_question_ends_with_the_turn():
             session.cancel()
             result = await turn
             assert_valid(session.transcript.messages)
-            assert not session.asking.locked()
+            assert not session.calls.asking.locked()
         return result, session
 
     result, session = asyncio.run(main())
