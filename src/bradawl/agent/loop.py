@@ -95,9 +95,11 @@ async def run_step(turn: Turn) -> Finish | None:
     while True:
         params = _request(turn, step)
         reply = Assembler(turn.prefix.info.origin)
-        failure = await _attempt(turn, step, reply, params, attempts)
-        if failure is None:
-            return _decide(turn, await _after_step(turn, _outcome(turn, step, reply)), _ending(turn, reply))
+        kept = await _attempt(turn, step, reply, params, attempts)
+        if isinstance(kept, Assistant):
+            outcome = _outcome(turn, step, reply, kept)
+            return _decide(turn, await _after_step(turn, outcome), outcome.ending)
+        failure = kept
         delay = None if reply.failure is None else _delay(turn, failure, attempts)
         if delay is not None:
             _withdraw(turn, step, reply, failure, RetryScheduled(max(1, attempts.made), delay, failure))
@@ -119,8 +121,8 @@ def _request(turn: Turn, step: int) -> RequestParams:
 
 async def _attempt(
     turn: Turn, step: int, reply: Assembler, params: RequestParams, attempts: Attempts
-) -> Failure | None:
-    """Receive one reply and run its calls to their end. The reply is then in the log, or else returns why it failed."""
+) -> Assistant | Failure:
+    """Receive one reply and run its calls to their end. Returns the logged reply, or why it failed."""
     async with asyncio.TaskGroup() as group:
         scheduler = Scheduler(turn.calls, group, step, attempts.reusable)
         try:
@@ -133,11 +135,11 @@ async def _attempt(
             attempts.reusable |= scheduler.reusable_results()
             scheduler.stop()
             return failure
-        _log_reply(turn, step, reply, reply.stop or "unknown")
+        message = _log_reply(turn, step, reply, reply.stop or "unknown")
         scheduler.reply_ended()
         if reply.stop in ("refusal", "content_filter"):
             scheduler.stop(waiting_only=True)
-    return None
+    return message
 
 
 async def _receive(
@@ -202,7 +204,7 @@ async def _after_failure(
     turn: Turn, step: int, reply: Assembler, failure: Failure, attempts: Attempts
 ) -> Retry | Continue | Finish | None:
     """Ask the middleware about a failed step; its reply is then withdrawn or in the log."""
-    outcome = _outcome(turn, step, reply, failure, can_retry=attempts.withdrawn < _MOST_RETRIES)
+    outcome = _outcome(turn, step, reply, reply.reply(), failure, can_retry=attempts.withdrawn < _MOST_RETRIES)
     try:
         answer = await _after_step(turn, outcome)
     except BaseException as error:
@@ -229,13 +231,18 @@ def _decide(turn: Turn, answer: Retry | Continue | Finish | None, ending: TurnFi
                 turn.conversation.note(note)
             return None
         case Retry() | None:
-            return None if ending is None else Finish(ending)
+            return None if ending is None or _goes_on(turn, ending) else Finish(ending)
 
 
 def _outcome(
-    turn: Turn, step: int, reply: Assembler, failure: Failure | None = None, *, can_retry: bool = False
+    turn: Turn,
+    step: int,
+    reply: Assembler,
+    message: Assistant,
+    failure: Failure | None = None,
+    *,
+    can_retry: bool = False,
 ) -> StepOutcome:
-    message = reply.reply()
     return StepOutcome(
         step=step,
         reply=message if message.parts or reply.has_ended else None,
@@ -243,20 +250,24 @@ def _outcome(
         usage=reply.usage,
         answer=turn.answer if failure is None else turn.answer_with(message),
         failure=failure,
-        ending=_ending(turn, reply) if failure is None else TurnFinished("error", failure),
+        ending=_ending(turn, reply, message) if failure is None else TurnFinished("error", failure),
         can_retry=can_retry,
     )
 
 
-def _ending(turn: Turn, reply: Assembler) -> TurnFinished | None:
+def _ending(turn: Turn, reply: Assembler, message: Assistant) -> TurnFinished | None:
     """How the turn ends with a reply that did not fail; None if it goes on. Calls decide, not the stop reason."""
     if reply.stop in ("refusal", "content_filter"):
         return TurnFinished("refused", Failure("content_filter", "The model's provider refused to go on."))
-    if calls_of(reply.reply()):
+    if calls_of(message):
         return None
-    if turn.calls.denials:
-        return TurnFinished("refused")
-    return None if turn.conversation.inbox.holds_user_note else TurnFinished("completed")
+    ending = TurnFinished("refused" if turn.calls.denials else "completed")
+    return None if _goes_on(turn, ending) else ending
+
+
+def _goes_on(turn: Turn, ending: TurnFinished) -> bool:
+    """True if the user said something that the model has not seen; it may have come while middleware were waiting."""
+    return ending.reason == "completed" and turn.conversation.inbox.holds_user_note
 
 
 def _withdraw(turn: Turn, step: int, reply: Assembler, failure: Failure, retry: RetryScheduled) -> None:
@@ -265,15 +276,16 @@ def _withdraw(turn: Turn, step: int, reply: Assembler, failure: Failure, retry: 
     turn.conversation.show(retry)
 
 
-def _log_reply(turn: Turn, step: int, reply: Assembler, stop: StopReason) -> None:
+def _log_reply(turn: Turn, step: int, reply: Assembler, stop: StopReason) -> Assistant:
     """Log the reply, as far as it came; an empty one only if it ended."""
     message = reply.reply()
     if not message.parts and not reply.has_ended:
-        return
+        return message
     usage, price = _bill(turn, reply)
     model = reply.model or turn.prefix.info.origin.model
     turn.conversation.record(AssistantReplied(step, message, stop, not message.complete, usage, price, model))
     turn.add(message)
+    return message
 
 
 def _bill(turn: Turn, reply: Assembler) -> tuple[Usage | None, float | None]:
