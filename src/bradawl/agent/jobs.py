@@ -88,7 +88,7 @@ class BackgroundJobs:
         self.tasks.create_task(self._watch(job))
         return job.job_id
 
-    async def look(self, job_id: str, wait_s: float = 0.0) -> Job:
+    async def read_output(self, job_id: str, wait_s: float = 0.0) -> Job:
         """Wait up to `wait_s` seconds for its end, and return its unread output. Raises `ToolError`: no such job."""
         job = self._job(job_id)
         if wait_s > 0 and job.result is None:
@@ -108,7 +108,7 @@ class BackgroundJobs:
     async def end(self, job_id: str) -> Job:
         """End it unless it has ended, and return its unread output. Raises `ToolError`: no such job."""
         await self._end(self._job(job_id))
-        return await self.look(job_id)
+        return await self.read_output(job_id)
 
     async def close(self) -> None:
         """End all jobs."""
