@@ -3,6 +3,9 @@
 A turn calls the middleware in a fixed order: bounds (`limits`), tool changes, cut replies (`output_limit`),
 `reminders`, the middleware an embedder added, and the check of the final answer (`answer_schema`). Middleware do not
 import each other; they share nothing but the conversation and the prefix.
+
+A new feature is one file here and one line in `_middleware_of` of `agent.agent`. A program that embeds bradawl passes
+its own as `Agent(middleware=(MyMiddleware,))`.
 """
 
 from collections.abc import Callable
