@@ -6,7 +6,7 @@ import unicodedata
 
 from edit_cases import Case
 
-from bradawl.agent.seen import SeenFiles
+from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import CallContext

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from bradawl.agent.seen import SeenFiles
+from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import CallContext
 from bradawl.tools.bash import Bash

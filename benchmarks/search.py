@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from bradawl.agent.seen import SeenFiles
+from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.app.build import find_ripgrep
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import CallContext

@@ -110,7 +110,7 @@ def cancelled_run(cancel_at: int | None, folder: Path) -> tuple[int, str, Probe]
             asyncio.get_running_loop().set_task_factory(None)
             assert_valid(session.transcript.messages)
             assert not session.transcript.turn_is_open and not session.transcript.started
-            assert (session.state.project == "") or isinstance(session.last_event, TurnFinished)
+            assert (session.state.project == "") or isinstance(session.conversation.last_event, TurnFinished)
             assert len(asyncio.all_tasks()) == 1
         return result.reason
 

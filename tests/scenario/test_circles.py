@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from house import Probe, assert_valid, build, call, results
 
-from bradawl.agent.limits import Limits
+from bradawl.agent.middleware.limits import Limits
 from bradawl.core.effects import Effects
 from bradawl.core.messages import Assistant, Origin, Text, ToolCall, ToolResult, ToolResults, User
 from bradawl.core.ports import CallContext, ToolOutput

@@ -247,7 +247,7 @@ def test_a_job_that_seems_to_wait_for_an_answer_is_told_of_once(printed, is_told
         script = [use(1, "bash", command="ask", run_in_background=True), {"text": "done"}]
         agent, *_ = build(script, tools=TOOLS, processes=processes, clock=FakeClock())
         async with agent.open() as session:
-            session.jobs = BackgroundJobs(session, stall_s=0.02)
+            session.jobs.stall_s = 0.02
             await session.run("go")
             job = processes.started[0]
             job.print(printed)
@@ -281,7 +281,8 @@ def test_who_resumes_a_session_is_told_which_jobs_are_gone():
             entries = tuple(store.logs[session.id].entries)  # as a killed program leaves them
         agent, *_ = build([{"text": "again"}], tools=TOOLS, processes=processes, store=store, clock=FakeClock())
         async with agent.open(session.id) as session:
-            jobs = BackgroundJobs(session, entries)
+            jobs = BackgroundJobs(session.conversation, entries)
+            jobs.tasks = session.jobs.tasks
             await session.run("hello")
             jobs.recover()
             jobs.recover()
@@ -293,7 +294,7 @@ def test_who_resumes_a_session_is_told_which_jobs_are_gone():
             assert any(isinstance(entry.event, NoteQueued) for entry in store.logs[session.id].entries)
             assert jobs.add(await processes.start(processes.commands[0], processes.grants[0]), "serve", "c") == "job-2"
             with pytest.raises(ToolError, match="there are job-2"):
-                await jobs.look("job-1")
+                await jobs.read_output("job-1")
             await jobs.close()
 
     asyncio.run(main())
@@ -330,8 +331,8 @@ def test_a_job_is_told_of_when_it_ends_after_all_who_waited_for_it_have_given_up
         async with agent.open() as session:
             await session.run("go")
             async with asyncio.TaskGroup() as group:
-                group.create_task(session.jobs.look("job-1", 0.01))
-                group.create_task(session.jobs.look("job-1", 0.02))
+                group.create_task(session.jobs.read_output("job-1", 0.01))
+                group.create_task(session.jobs.read_output("job-1", 0.02))
             processes.release("serve")
             await until(lambda: notes(session), 2.0)
 
@@ -353,7 +354,7 @@ def test_what_a_broken_reply_was_shown_of_a_job_stands_in_the_conversation_once(
             shown = [text for text in results(session.transcript.messages) if "listening" in text]
             assert len(shown) == 1 and shown[0].startswith("listening\n[job-1 is running")
             processes.started[0].print(b"more\n")
-            assert (await session.jobs.look("job-1")).printed == b"more\n"
+            assert (await session.jobs.read_output("job-1")).printed == b"more\n"
 
     asyncio.run(main())
 

@@ -48,7 +48,7 @@ def talk(script: list[dict[str, Any]], *acts: Any, session_id: str | None = None
         async with agent.open(session_id) as session:
             for act in acts:
                 if isinstance(act, tuple):
-                    session.reminders.choose_mode(act[0])
+                    session.choose_mode(act[0])
                 else:
                     await session.run(act)
                     assert_valid(session.transcript.messages)
@@ -146,9 +146,9 @@ def test_after_a_compaction_plan_mode_is_said_again():
 
     async def main() -> None:
         async with agent.open() as session:
-            session.reminders.choose_mode("plan")
+            session.choose_mode("plan")
             await session.run("a")
-            session.record(Compacted("summary", 0, "0" * 64))
+            session.conversation.record(Compacted("summary", 0, "0" * 64))
             await session.run("b")
 
     asyncio.run(main())
@@ -161,8 +161,8 @@ def test_a_mode_that_was_chosen_before_the_first_prompt_is_in_the_log():
 
     async def main() -> None:
         async with agent.open() as session:
-            session.reminders.choose_mode("plan")
-            assert session.reminders.mode == "plan"
+            session.choose_mode("plan")
+            assert session.mode == "plan"
             await session.run("a", emit)
 
     asyncio.run(main())
@@ -239,7 +239,7 @@ def test_in_plan_mode_without_anybody_the_plan_is_the_answer():
 
     async def main() -> int:
         with Interrupts() as interrupts:
-            start = Start(None, lambda session: session.reminders.choose_mode("plan"))
+            start = Start(None, lambda session: session.choose_mode("plan"))
             return await run_headless(agent, "go", start, Console(io.StringIO(), out, err, {}), interrupts)
 
     assert asyncio.run(main()) == 0

@@ -7,7 +7,7 @@ import pytest
 from house import assert_valid, build, call, results
 from wire_model import WireModel
 
-from bradawl.agent.output_limit import MOST_CONTINUATIONS
+from bradawl.agent.middleware.output_limit import MOST_CONTINUATIONS
 from bradawl.core.deltas import TextDelta
 from bradawl.core.events import AssistantReplied, Event, Live, NoteDelivered, ReplyWithdrawn, RequestParams, RequestSent
 from bradawl.core.retry import RetryBudget

@@ -43,7 +43,7 @@ class Guest:
 def run(agent: Any, allowed: tuple[str, ...] = ()) -> Any:
     async def main() -> Any:
         async with asyncio.timeout(20), agent.open() as session:
-            session.allowed.update(allowed)
+            session.calls.allowed.update(allowed)
             await session.run("go")
             assert_valid(session.transcript.messages)
         return session
@@ -96,7 +96,7 @@ def test_a_question_ends_with_the_turn():
             session.cancel()
             result = await turn
             assert_valid(session.transcript.messages)
-            assert not session.asking.locked()
+            assert not session.calls.asking.locked()
         return result, session
 
     result, session = asyncio.run(main())

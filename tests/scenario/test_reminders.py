@@ -5,7 +5,7 @@ from typing import Any
 
 from house import Probe, assert_valid, build, call
 
-from bradawl.agent.reminders import PATIENCE
+from bradawl.agent.middleware.reminders import PATIENCE
 from bradawl.core.events import Compacted, NoteQueued, PromptSubmitted
 from bradawl.core.messages import ToolResults, User
 from bradawl.testing.fakes import MemoryStore, RecordingEmit
@@ -85,7 +85,7 @@ def test_after_a_compaction_the_todos_are_still_there_and_said_again_at_once():
     async def main() -> Any:
         async with agent.open() as session:
             await session.run("go")
-            session.record(Compacted("summary", 0, "0" * 64))
+            session.conversation.record(Compacted("summary", 0, "0" * 64))
             await session.run("go on", emit)
             await session.run("and on", emit)
         return session

@@ -9,10 +9,10 @@ import pytest
 from house import Probe, assert_valid, build, call, results
 from subagent_house import MARK, Crowd, entries_of, events_of, family, task
 
-from bradawl.agent.delegate import STEPS
-from bradawl.agent.limits import Limits
-from bradawl.agent.reminders import LAST_STEP
-from bradawl.agent.subagent import MOST
+from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.middleware.reminders import LAST_STEP
+from bradawl.agent.subagents.child import STEPS
+from bradawl.agent.subagents.registry import MOST
 from bradawl.app.result import Meter
 from bradawl.core.events import (
     AgentEnded,
@@ -239,10 +239,10 @@ def test_more_than_a_session_can_ever_need_are_not_started():
 
     async def main() -> Any:
         async with agent.open() as session:
-            session.record(SessionOpened(1, "/project", "/project"))
+            session.conversation.record(SessionOpened(1, "/project", "/project"))
             for number in range(MOST):
-                session.record(AgentSpawned(f"agent-{number + 1}", "x", "explore", "x"))
-                session.record(AgentEnded(f"agent-{number + 1}", "completed"))
+                session.conversation.record(AgentSpawned(f"agent-{number + 1}", "x", "explore", "x"))
+                session.conversation.record(AgentEnded(f"agent-{number + 1}", "completed"))
         again, *_ = family(ONE, [{"text": "ok"}], store=store)
         async with again.open(session.id) as resumed:
             await resumed.run("go")
@@ -374,7 +374,7 @@ def test_questions_of_several_are_asked_one_at_a_time_and_a_lasting_yes_holds_fo
 
     async def main() -> None:
         async with agent.open() as session:
-            session.allowed.add("agent")
+            session.calls.allowed.add("agent")
             await session.run("go")
 
     asyncio.run(main())

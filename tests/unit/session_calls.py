@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from bradawl.agent.seen import SeenFiles
+from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.core.events import State
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import CallContext, Tool, ToolOutput

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tool_calls import RG, Workspace
 
-from bradawl.agent.judged_files import JudgedFiles
+from bradawl.agent.calls.context import JudgedFiles
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import CallContext

@@ -153,14 +153,14 @@ class Kept:
         self.processes[name] = process
         return name
 
-    async def look(self, job_id, wait_s=0.0):
+    async def read_output(self, job_id, wait_s=0.0):
         process = self.processes[job_id]
         ended = await process.wait(wait_s)
         return Job(job_id, "command", 2.5, *process.printed(), process.result() if ended else None)
 
     async def end(self, job_id):
         await self.processes[job_id].end()
-        return await self.look(job_id)
+        return await self.read_output(job_id)
 
 
 def test_a_job_goes_on_is_looked_at_and_ended(place):

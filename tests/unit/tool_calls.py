@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from bradawl.agent.seen import SeenFiles
+from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.core.events import Cwd, Env, FileSeen, State
 from bradawl.core.messages import text_of
 from bradawl.core.permissions import Grant

@@ -1,52 +1,37 @@
-"""The agent: everything a session needs, put together once. Holds no state; shareable."""
+"""The agent: opens sessions and runs prompts. Connects the parts of a session: middleware, calls, jobs, sub-agents."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import msgspec
 
-from bradawl.agent.answer import AnswerSchema, CheckFor
-from bradawl.agent.limits import Limits
-from bradawl.agent.session import Prompt, Session, TurnResult
-from bradawl.core.events import Envelope, Live, RequestParams
-from bradawl.core.permissions import Policy
-from bradawl.core.ports import Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore, Tool
-from bradawl.core.retry import RetryBudget
+from bradawl.agent.calls.authorize import SessionPolicy
+from bradawl.agent.calls.context import CallServices
+from bradawl.agent.calls.seen_files import SeenFiles
+from bradawl.agent.configuration import AgentConfiguration
+from bradawl.agent.conversation import Conversation
+from bradawl.agent.jobs import BackgroundJobs
+from bradawl.agent.middleware import Middleware, MiddlewareContext
+from bradawl.agent.middleware.answer_schema import AnswerSchemaCheck
+from bradawl.agent.middleware.limits import TurnLimits
+from bradawl.agent.middleware.output_limit import OutputLimit
+from bradawl.agent.middleware.reminders import Reminders
+from bradawl.agent.middleware.tool_changes import ToolChanges
+from bradawl.agent.prefix import PrefixLedger
+from bradawl.agent.session import Prompt, Session, SessionParts, TurnResult
+from bradawl.agent.subagents.registry import SubAgents
+from bradawl.core.events import AgentSpawned, Envelope, Live
+from bradawl.core.messages import ToolCall
+from bradawl.core.ports import OpenSession
+from bradawl.shaping.json_answer import AnswerSchema
 
 
-class Agent(msgspec.Struct, frozen=True, kw_only=True):
-    """Configuration. `open` gives a living session; `stream` and `run_sync` are for one prompt."""
-
-    model: Model
-    small_model: Model | None = None
-    """Does what asks for less, such as looking around; the model itself where there is none."""
-    tools: tuple[Tool[msgspec.Struct], ...]
-    store: SessionStore
-    files: Files
-    processes: Processes
-    approver: Approver
-    clock: Clock
-    ids: Ids
-    policy: Callable[[], Policy]
-    """Asked before each call, so that a change of mode holds at once."""
-    system_prompt: Callable[[], Awaitable[str]]
-    """Asked once, when a session opens its first prefix."""
-    project: str
-    """Real path of the folder the session belongs to; its first working directory."""
-    version: str = ""
-    limits: Limits = Limits()
-    params: RequestParams = RequestParams()
-    retry: RetryBudget = RetryBudget()
-    hooks: tuple[Hook, ...] = ()
-    checkpoints: Checkpoints | None = None
-    check_for: CheckFor | None = None
-    """Makes the check of an answer from a JSON Schema; needed only where answers must satisfy one."""
-    on_close: Callable[[], None] | None = None
-    """Gives back what the adapters hold."""
+class Agent(AgentConfiguration, frozen=True, kw_only=True):
+    """Opens sessions with its configuration; `stream` and `run_sync` are for one prompt. Holds no other state."""
 
     def open(self, session_id: str | None = None) -> Session:
         """A new session, or an existing one to continue; an async context manager. Raises `SessionError`."""
-        return Session(self, self.store.create() if session_id is None else self.store.open(session_id))
+        return _open_session(self, self.store.create() if session_id is None else self.store.open(session_id))
 
     async def run(
         self, prompt: Prompt, session_id: str | None = None, *, answer_schema: AnswerSchema | None = None
@@ -98,7 +83,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
             await asyncio.wait([task])
 
     async def aclose(self) -> None:
-        """Close connections and give back what the adapters hold; safe to call twice."""
+        """Close connections and release what the adapters hold; safe to call twice."""
         try:
             await self.model.aclose()
             if self.small_model is not None:
@@ -106,3 +91,83 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
         finally:
             if self.on_close is not None:
                 self.on_close()
+
+
+class _Shared(msgspec.Struct):
+    """What a sub-agent shares with the session that started it."""
+
+    asking: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    allowed: set[str] = msgspec.field(default_factory=set[str])
+
+
+def _open_session(
+    agent: AgentConfiguration, opened: OpenSession, name: str = "main", shared: _Shared | None = None
+) -> Session:
+    """Connect the parts of a session. `name` and `shared` are for sub-agents."""
+    shared = shared or _Shared()
+    conversation = Conversation(opened, agent.ids, agent.clock, name)
+    prefix = PrefixLedger(conversation, agent.model, agent.tools, agent.system_prompt)
+    policy = SessionPolicy(agent.policy, agent.files, conversation)
+    jobs = BackgroundJobs(conversation, opened.entries)
+    seen = SeenFiles.of(conversation)
+    denials: list[ToolCall] = []
+
+    def open_child(spawned: AgentSpawned, cwd: str, entries: tuple[Envelope, ...]) -> Session:
+        from bradawl.agent.subagents.child import SharedLog, child_configuration
+
+        inherited = msgspec.structs.replace(agent, tools=tuple(prefix.tools.values()), policy=policy)
+        log = SharedLog(conversation.log, spawned.spawned)
+        child = _open_session(
+            child_configuration(inherited, spawned, cwd),
+            OpenSession(log, conversation.blobs, entries),
+            spawned.spawned,
+            shared,
+        )
+        child.conversation.emit = conversation.emit
+        return child
+
+    sub_agents = SubAgents(conversation, agent.files, opened.entries, open_child, denials)
+    calls = CallServices(
+        conversation=conversation,
+        tools=prefix.tools,
+        policy=policy,
+        files=agent.files,
+        processes=agent.processes,
+        approver=agent.approver,
+        asking=shared.asking,
+        hooks=agent.hooks,
+        checkpoints=agent.checkpoints,
+        seen=seen,
+        jobs=jobs,
+        spawner=sub_agents.at,
+        parallel_calls=agent.limits.parallel_calls,
+        calls_per_reply=agent.limits.calls_per_reply,
+        allowed=shared.allowed,
+        denials=denials,
+    )
+    context = MiddlewareContext(conversation=conversation, prefix=prefix, policy=policy)
+    return Session(
+        SessionParts(
+            agent=agent,
+            conversation=conversation,
+            prefix=prefix,
+            calls=calls,
+            jobs=jobs,
+            middleware=_middleware_of(agent, context),
+            recover_children=sub_agents.recover,
+        )
+    )
+
+
+def _middleware_of(agent: AgentConfiguration, context: MiddlewareContext) -> tuple[Middleware, ...]:
+    """The middleware of a session in the order they are called. A middleware of bradawl is one line here."""
+    # A caller waits for the conclusion of a sub-agent; a user can let the turn go on.
+    last_step = agent.limits.max_steps if context.conversation.is_sub_agent else None
+    return (
+        TurnLimits(context, agent.limits),
+        ToolChanges(context),
+        OutputLimit(context),
+        Reminders(context, last_step),
+        *(make(context) for make in agent.middleware),
+        AnswerSchemaCheck(agent.check_for),
+    )

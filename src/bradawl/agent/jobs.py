@@ -1,22 +1,20 @@
-"""Commands that go on in the background of a session."""
+"""Commands that run in the background of a session, and the notes the model gets about them."""
 
 import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from bradawl.agent.conversation import Conversation
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Envelope, JobEnded, JobStarted
 from bradawl.core.ports import Process
 from bradawl.core.workspace import CommandResult, Job
 
-if TYPE_CHECKING:
-    from bradawl.agent.session import Session
-
 _KEPT_BYTES: Final = 250_000
 
 
 class _Running:
-    """One job, as long as the session lives."""
+    """One job; kept until the session is closed."""
 
     def __init__(self, job_id: str, command: str, process: Process, now: float) -> None:
         self.job_id = job_id
@@ -27,14 +25,14 @@ class _Running:
         self.result: CommandResult | None = None
         self.has_ended = asyncio.Event()
         self.watchers = 0
-        """Of those who wait for its end, or have ended it; no note is needed."""
+        """Calls that wait for its end, or have ended it; while there are any the model needs no note."""
         self._unread = bytearray()
         self._dropped = 0
         self.last = b""
-        """The end of all it has printed."""
+        """The last bytes it has printed."""
 
     def collect(self) -> bool:
-        """Take what it has printed; false if that is nothing."""
+        """Take over what it has printed; False if there was nothing."""
         data, dropped = self.process.printed()
         self._unread += data
         excess = max(0, len(self._unread) - _KEPT_BYTES)
@@ -44,7 +42,7 @@ class _Running:
         return bool(data)
 
     def take(self) -> tuple[bytes, int]:
-        """What was printed since the last look."""
+        """Remove and return the unread output, and how many bytes of it were dropped."""
         taken = bytes(self._unread), self._dropped
         self._unread.clear()
         self._dropped = 0
@@ -52,41 +50,46 @@ class _Running:
 
 
 class BackgroundJobs:
-    """`Jobs` of one session: they go on when a turn is cancelled, and end with the session."""
+    """`Jobs` of one session: they continue when a turn is cancelled, and end with the session."""
 
-    def __init__(self, session: "Session", entries: Iterable[Envelope] = (), stall_s: float = 15.0) -> None:
-        """`entries` is what is in the log already; who prints a question and nothing for `stall_s` is told of."""
-        self._session = session
-        self._stall_s = stall_s
+    def __init__(self, conversation: Conversation, entries: Iterable[Envelope] = (), stall_s: float = 15.0) -> None:
+        """`entries` are those already in the log.
+
+        The model gets a note about a job that printed a question and then nothing for `stall_s` seconds.
+        """
+        self.tasks: asyncio.TaskGroup | None = None
+        """Watches the jobs; owned by the session, None while the session is not open."""
+        self._conversation = conversation
+        self.stall_s = stall_s
         self._jobs: dict[str, _Running] = {}
-        events = [entry.event for entry in entries if entry.agent == session.name]
+        events = [entry.event for entry in entries if entry.agent == conversation.name]
         ended = {event.job_id for event in events if isinstance(event, JobEnded)}
         started = [event for event in events if isinstance(event, JobStarted)]
         self._number = len(started)
         self._lost = [event for event in started if event.job_id not in ended]
 
     def recover(self) -> None:
-        """Close in the log what ran when the program ended, and tell the model."""
+        """Log the end of the jobs that ran when the program ended, and note it for the model."""
         for job in self._lost:
             from bradawl.shaping import job_notes
 
-            self._session.record(JobEnded(job.job_id))
-            self._session.note(job_notes.lost(job_notes.named(job.job_id, job.command)))
+            self._conversation.record(JobEnded(job.job_id))
+            self._conversation.note(job_notes.lost(job_notes.named(job.job_id, job.command)))
         self._lost = []
 
     def add(self, process: Process, command: str, call_id: str) -> str:
-        """Take over a running process. Raises `ToolError` where nothing can outlive a call."""
-        if self._session.tasks is None:
+        """Take over a running process and return the job's id. Raises `ToolError` while the session is not open."""
+        if self.tasks is None:
             raise ToolError("nothing can go on in the background here")
         self._number += 1
-        job = _Running(f"job-{self._number}", command, process, self._session.agent.clock.monotonic())
+        job = _Running(f"job-{self._number}", command, process, self._conversation.clock.monotonic())
         self._jobs[job.job_id] = job
-        self._session.record(JobStarted(job.job_id, call_id, command))
-        self._session.tasks.create_task(self._watch(job))
+        self._conversation.record(JobStarted(job.job_id, call_id, command))
+        self.tasks.create_task(self._watch(job))
         return job.job_id
 
-    async def look(self, job_id: str, wait_s: float = 0.0) -> Job:
-        """What it has printed since the last look. Raises `ToolError`: no such job."""
+    async def read_output(self, job_id: str, wait_s: float = 0.0) -> Job:
+        """Wait up to `wait_s` seconds for its end, and return its unread output. Raises `ToolError`: no such job."""
         job = self._job(job_id)
         if wait_s > 0 and job.result is None:
             job.watchers += 1
@@ -99,16 +102,16 @@ class BackgroundJobs:
                 job.watchers -= 1
         job.collect()
         printed, dropped = job.take()
-        seconds = self._session.agent.clock.monotonic() - job.started if job.result is None else job.seconds
+        seconds = self._conversation.clock.monotonic() - job.started if job.result is None else job.seconds
         return Job(job_id, job.command, seconds, printed, dropped, job.result)
 
     async def end(self, job_id: str) -> Job:
-        """End it, unless it has ended. Raises `ToolError`: no such job."""
+        """End it unless it has ended, and return its unread output. Raises `ToolError`: no such job."""
         await self._end(self._job(job_id))
-        return await self.look(job_id)
+        return await self.read_output(job_id)
 
     async def close(self) -> None:
-        """End all."""
+        """End all jobs."""
         running = [job for job in self._jobs.values() if job.result is None]
         async with asyncio.TaskGroup() as group:
             for job in running:
@@ -128,32 +131,32 @@ class BackgroundJobs:
 
     async def _watch(self, job: _Running) -> None:
         try:
-            is_told = False
-            while not await job.process.wait(self._stall_s):
+            is_noted = False
+            while not await job.process.wait(self.stall_s):
                 if job.collect():
-                    is_told = False
-                elif not is_told:
-                    is_told = self._tell_stall(job)
+                    is_noted = False
+                elif not is_noted:
+                    is_noted = self._note_stall(job)
         finally:
             job.result = job.process.result()
             job.collect()
-            job.seconds = self._session.agent.clock.monotonic() - job.started
-            self._session.record(JobEnded(job.job_id, job.result.exit_code))
+            job.seconds = self._conversation.clock.monotonic() - job.started
+            self._conversation.record(JobEnded(job.job_id, job.result.exit_code))
             job.has_ended.set()
         if not job.watchers:
-            self._tell_end(job, job.result.exit_code)
+            self._note_end(job, job.result.exit_code)
 
-    def _tell_stall(self, job: _Running) -> bool:
-        """True if it was worth telling."""
+    def _note_stall(self, job: _Running) -> bool:
+        """Queue a note if the job seems to wait for input; True if it does."""
         from bradawl.shaping import job_notes
 
         if not job_notes.asks(job.last):
             return False
-        self._session.note(job_notes.stalled(job_notes.named(job.job_id, job.command), self._stall_s, job.last))
+        self._conversation.note(job_notes.stalled(job_notes.named(job.job_id, job.command), self.stall_s, job.last))
         return True
 
-    def _tell_end(self, job: _Running, exit_code: int | None) -> None:
+    def _note_end(self, job: _Running, exit_code: int | None) -> None:
         from bradawl.shaping import job_notes
 
         name = job_notes.named(job.job_id, job.command)
-        self._session.note(job_notes.ended(name, exit_code, job.seconds, job.last))
+        self._conversation.note(job_notes.ended(name, exit_code, job.seconds, job.last))

@@ -1,116 +1,169 @@
-"""The loop: a turn is steps until the model calls no tool; a step is one request and its calls.
+"""The agent loop: a turn repeats steps until the model calls no tool; a step is one request and the calls of its reply.
 
-No feature lives here. Tools, hooks, notes, limits and folds have doors of their own.
+No feature is implemented here. Tools, hooks and middleware add them.
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from bradawl.agent.limits import TurnLimits
-from bradawl.agent.scheduler import Finished, Scheduler
+from bradawl.agent.calls.context import CallServices
+from bradawl.agent.calls.scheduler import Finished, Scheduler
+from bradawl.agent.conversation import Conversation
+from bradawl.agent.middleware import Continue, Finish, Middleware, Retry, StepOutcome
+from bradawl.agent.prefix import PrefixLedger
 from bradawl.core.deltas import CallDelta, PartClosed, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.errors import Failure
 from bradawl.core.events import AssistantReplied, ReplyWithdrawn, RequestParams, TurnFinished
-from bradawl.core.messages import StopReason, calls_of
-from bradawl.core.retry import next_delay
+from bradawl.core.messages import Assistant, StopReason, calls_of, text_of
+from bradawl.core.retry import RetryBudget, next_delay
 from bradawl.core.usage import Usage, cost
 from bradawl.folds.assembler import Assembler
 
-if TYPE_CHECKING:
-    from bradawl.agent.session import Session
+_MOST_RETRIES = 5
+"""Of one step, asked for by middleware."""
+
+
+class Turn:
+    """One turn: what its steps work with, and the text of its answer so far."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        prefix: PrefixLedger,
+        calls: CallServices,
+        middleware: Sequence[Middleware],
+        params: RequestParams,
+        retry: RetryBudget,
+    ) -> None:
+        self.conversation, self.prefix, self.calls = conversation, prefix, calls
+        self.middleware, self.params, self.retry = middleware, params, retry
+        self.answer = ""
+        """Text of the last reply behind the kept pieces; empty for a reply with calls."""
+        self._kept = ""
+
+    def answer_with(self, reply: Assistant) -> str:
+        """The answer if this is the next reply."""
+        return self._kept + ("" if calls_of(reply) else text_of(reply.parts))
+
+    def add(self, reply: Assistant) -> None:
+        """Take the text of a logged reply."""
+        self.answer, self._kept = self.answer_with(reply), ""
+
+    def keep(self) -> None:
+        """The next reply continues the text of the last one."""
+        self._kept = self.answer
 
 
 class Attempts(msgspec.Struct):
-    """What the retries of one step have used up, and what they may have again."""
+    """What the requests of one step have used of the retry budget, and which results a new reply may reuse."""
 
     started_s: float
     made: int = 0
+    withdrawn: int = 0
+    """By middleware."""
     reusable: Finished = msgspec.field(default_factory=dict)
-    params: RequestParams = RequestParams()
 
-    def start(self, now_s: float) -> None:
-        """The next request asks for something else, or somebody else: nothing of it has failed yet."""
+    def restart(self, now_s: float) -> None:
+        """Begin a new retry budget: the next request differs from those that failed."""
         self.started_s, self.made = now_s, 0
 
 
-async def run_turn(session: "Session") -> TurnFinished:
+async def run_turn(turn: Turn) -> Finish:
     """Run steps until the turn is over. The prompt is already in the transcript."""
-    limits = TurnLimits(session)
     while True:
-        if (finished := limits.reached()) is not None:
-            return finished
-        session.deliver_notes()
-        finished = await run_step(session)
-        if finished is None or (finished.reason == "completed" and session.inbox.holds_user_note):
-            continue
-        if (finished := session.reconsider(finished)) is not None:
-            return finished
+        if (finish := await _before_step(turn)) is not None:
+            return finish
+        turn.conversation.deliver_notes()
+        if (finish := await run_step(turn)) is not None:
+            return finish
 
 
-async def run_step(session: "Session") -> TurnFinished | None:
-    """One request and the calls of its reply. None means that the turn goes on."""
-    step = session.state.steps + 1
-    attempts = Attempts(session.agent.clock.monotonic())
-    while True:
-        attempts.params = session.request(step)
-        reply = Assembler(session.info.origin)
-        failure = await _attempt(session, step, reply, attempts)
-        if failure is None:
-            return _outcome(session, reply)
-        delay = _delay(session, failure, attempts)
-        if delay is None:
-            _log_reply(session, step, reply, "error")
-            return TurnFinished("error", failure)
-        usage, price = _bill(session, reply)
-        session.record(ReplyWithdrawn(step, failure, usage, price))
-        session.show(RetryScheduled(max(1, attempts.made), delay, failure))
-        await session.agent.clock.sleep(delay)
-
-
-async def _attempt(session: "Session", step: int, reply: Assembler, attempts: Attempts) -> Failure | None:
-    """Receive one reply and run its calls to the end. Gives back why it broke off, if nothing of it counts."""
-    async with asyncio.TaskGroup() as group:
-        scheduler = Scheduler(session, group, step, attempts.reusable)
-        try:
-            await _receive(session, reply, scheduler, attempts)
-        except asyncio.CancelledError:
-            _log_reply(session, step, reply, "cancelled")
-            raise
-        failure = reply.failure or session.output_limit.objection(reply)
-        if failure is not None and not scheduler.has_spent:
-            attempts.reusable |= scheduler.free_reads()
-            scheduler.stop()
-            return failure
-        _log_reply(session, step, reply, reply.stop or "unknown")
-        scheduler.reply_ended()
-        if reply.stop in ("refusal", "content_filter"):
-            scheduler.stop(waiting_only=True)
+async def _before_step(turn: Turn) -> Finish | None:
+    for each in turn.middleware:
+        if (finish := await each.before_step()) is not None:
+            return finish
     return None
 
 
-async def _receive(session: "Session", reply: Assembler, scheduler: Scheduler, attempts: Attempts) -> None:
-    """Take the stream in; show it, and hand over each call as it closes."""
-    agent = session.agent
+async def run_step(turn: Turn) -> Finish | None:
+    """One request and the calls of its reply, with retries. None if the turn goes on."""
+    step = turn.conversation.state.steps + 1
+    attempts = Attempts(turn.conversation.clock.monotonic())
+    while True:
+        params = _request(turn, step)
+        reply = Assembler(turn.prefix.info.origin)
+        kept = await _attempt(turn, step, reply, params, attempts)
+        if isinstance(kept, Assistant):
+            outcome = _outcome(turn, step, reply, kept)
+            return _decide(turn, await _after_step(turn, outcome), outcome.ending)
+        failure = kept
+        delay = None if reply.failure is None else _delay(turn, failure, attempts)
+        if delay is not None:
+            _withdraw(turn, step, reply, failure, RetryScheduled(max(1, attempts.made), delay, failure))
+            await turn.conversation.clock.sleep(delay)
+            continue
+        answer = await _after_failure(turn, step, reply, failure, attempts)
+        if not isinstance(answer, Retry):
+            return _decide(turn, answer, TurnFinished("error", failure))
+
+
+def _request(turn: Turn, step: int) -> RequestParams:
+    """Log the request that is about to be sent, and return its parameters."""
+    params = turn.params
+    for each in turn.middleware:
+        params = each.adjust(params)
+    turn.prefix.request(step, params)
+    return params
+
+
+async def _attempt(
+    turn: Turn, step: int, reply: Assembler, params: RequestParams, attempts: Attempts
+) -> Assistant | Failure:
+    """Receive one reply and run its calls to their end. Returns the logged reply, or why it failed."""
+    async with asyncio.TaskGroup() as group:
+        scheduler = Scheduler(turn.calls, group, step, attempts.reusable)
+        try:
+            await _receive(turn, reply, scheduler, params, attempts)
+        except asyncio.CancelledError:
+            _log_reply(turn, step, reply, "cancelled")
+            raise
+        failure = reply.failure or _failure_of(reply)
+        if failure is not None and not scheduler.has_changed:
+            attempts.reusable |= scheduler.reusable_results()
+            scheduler.stop()
+            return failure
+        message = _log_reply(turn, step, reply, reply.stop or "unknown")
+        scheduler.reply_ended()
+        if reply.stop in ("refusal", "content_filter"):
+            scheduler.stop(waiting_only=True)
+    return message
+
+
+async def _receive(
+    turn: Turn, reply: Assembler, scheduler: Scheduler, params: RequestParams, attempts: Attempts
+) -> None:
+    """Read the stream, show it, and start each call when it is complete."""
+    conversation, retry = turn.conversation, turn.retry
     budget = msgspec.structs.replace(
-        agent.retry,
-        attempts=agent.retry.attempts - attempts.made,
-        deadline_s=agent.retry.deadline_s - (agent.clock.monotonic() - attempts.started_s),
+        retry,
+        attempts=retry.attempts - attempts.made,
+        deadline_s=retry.deadline_s - (conversation.clock.monotonic() - attempts.started_s),
     )
     earlier = attempts.made
     attempts.made += 1
-    async with aclosing(session.model_session.stream(attempts.params, budget)) as deltas:
+    async with aclosing(turn.prefix.model_session.stream(params, budget)) as deltas:
         async for delta in deltas:
             reply.feed(delta)
             match delta:
                 case TextDelta() | ThinkingDelta() | CallDelta():
-                    session.show(delta)
+                    conversation.show(delta)
                 case RetryScheduled():
-                    # Not every wait follows a request of ours: a host may be left alone for another's sake.
+                    # A wait need not follow a request of this session: another session may have met the rate limit.
                     attempts.made = earlier + delta.attempt + 1
-                    session.show(delta)
+                    conversation.show(delta)
                 case PartClosed():
                     for call, before in reply.take_calls():
                         scheduler.add(call, before)
@@ -118,39 +171,124 @@ async def _receive(session: "Session", reply: Assembler, scheduler: Scheduler, a
                     pass
 
 
-def _log_reply(session: "Session", step: int, reply: Assembler, stop: StopReason) -> None:
-    """Put the reply, whole or as far as it came, into the log."""
-    message = reply.reply()
-    if not message.parts and not reply.has_ended:
-        return
-    usage, price = _bill(session, reply)
-    model = reply.model or session.info.origin.model
-    session.record(AssistantReplied(step, message, stop, not message.complete, usage, price, model))
-
-
-def _bill(session: "Session", reply: Assembler) -> tuple[Usage | None, float | None]:
-    """Tokens and US dollars of a reply, also of one that broke off."""
-    usage = session.prefix.usage_of(reply)
-    return usage, None if usage is None else cost(usage, session.info.price)
-
-
-def _delay(session: "Session", failure: Failure, attempts: Attempts) -> float | None:
-    agent = session.agent
-    if failure.kind == "output_limit" or session.model_session.info.origin != session.info.origin:
-        attempts.start(agent.clock.monotonic())
-    elapsed = agent.clock.monotonic() - attempts.started_s
-    return next_delay(failure, attempts.made, agent.retry, elapsed_s=elapsed, draw=agent.ids.draw())
-
-
-def _outcome(session: "Session", reply: Assembler) -> TurnFinished | None:
-    """What a finished step means for the turn. Calls decide, whatever the stop reason says."""
-    if reply.stop in ("refusal", "content_filter"):
-        return TurnFinished("refused", Failure("content_filter", "The model's provider refused to go on."))
-    if calls_of(reply.reply()):
+def _failure_of(reply: Assembler) -> Failure | None:
+    """Why a reply that ended is not whole. A reply with calls counts: the calls decide how the turn goes on."""
+    if reply.stop not in ("max_tokens", "context_overflow") or calls_of(reply.reply()):
         return None
     if reply.stop == "max_tokens":
         hint = "Ask for less at once, or raise max_output_tokens."
-        return TurnFinished("error", Failure("output_limit", "The reply was cut by the output limit.", hint=hint))
-    if reply.stop == "context_overflow":
-        return TurnFinished("error", Failure("context_overflow", "The conversation no longer fits the model."))
-    return TurnFinished("refused" if session.denials else "completed")
+        return Failure("output_limit", "The reply was cut by the output limit.", hint=hint)
+    return Failure("context_overflow", "The conversation no longer fits the model.")
+
+
+def _delay(turn: Turn, failure: Failure, attempts: Attempts) -> float | None:
+    """Seconds until the next request; None if there is none."""
+    clock = turn.conversation.clock
+    if turn.prefix.model_session.info.origin != turn.prefix.info.origin:  # another model answers from now on
+        attempts.restart(clock.monotonic())
+    elapsed = clock.monotonic() - attempts.started_s
+    return next_delay(failure, attempts.made, turn.retry, elapsed_s=elapsed, draw=turn.conversation.ids.draw())
+
+
+# ------------------------------------------------------------------ the end of a step
+
+
+async def _after_step(turn: Turn, outcome: StepOutcome) -> Retry | Continue | Finish | None:
+    for each in turn.middleware:
+        if (answer := await each.after_step(outcome)) is not None:
+            return answer
+    return None
+
+
+async def _after_failure(
+    turn: Turn, step: int, reply: Assembler, failure: Failure, attempts: Attempts
+) -> Retry | Continue | Finish | None:
+    """Ask the middleware about a failed step; its reply is then withdrawn or in the log."""
+    outcome = _outcome(turn, step, reply, reply.reply(), failure, can_retry=attempts.withdrawn < _MOST_RETRIES)
+    try:
+        answer = await _after_step(turn, outcome)
+    except BaseException as error:
+        _log_reply(turn, step, reply, "cancelled" if isinstance(error, asyncio.CancelledError) else "error")
+        raise
+    if isinstance(answer, Retry) and outcome.can_retry:
+        attempts.withdrawn += 1
+        attempts.restart(turn.conversation.clock.monotonic())
+        _withdraw(turn, step, reply, answer.failure, RetryScheduled(1, 0.0, answer.failure))
+        return answer
+    _log_reply(turn, step, reply, reply.stop or "error")
+    return None if isinstance(answer, Retry) else answer
+
+
+def _decide(turn: Turn, answer: Retry | Continue | Finish | None, ending: TurnFinished | None) -> Finish | None:
+    """How the turn ends; None if it goes on."""
+    match answer:
+        case Finish():
+            return answer
+        case Continue(note, keeps_text):
+            if keeps_text:
+                turn.keep()
+            if note:
+                turn.conversation.note(note)
+            return None
+        case Retry() | None:
+            return None if ending is None or _goes_on(turn, ending) else Finish(ending)
+
+
+def _outcome(
+    turn: Turn,
+    step: int,
+    reply: Assembler,
+    message: Assistant,
+    failure: Failure | None = None,
+    *,
+    can_retry: bool = False,
+) -> StepOutcome:
+    return StepOutcome(
+        step=step,
+        reply=message if message.parts or reply.has_ended else None,
+        stop=None if reply.failure is not None else reply.stop,
+        usage=reply.usage,
+        answer=turn.answer if failure is None else turn.answer_with(message),
+        failure=failure,
+        ending=_ending(turn, reply, message) if failure is None else TurnFinished("error", failure),
+        can_retry=can_retry,
+    )
+
+
+def _ending(turn: Turn, reply: Assembler, message: Assistant) -> TurnFinished | None:
+    """How the turn ends with a reply that did not fail; None if it goes on. Calls decide, not the stop reason."""
+    if reply.stop in ("refusal", "content_filter"):
+        return TurnFinished("refused", Failure("content_filter", "The model's provider refused to go on."))
+    if calls_of(message):
+        return None
+    ending = TurnFinished("refused" if turn.calls.denials else "completed")
+    return None if _goes_on(turn, ending) else ending
+
+
+def _goes_on(turn: Turn, ending: TurnFinished) -> bool:
+    """True if the user said something that the model has not seen; it may have come while middleware were waiting."""
+    return ending.reason == "completed" and turn.conversation.inbox.holds_user_note
+
+
+def _withdraw(turn: Turn, step: int, reply: Assembler, failure: Failure, retry: RetryScheduled) -> None:
+    usage, price = _bill(turn, reply)
+    turn.conversation.record(ReplyWithdrawn(step, failure, usage, price))
+    turn.conversation.show(retry)
+
+
+def _log_reply(turn: Turn, step: int, reply: Assembler, stop: StopReason) -> Assistant:
+    """Log the reply, as far as it came; an empty one only if it ended."""
+    message = reply.reply()
+    if not message.parts and not reply.has_ended:
+        return message
+    usage, price = _bill(turn, reply)
+    model = reply.model or turn.prefix.info.origin.model
+    turn.conversation.record(AssistantReplied(step, message, stop, not message.complete, usage, price, model))
+    turn.add(message)
+    return message
+
+
+def _bill(turn: Turn, reply: Assembler) -> tuple[Usage | None, float | None]:
+    """Tokens and US dollars of a reply, also of one that broke off."""
+    usage = turn.prefix.usage_of(reply)
+    return usage, None if usage is None else cost(usage, turn.prefix.info.price)

@@ -1,78 +1,121 @@
-"""What all requests of a session begin with. It only ever grows; whatever else happens to it is said in the log."""
+"""The prefix of all requests: system prompt, tools, and the messages already sent.
 
-from typing import TYPE_CHECKING
+A prefix only grows. Whatever else happens to it, such as another model or other tools, opens a new prefix, and the log
+says why.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
 
 import msgspec
 
-from bradawl.core.errors import SessionError
-from bradawl.core.events import ModelChosen, PrefixOpened, RequestParams, RequestSent, StateChanged
+from bradawl.agent.conversation import Conversation
+from bradawl.core.errors import SessionError, SettingsError
+from bradawl.core.events import ModelChosen, PrefixOpened, RequestParams, RequestSent, StateChanged, ToolsChanged
 from bradawl.core.messages import Assistant, Message, Origin, ToolResults, User
-from bradawl.core.ports import ModelInfo, ModelSession, Prefix
+from bradawl.core.ports import Model, ModelInfo, ModelSession, Prefix, Tool
 from bradawl.core.usage import Usage
 from bradawl.folds.assembler import Assembler
 from bradawl.shaping.context import message_tokens, part_tokens, prefix_tokens
 from bradawl.shaping.tokens import estimate
 from bradawl.shaping.tool_schema import schemas_of
 
-if TYPE_CHECKING:
-    from bradawl.agent.session import Session
-
+PrefixReason = Literal["start", "model", "compaction", "tools", "changed"]
+"""As `PrefixOpened.reason`."""
 _MARK = 16
 """Characters of a hash that are enough to tell where two conversations part."""
 
 
 class PrefixLedger:
-    """Opens the conversation with the model, encodes each message once, and watches that nothing sent ever changes."""
+    """Opens the model session, encodes each message once, and checks that nothing already sent ever changes."""
 
-    def __init__(self, session: "Session", info: ModelInfo) -> None:
-        self._session = session
-        self.info = info
+    def __init__(
+        self,
+        conversation: Conversation,
+        model: Model,
+        tools: Sequence[Tool[msgspec.Struct]],
+        system_prompt: Callable[[], Awaitable[str]],
+    ) -> None:
+        self._conversation, self._model, self._system_prompt = conversation, model, system_prompt
+        self.tools: dict[str, Tool[msgspec.Struct]] = {}
+        """The tools the model is offered, by name, in their order. The mapping is changed in place."""
+        self.wanted_tools: tuple[Tool[msgspec.Struct], ...] | None = None
+        """The tools `ToolChanges` offers at the next step; None for no change."""
+        self.info: ModelInfo = model.info
         """The model that answers the next request, as the log knows it."""
-        self._conversation: ModelSession | None = None
+        self._system = ""
+        self._model_session: ModelSession | None = None
         self._encoded = 0
         self._hash = ""
         self._marks: list[str] = []
         """Of the messages encoded so far, from `_first_mark` on."""
         self._first_mark = 0
         self._tokens = 0
+        self._offer(tools)
 
     @property
-    def conversation(self) -> ModelSession:
-        """The conversation with the model; there is one as soon as a turn runs."""
-        if self._conversation is None:
+    def model_session(self) -> ModelSession:
+        """The conversation with the model. Raises `SessionError` before the first turn."""
+        if self._model_session is None:
             raise SessionError("The session has not begun.")
-        return self._conversation
+        return self._model_session
 
     @property
     def is_open(self) -> bool:
         """True once there is a conversation with the model."""
-        return self._conversation is not None
+        return self._model_session is not None
 
     # -------------------------------------------------------------- opening
 
     async def open(self) -> None:
-        """Continue the prefix of the log if it still fits, otherwise begin a new one, and say so."""
-        session = self._session
+        """Continue the prefix of the log if it still fits, otherwise begin a new one and log why."""
+        self._log_tools_of_last_run()
         prefix = await self._choose()
-        sent = dict(session.transcript.sent)
-        self._conversation = session.agent.model.open(prefix, session.id)
+        sent = dict(self._conversation.transcript.sent)
+        self._begin(prefix)
+        if sent and (change := self._first_change(sent)):
+            self._log_opened(self.info.origin, "changed", change)
+
+    async def reopen(self, reason: PrefixReason, *, tools: Sequence[Tool[msgspec.Struct]] | None = None) -> None:
+        """Begin a new prefix with the transcript as it is now; call it between steps, when no call is open.
+
+        `tools` replaces the tools the model is offered; None keeps them. The system prompt stays. Does nothing but
+        exchange the tools if their schemas are the same, or before the first prefix is open.
+        """
+        before = self._conversation.state.prefix
+        if tools is not None:
+            self._log_tools_changed(self._offer(tools))
+        if before is None or not self.is_open:
+            return
+        schemas = schemas_of(self.tools.values())
+        tools_ref = await self._conversation.blobs.put(msgspec.json.encode(schemas))
+        if tools is not None and tools_ref == before.tools_ref:
+            return
+        self._begin(Prefix(self._system, schemas))
+        self._follow_model()
+        changed = "tools" if tools_ref != before.tools_ref else "messages"
+        self._log_opened(self.info.origin, reason, changed, msgspec.structs.replace(before, tools_ref=tools_ref))
+
+    def _begin(self, prefix: Prefix) -> None:
+        """Open the model session and give it the whole transcript."""
+        self._model_session = self._model.open(prefix, self._conversation.log.session_id)
+        self._system = prefix.system
         self._tokens = prefix_tokens(prefix)
+        self._encoded = 0
         self._begin_marks()
         self._encode()
-        if sent and (change := self._first_change(sent)):
-            self._say(self.info.origin, "changed", change)
 
     async def _choose(self) -> Prefix:
-        session, origin, old = self._session, self.info.origin, self._session.state.prefix
-        tools = schemas_of(session.agent.tools)
-        tools_ref = await session.blobs.put(msgspec.json.encode(tools))
+        conversation, origin, old = self._conversation, self.info.origin, self._conversation.state.prefix
+        tools = schemas_of(self.tools.values())
+        tools_ref = await conversation.blobs.put(msgspec.json.encode(tools))
         system = self._stored_system(old)
         is_same_system = system is not None
         if system is None:
-            system = await session.agent.system_prompt()
-        system_ref = await session.blobs.put(system.encode("utf-8", "replace"))
+            system = await self._system_prompt()
+        system_ref = await conversation.blobs.put(system.encode("utf-8", "replace"))
         if old is None:
-            session.record(PrefixOpened(system_ref, tools_ref, origin.provider, origin.model))
+            conversation.record(PrefixOpened(system_ref, tools_ref, origin.provider, origin.model))
             return Prefix(system, tools)
         opened = msgspec.structs.replace(old, system_ref=system_ref, tools_ref=tools_ref)
         change = ""
@@ -81,42 +124,75 @@ class PrefixLedger:
         elif tools_ref != old.tools_ref:
             change = "tools"
         if (old.provider, old.model) != (origin.provider, origin.model):
-            self._say(origin, "model", change, opened)
+            conversation.record(StateChanged(ModelChosen(origin.provider, origin.model)))
+            self._log_opened(origin, "model", change, opened)
         elif change:
-            self._say(origin, "tools" if change == "tools" else "changed", change, opened)
+            self._log_opened(origin, "tools" if change == "tools" else "changed", change, opened)
         return Prefix(system, tools)
 
     def _stored_system(self, opened: PrefixOpened | None) -> str | None:
         if opened is None:
             return None
-        session = self._session
+        conversation = self._conversation
         try:
-            return session.blobs.get(opened.system_ref).decode()
+            return conversation.blobs.get(opened.system_ref).decode()
         except SessionError as error:
             notice = f"The system prompt of this session is lost, a new one is used: {error}"
-            session.notices = (*session.notices, notice)
+            conversation.notices = (*conversation.notices, notice)
             return None
 
-    def _say(self, origin: Origin, reason: str, change: str = "", opened: PrefixOpened | None = None) -> None:
-        """A new prefix begins: with the same system and tools, unless others are given."""
-        session = self._session
-        before = opened or session.state.prefix
+    def _log_opened(
+        self, origin: Origin, reason: PrefixReason, change: str = "", opened: PrefixOpened | None = None
+    ) -> None:
+        """Log a new prefix: with the same system prompt and tools as before unless `opened` names others."""
+        conversation = self._conversation
+        before = opened or conversation.state.prefix
         if before is None:
             return
-        if reason == "model":
-            session.record(StateChanged(ModelChosen(origin.provider, origin.model)))
-        session.record(
+        conversation.record(
             msgspec.structs.replace(
                 before, provider=origin.provider, model=origin.model, reason=reason, first_change=change
             )
         )
 
+    # -------------------------------------------------------------- tools
+
+    def _offer(self, tools: Sequence[Tool[msgspec.Struct]]) -> ToolsChanged:
+        """Exchange the tools; returns which names came and went."""
+        named = {tool.name: tool for tool in tools}
+        added = tuple(name for name in named if name not in self.tools)
+        removed = tuple(name for name in self.tools if name not in named)
+        self.tools.clear()
+        self.tools.update(named)
+        return ToolsChanged(added, removed)
+
+    def want_tools(self, tools: Sequence[Tool[msgspec.Struct]]) -> None:
+        """Have `ToolChanges` offer these tools at the next step. Raises `SettingsError` for a name used twice."""
+        names = [tool.name for tool in tools]
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise SettingsError(f"Two tools have the name {twice!r}; give one of them another name.")
+        self.wanted_tools = tuple(tools)
+
+    def _log_tools_changed(self, change: ToolsChanged) -> None:
+        if change != ToolsChanged():
+            self._conversation.record(change)
+
+    def _log_tools_of_last_run(self) -> None:
+        """Of a resumed session: log what became of the tools that had come and gone in it, and warn of missing ones."""
+        conversation = self._conversation
+        missing = tuple(name for name in conversation.state.added_tools if name not in self.tools)
+        back = tuple(name for name in conversation.state.removed_tools if name in self.tools)
+        self._log_tools_changed(ToolsChanged(back, missing))
+        if missing:
+            notice = f"Tools that this session had are not available any more: {', '.join(missing)}."
+            conversation.notices = (*conversation.notices, notice)
+
     # -------------------------------------------------------------- comparing
 
     def _first_change(self, sent: dict[int, str]) -> str:
-        """What would now be sent in another form than the log's requests had it; empty if nothing is.
+        """The first message that would now be encoded differently from the logged requests; empty if there is none.
 
-        The hash runs, so that an equal one behind the last message stands for all before.
+        The hash is cumulative: if it is equal after the last message, all messages before are equal too.
         """
         known = sorted(sent)
         if self._fits(known[-1], sent):
@@ -125,7 +201,7 @@ class PrefixLedger:
         if first == 0:
             return "system or tools"
         before = max((count for count in known if count < first), default=0)
-        messages = self._session.transcript.messages
+        messages = self._conversation.transcript.messages
         if first > len(messages):
             return "messages that are gone"
         named = f"message {before + 1} ({_kind(messages[before])})"
@@ -138,37 +214,42 @@ class PrefixLedger:
     # -------------------------------------------------------------- requests
 
     def request(self, step: int, params: RequestParams) -> None:
-        """Bring the conversation up to date, and put the request that is about to leave into the log."""
-        session = self._session
+        """Encode the new messages, and log the request that is about to be sent."""
+        conversation = self._conversation
         self._follow()
         self._encode()
-        known = next(reversed(session.transcript.sent), -1)
+        known = next(reversed(conversation.transcript.sent), -1)
         marks = tuple(self._marks[max(0, known + 1 - self._first_mark) :])
-        session.record(RequestSent(step, self._hash, params, None, self._tokens, marks))
+        conversation.record(RequestSent(step, self._hash, params, None, self._tokens, marks))
 
     def _follow(self) -> None:
-        """Another model may answer from here on, or the server may have forced another encoding."""
-        info = self.conversation.info
-        if info.origin != self.info.origin:
-            self.info = info
+        """Log a change of the model, or of the encoding of earlier messages, that the model session made by itself."""
+        if self._follow_model():
             self._begin_marks()
-            self._say(info.origin, "model")
-            return
-        self.info = info
-        if self.conversation.prefix_hash() != self._hash:
+            self._log_opened(self.info.origin, "model")
+        elif self.model_session.prefix_hash() != self._hash:
             self._begin_marks()
-            self._say(info.origin, "changed", "the encoding of what was already sent")
+            self._log_opened(self.info.origin, "changed", "the encoding of what was already sent")
+
+    def _follow_model(self) -> bool:
+        """True if another model answers the next request; that is logged."""
+        before, self.info = self.info.origin, self.model_session.info
+        now = self.info.origin
+        if now == before:
+            return False
+        self._conversation.record(StateChanged(ModelChosen(now.provider, now.model)))
+        return True
 
     def _begin_marks(self) -> None:
-        self._hash = self.conversation.prefix_hash()
+        self._hash = self.model_session.prefix_hash()
         self._marks, self._first_mark = [self._hash[:_MARK]], self._encoded
 
     def _encode(self) -> None:
-        """Give the conversation what came since the last request."""
-        messages = self._session.transcript.messages
+        """Append the messages that are new since the last request."""
+        messages = self._conversation.transcript.messages
         for message in messages[self._encoded :]:
-            self.conversation.append(message)
-            self._hash = self.conversation.prefix_hash()
+            self.model_session.append(message)
+            self._hash = self.model_session.prefix_hash()
             self._marks.append(self._hash[:_MARK])
             self._tokens += message_tokens(message)
         self._encoded = len(messages)
@@ -177,13 +258,13 @@ class PrefixLedger:
 
     @property
     def factor(self) -> float:
-        """Tokens the model counts for an estimated one, as far as it has told."""
+        """Ratio of reported to estimated tokens; 1.0 before the first report."""
         origin = self.info.origin
-        return self._session.state.factors.get(f"{origin.provider}/{origin.model}", 1.0)
+        return self._conversation.state.factors.get(f"{origin.provider}/{origin.model}", 1.0)
 
     def context_tokens(self) -> int:
-        """Tokens of the conversation as it stands: the last report, and an estimate of what came after."""
-        state, transcript = self._session.state, self._session.transcript
+        """Tokens of the conversation now: those of the last report, and an estimate of the messages after it."""
+        state, transcript = self._conversation.state, self._conversation.transcript
         waiting = sum(map(message_tokens, transcript.messages[self._encoded :]))
         if not state.is_anchored:
             return round(self.factor * (self._tokens + waiting))
@@ -191,7 +272,7 @@ class PrefixLedger:
         return state.context_tokens + round(self.factor * after)
 
     def usage_of(self, reply: Assembler) -> Usage | None:
-        """What the provider reported, else an estimate; None if nothing of the reply had come."""
+        """What the provider reported, otherwise an estimate; None if nothing of the reply arrived."""
         if reply.usage is not None:
             return reply.usage
         parts = reply.reply().parts

@@ -1,8 +1,7 @@
-"""What became of calls that were running when the program ended."""
+"""Repairs the log of a session whose program ended in the middle of a turn."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from bradawl.core.errors import ToolError
 from bradawl.core.events import AssistantReplied, Event, ToolFinished, TurnFinished
@@ -10,17 +9,14 @@ from bradawl.core.messages import Assistant, Origin, Part, Text, ToolCall, calls
 from bradawl.core.ports import Files
 from bradawl.folds.transcript import Transcript
 
-if TYPE_CHECKING:
-    from bradawl.agent.session import Session
-
 _READ_LIMIT = 50_000_000
 _MOST_FILES = 50
 
 
-async def state_of(session: "Session", paths: tuple[str, ...]) -> dict[str, str]:
-    """sha256 of each file a call may write; empty for one that is not there. Of a folder nothing can be told."""
-    told = {path: await _sha256(session.agent.files, path) for path in paths[:_MOST_FILES]}
-    return {path: sha256 for path, sha256 in told.items() if sha256 is not None}
+async def state_of(files: Files, paths: tuple[str, ...]) -> dict[str, str]:
+    """sha256 of each file a call may write; empty for a file that does not exist. Folders are left out."""
+    states = {path: await _sha256(files, path) for path in paths[:_MOST_FILES]}
+    return {path: sha256 for path, sha256 in states.items() if sha256 is not None}
 
 
 async def _sha256(files: Files, path: str) -> str | None:
@@ -35,16 +31,16 @@ async def _sha256(files: Files, path: str) -> str | None:
     return None
 
 
-async def what_changed(session: "Session") -> dict[str, str]:
+async def what_changed(files: Files, transcript: Transcript) -> dict[str, str]:
     """For each call that was started and not answered, a sentence on the files it was to write."""
     return {
-        call_id: _told(before, await state_of(session, tuple(before)))
-        for call_id, before in session.transcript.started.items()
+        call_id: _compared(before, await state_of(files, tuple(before)))
+        for call_id, before in transcript.started.items()
         if before
     }
 
 
-def _told(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+def _compared(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     changed = [path for path in before if before[path] != now.get(path)]
     same = [path for path in before if before[path] == now.get(path)]
     said = [f"changed: {', '.join(changed)}"] if changed else []
@@ -55,12 +51,12 @@ def _told(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 def repair(
     transcript: Transcript, origin: Origin, step: int, known: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Event, ...]:
-    """Events that close what a crash left open; looks at the tail only.
+    """Events that close the turn a crash left open. They depend on the end of the transcript only.
 
-    `known` says of started calls, by id, what can be told of their effect.
+    `known` says, by call id, what is known about the effect of a started call.
 
-    A reply that was never logged but had started calls is rebuilt from what was prepared.
-    A call that was started and not answered may or may not have happened; the model is told so.
+    A reply that was never logged but had started calls is rebuilt from the prepared calls.
+    A call that was started and not answered may or may not have had its effect; its answer says so.
     """
     events: list[Event] = []
     open_calls = list(transcript.open_calls)

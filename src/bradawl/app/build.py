@@ -10,7 +10,7 @@ import msgspec
 
 from bradawl import __version__
 from bradawl.agent.agent import Agent
-from bradawl.agent.limits import Limits
+from bradawl.agent.middleware.limits import Limits
 from bradawl.app.environment import SystemPrompt
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus

@@ -9,13 +9,13 @@ from bradawl.core.errors import SettingsError
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
-    from bradawl.agent.answer import WhatIsWrong
+    from bradawl.shaping.json_answer import FindError
 
 _MOST_ERRORS: Final = 5
 _LONGEST_ERROR: Final = 300
 
 
-def check_for(schema: str) -> "WhatIsWrong":
+def check_for(schema: str) -> "FindError":
     """The check for a JSON Schema of any draft from 4 to 2020-12, given as text. Raises `SettingsError`.
 
     References lead into the schema itself only: nothing is fetched from anywhere.

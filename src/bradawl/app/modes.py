@@ -84,7 +84,7 @@ def begin_in_mode(session: "Session", settings: "Settings", *, is_asked_for: boo
         return
     is_fixed = settings.is_mode_fixed and had != "plan"
     if (is_asked_for or is_fixed) if had is not None else wanted == "plan":
-        session.reminders.choose_mode(wanted)
+        session.choose_mode(wanted)
 
 
 def is_asked_for(options: Mapping[str, object], environ: Mapping[str, str]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bradawl.agent.agent import Agent
-from bradawl.agent.seen import SeenFiles
+from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.app.console import Console
 from bradawl.app.settings.load import read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings

@@ -216,8 +216,8 @@ class Jobs(Protocol):
         """Take over a running process; gives back the job's id. The model is told when it ends, or waits for input."""
         ...
 
-    async def look(self, job_id: str, wait_s: float = 0.0) -> Job:
-        """What it has printed since the last look; waits so long for its end. Raises `ToolError`: no such job."""
+    async def read_output(self, job_id: str, wait_s: float = 0.0) -> Job:
+        """Wait up to `wait_s` seconds for its end; returns its unread output. Raises `ToolError`: no such job."""
         ...
 
     async def end(self, job_id: str) -> Job:

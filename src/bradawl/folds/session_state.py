@@ -17,6 +17,7 @@ from bradawl.core.events import (
     StateChanged,
     Todo,
     TodosSet,
+    ToolsChanged,
 )
 from bradawl.core.messages import Assistant, StopReason
 from bradawl.core.permissions import Mode
@@ -39,6 +40,10 @@ class SessionState:
         self.todos: tuple[Todo, ...] = ()
         self.mode: Mode | None = None
         """The permission mode chosen in the session; None for that of the settings."""
+        self.added_tools: set[str] = set()
+        """Names of tools that came after the first prefix was opened."""
+        self.removed_tools: set[str] = set()
+        """Names of tools that went after the first prefix was opened, and have not come back."""
         self.steps = 0
         """Number of the last step."""
         self.replies = 0
@@ -77,6 +82,9 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             _count(state, replied)
         case StateChanged(change):
             _change(state, change)
+        case ToolsChanged(added, removed):
+            state.added_tools = (state.added_tools | set(added)) - set(removed)
+            state.removed_tools = (state.removed_tools - set(added)) | set(removed)
         case _:
             pass
     return state

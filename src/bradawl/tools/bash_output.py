@@ -41,7 +41,7 @@ class BashOutput:
         """Its new output and its state. Raises `ToolError`: no such job."""
         self.effects(params, context)
         jobs = jobs_of(context)
-        return output_of(await jobs.look(params.job_id.strip(), min(params.wait, _LONGEST_WAIT_S)))
+        return output_of(await jobs.read_output(params.job_id.strip(), min(params.wait, _LONGEST_WAIT_S)))
 
 
 def jobs_of(context: CallContext) -> Jobs:

@@ -141,7 +141,7 @@ class Repl:
         """Something was typed during a turn: the model is told at its next step; commands wait for the turn's end."""
         session = self._session if self._is_running else None
         # A session's log begins with its own first entry, not with a note.
-        if session is not None and session.last_event is not None and parse_command(text) is None:
+        if session is not None and session.conversation.last_event is not None and parse_command(text) is None:
             session.send(text)
             return
         self._later.append(text)
@@ -247,7 +247,7 @@ class Repl:
 
     def _choose_mode(self, session: "Session", wish: ModeWish) -> None:
         """Say the mode, or change it from the next step on."""
-        now = session.reminders.mode
+        now = session.mode
         wanted = wish.mode
         if wish.toggle:
             wanted = "plan" if now != "plan" else self._before_plan or self._usual_mode(session)
@@ -256,7 +256,7 @@ class Repl:
             return
         if wanted is not None and wanted != now:
             self._before_plan = now if wanted == "plan" else None
-            session.reminders.choose_mode(wanted)
+            session.choose_mode(wanted)
         self.painter.line(f"mode {mode_text(wanted or now)}")
 
     def _usual_mode(self, session: "Session") -> Mode:
@@ -274,7 +274,7 @@ class Repl:
             f"session    {session.id}",
             f"model      {self._model}",
             f"folder     {one_line(state.cwd or self.settings.cwd)}",
-            f"mode       {mode_text(session.reminders.mode)}",
+            f"mode       {mode_text(session.mode)}",
             f"sandbox    {one_line(sandbox_text(session.policy().sandbox))}",
             f"context    {state.context_tokens:,} of {window.tokens:,} tokens ({_SAID_BY[window.source]})",
             f"used       {usage_text(state.replies, state.usage, state.cost)}",

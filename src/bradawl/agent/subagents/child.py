@@ -1,25 +1,23 @@
-"""What a sub-agent is made of: its prompt, its part of the log, and how it is told of."""
+"""The configuration of a sub-agent, its system prompt, its part of the log, and its conclusion."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from bradawl.agent.session import Session
+from bradawl.agent.configuration import AgentConfiguration
+from bradawl.agent.conversation import Conversation
+from bradawl.agent.session import TurnResult
 from bradawl.core.events import AgentSpawned, AssistantReplied, Envelope, Event, Live
 from bradawl.core.messages import Assistant, calls_of, text_of
 from bradawl.core.permissions import Answer, Choice, Policy, Question
-from bradawl.core.ports import Approver, Emit, OpenSession, SessionLog
-
-if TYPE_CHECKING:
-    from bradawl.agent.agent import Agent
-    from bradawl.agent.session import TurnResult
+from bradawl.core.ports import Approver, Emit, SessionLog
 
 STEPS: Final = 50
-"""Most requests of one sub-agent."""
+"""Maximum number of requests of one sub-agent."""
 _WITHHELD: Final = frozenset({"agent", "ask_user", "exit_plan"})
 _WRITERS: Final = frozenset({"write_file", "edit_file", "multi_edit"})
-"""Of no use to who only reads: each schema would only invite a refusal."""
+"""Not offered to a sub-agent that only reads: their calls would be refused."""
 _CALLS_TOLD: Final = 5
 _ARGUMENTS_TOLD: Final = 200
 
@@ -37,18 +35,18 @@ _READS: Final = "- You only read: calls that may change something are refused. R
 
 
 class SharedLog(msgspec.Struct, frozen=True):
-    """A session's log as a sub-agent writes into it."""
+    """`SessionLog` of a sub-agent: it writes to the log of the session that started it, under its own name."""
 
     log: SessionLog
     name: str
 
     @property
     def session_id(self) -> str:
-        """That of the session it is in."""
+        """The id of the session that started it."""
         return self.log.session_id
 
     def append(self, event: Event, agent: str = "") -> Envelope:
-        """Write one entry of the sub-agent."""
+        """Append one entry under the name of the sub-agent."""
         return self.log.append(event, agent or self.name)
 
     async def durable(self, entry: Envelope) -> bool:
@@ -56,65 +54,57 @@ class SharedLog(msgspec.Struct, frozen=True):
         return await self.log.durable(entry)
 
     def close(self) -> bool:
-        """Nothing: the log is the session's."""
+        """Does nothing: the session that started it owns the log."""
         return True
 
 
 class NamedApprover(msgspec.Struct, frozen=True):
-    """Asks for a sub-agent, and says so."""
+    """`Approver` that puts the name of the sub-agent before each question."""
 
     approver: Approver
     name: str
 
     async def ask(self, question: Question) -> Answer:
-        """The user's word on a call of the sub-agent."""
+        """Ask for permission for a call of the sub-agent."""
         return await self.approver.ask(msgspec.structs.replace(question, reason=f"{self.name}: {question.reason}"))
 
     async def choose(self, choice: Choice) -> str | None:
-        """What the user says to the sub-agent."""
+        """Ask the user to choose or to type an answer."""
         return await self.approver.choose(msgspec.structs.replace(choice, question=f"{self.name}: {choice.question}"))
 
 
-def open_inside(session: Session, spawned: AgentSpawned, cwd: str, entries: tuple[Envelope, ...]) -> Session:
-    """Its own transcript, state and files seen; the log, the blobs, questions and the user's word are shared."""
-    log = SharedLog(session.log, spawned.spawned)
-    child = Session(_agent(session, spawned, cwd), OpenSession(log, session.blobs, entries), spawned.spawned)
-    child.asking, child.allowed, child.emit = session.asking, session.allowed, session.emit
-    return child
-
-
-def _agent(session: Session, spawned: AgentSpawned, cwd: str) -> "Agent":
-    """The session's agent, less what is not for sub-agents."""
-    agent, reads = session.agent, spawned.kind == "explore"
+def child_configuration(agent: AgentConfiguration, spawned: AgentSpawned, cwd: str) -> AgentConfiguration:
+    """The configuration of the parent, without what is not for sub-agents."""
+    reads = spawned.kind == "explore"
     small = agent.small_model if reads else None
     params = msgspec.structs.replace(agent.params, answer_schema="")
-    if small is not None:  # what was chosen for one model may be wrong for another
+    if small is not None:  # values chosen for one model may be wrong for another
         params = msgspec.structs.replace(params, effort=None, max_output_tokens=None)
     return msgspec.structs.replace(
         agent,
         model=small or agent.model,
         tools=tuple(tool for tool in agent.tools if tool.name not in (_WITHHELD | _WRITERS if reads else _WITHHELD)),
         approver=NamedApprover(agent.approver, spawned.spawned),
-        policy=_reading(session.policy) if reads else session.policy,
+        policy=_read_only(agent.policy) if reads else agent.policy,
         system_prompt=_system_prompt(f"{_ROLE}{_READS if reads else ''}\nworking directory: {cwd}\n"),
         limits=msgspec.structs.replace(agent.limits, max_steps=min(STEPS, agent.limits.max_steps or STEPS)),
         params=params,
     )
 
 
-def _reading(policy: Callable[[], Policy]) -> Callable[[], Policy]:
+def _read_only(policy: Callable[[], Policy]) -> Callable[[], Policy]:
     return lambda: msgspec.structs.replace(policy(), read_only=True)
 
 
 def _system_prompt(text: str) -> Callable[[], Awaitable[str]]:
-    async def say() -> str:
+    async def prompt() -> str:
         return text
 
-    return say
+    return prompt
 
 
 def shown_with(emit: Emit, progress: Callable[[str], None]) -> Emit:
-    """Shows what the sub-agent does, and what it says as progress of the call it is for."""
+    """An `Emit` that shows the events of a sub-agent, and its texts also as progress of the call that started it."""
 
     def show(item: Envelope | Live) -> None:
         emit(item)
@@ -126,16 +116,16 @@ def shown_with(emit: Emit, progress: Callable[[str], None]) -> Emit:
     return show
 
 
-def conclusion(child: Session, result: "TurnResult") -> str:
-    """The last text of one that came to its end, else what it had found."""
+def conclusion(child: Conversation, result: TurnResult) -> str:
+    """The last text of a sub-agent that completed its task, otherwise what it had found."""
     if result.reason == "completed" or (result.reason == "refused" and result.text.strip()):
         return result.text
     failed = f"\nIt failed: {result.failure}" if result.failure else ""
     return f"{found_so_far(child)}{failed}"
 
 
-def found_so_far(child: Session) -> str:
-    """What a sub-agent that came to no conclusion had said, and what it did last."""
+def found_so_far(child: Conversation) -> str:
+    """What a sub-agent without a conclusion had written, and its last calls."""
     replies = [message for message in child.transcript.messages if isinstance(message, Assistant)]
     said = "\n\n".join(_spoken(replies)) or "nothing yet"
     calls = [f"{call.name}({call.raw_arguments[:_ARGUMENTS_TOLD]})" for reply in replies for call in calls_of(reply)]

@@ -1,4 +1,4 @@
-"""Runs hooks around a call, one after the other, in the order they were given."""
+"""Runs the hooks before and after a call, one after the other, in the order they were given."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,9 +11,9 @@ Record = Callable[[Event], object]
 
 
 async def before_call(hooks: Sequence[Hook], call: ToolCall, record: Record) -> ToolCall | str:
-    """The call as the hooks leave it, or the reason of the first that refused it.
+    """The call as the hooks changed it, or the reason of the first hook that refused it.
 
-    A hook that breaks refuses the call: a guard that can't decide must not wave through.
+    A hook that raises refuses the call, because a check that failed must not allow anything.
     """
     for hook in hooks:
         try:
@@ -32,7 +32,7 @@ async def before_call(hooks: Sequence[Hook], call: ToolCall, record: Record) -> 
 
 
 async def after_call(hooks: Sequence[Hook], call: ToolCall, result: ToolResult, record: Record) -> ToolResult:
-    """The result as the hooks leave it; one that breaks leaves it as it was."""
+    """The result as the hooks changed it. A hook that raises changes nothing."""
     for hook in hooks:
         try:
             amended = validated(await hook.after_call(call, result), ToolResult)

@@ -1,26 +1,30 @@
-"""Runs sub-agents: conversations of their own inside a session, written into its log under their own names."""
+"""Starts and counts the sub-agents of a session; each has its own conversation in the log of the session."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from bradawl.agent.conversation import Conversation
 from bradawl.agent.recovery import repair, what_changed
+from bradawl.agent.session import Session
 from bradawl.core.errors import ToolError
 from bradawl.core.events import AgentEnded, AgentSpawned, Cwd, Env, Envelope, StateChanged, TurnReason
+from bradawl.core.messages import ToolCall
+from bradawl.core.ports import Files
 from bradawl.folds.transcript import branch
 
-if TYPE_CHECKING:
-    from bradawl.agent.session import Session
+OpenChild = Callable[[AgentSpawned, str, tuple[Envelope, ...]], Session]
+"""Opens the session of a sub-agent in a working directory, with its entries of the log."""
 
 MOST: Final = 200
-"""Sub-agents of one session; more are a model that has lost its way."""
+"""Maximum number of sub-agents of one session; a model that starts more is not making progress."""
 KINDS: Final = ("explore", "general")
 
 
 class Start(msgspec.Struct, frozen=True):
-    """`Spawner` for one call: its sub-agent begins where the call runs."""
+    """`Spawner` of one call: its sub-agent begins with the working directory and variables of the call."""
 
     sub_agents: "SubAgents"
     cwd: str
@@ -28,67 +32,77 @@ class Start(msgspec.Struct, frozen=True):
     progress: Callable[[str], None]
 
     async def spawn(self, kind: str, prompt: str, call_id: str) -> tuple[str, AgentEnded]:
-        """Run one to its end; gives back its conclusion, or else what it had found. Raises `ToolError`."""
+        """Run a sub-agent to its end. Returns its conclusion, or what it had found. Raises `ToolError`."""
         return await self.sub_agents.run(self, AgentSpawned("", call_id, kind, prompt))
 
 
 class SubAgents:
     """All sub-agents of one session."""
 
-    def __init__(self, session: "Session", entries: Sequence[Envelope]) -> None:
-        """`entries` is what is in the log already."""
-        self._session = session
-        self._names = {entry.agent for entry in entries} - {session.name}
+    def __init__(
+        self,
+        conversation: Conversation,
+        files: Files,
+        entries: Sequence[Envelope],
+        open_child: OpenChild,
+        denials: list[ToolCall],
+    ) -> None:
+        """`entries` are those already in the log; refused calls of sub-agents are added to `denials`."""
+        self._conversation, self._files = conversation, files
+        self._open, self._denials = open_child, denials
+        self._names = {entry.agent for entry in entries} - {conversation.name}
         self._names |= {entry.event.spawned for entry in entries if isinstance(entry.event, AgentSpawned)}
         self._left = _left_open(entries)
 
     def at(self, cwd: str, env: Mapping[str, str | None], progress: Callable[[str], None]) -> Start:
-        """For a call that runs there and shows its progress so."""
+        """The spawner of a call with this working directory, these variables, and this callback for its progress."""
         return Start(self, cwd, env, progress)
 
     async def run(self, start: Start, wanted: AgentSpawned) -> tuple[str, AgentEnded]:
-        """Run one; whatever becomes of it, the log says that it ended and what it cost. Raises `ToolError`."""
-        from bradawl.agent.delegate import conclusion, shown_with
+        """Run a sub-agent. Its end and its cost are logged in any case. Raises `ToolError`."""
+        from bradawl.agent.subagents.child import conclusion, shown_with
 
-        session, spawned = self._session, self._admitted(wanted)
-        session.record(spawned)
-        child = self._open(spawned, start.cwd)
+        conversation, spawned = self._conversation, self._admitted(wanted)
+        conversation.record(spawned)
+        child = self._open(spawned, start.cwd, ())
         reason: TurnReason = "error"
         try:
             async with child:
-                child.record(StateChanged(Cwd(start.cwd)))
+                child.conversation.record(StateChanged(Cwd(start.cwd)))
                 if start.env:
-                    child.record(StateChanged(Env(dict(start.env))))
-                result = await child.run(spawned.prompt, shown_with(session.emit, start.progress))
+                    child.conversation.record(StateChanged(Env(dict(start.env))))
+                result = await child.run(spawned.prompt, shown_with(conversation.emit, start.progress))
             reason = result.reason
         except asyncio.CancelledError:
             reason = "cancelled"
             raise
         finally:
-            session.denials.extend(child.denials)
+            self._denials.extend(child.denials)
             ended = AgentEnded(spawned.spawned, reason, child.state.usage, child.state.cost)
-            session.record(ended)
-        return conclusion(child, result), ended
+            conversation.record(ended)
+        return conclusion(child.conversation, result), ended
 
     async def recover(self) -> dict[str, str]:
-        """Close in the log what ran when the program ended; by call, how far its sub-agent had come."""
-        told: dict[str, str] = {}
+        """Log the end of the sub-agents that ran when the program ended. Returns what each had found, by call id."""
+        found: dict[str, str] = {}
         left, self._left = self._left, ()
         if not left:
-            return told
-        from bradawl.agent.delegate import found_so_far
+            return found
+        from bradawl.agent.subagents.child import found_so_far
 
         for spawned, entries in left:
-            child = self._open(spawned, "", entries)
-            for event in repair(child.transcript, child.info.origin, child.state.steps, await what_changed(child)):
+            session = self._open(spawned, "", entries)
+            child, origin = session.conversation, session.prefix.info.origin
+            known = await what_changed(self._files, child.transcript)
+            for event in repair(child.transcript, origin, child.state.steps, known):
                 child.record(event)
             ended = AgentEnded(spawned.spawned, "interrupted", child.state.usage, child.state.cost)
-            self._session.record(ended)
-            told[spawned.call_id] = found_so_far(child)
-        return told
+            self._conversation.record(ended)
+            found[spawned.call_id] = found_so_far(child)
+        return found
 
     def _admitted(self, wanted: AgentSpawned) -> AgentSpawned:
-        if self._session.is_sub_agent:
+        if self._conversation.is_sub_agent:
             raise ToolError("a sub-agent can't start others; do the task yourself")
         if wanted.kind not in KINDS:
             raise ToolError(f"there is no kind {wanted.kind!r} of sub-agents; the kinds are {', '.join(KINDS)}")
@@ -98,14 +112,9 @@ class SubAgents:
         self._names.add(f"agent-{number}")
         return msgspec.structs.replace(wanted, spawned=f"agent-{number}")
 
-    def _open(self, spawned: AgentSpawned, cwd: str, entries: tuple[Envelope, ...] = ()) -> "Session":
-        from bradawl.agent.delegate import open_inside
-
-        return open_inside(self._session, spawned, cwd, entries)
-
 
 def _left_open(entries: Sequence[Envelope]) -> tuple[tuple[AgentSpawned, tuple[Envelope, ...]], ...]:
-    """Sub-agents whose end nobody has written down, with their entries."""
+    """Sub-agents whose end is not in the log, with their entries."""
     if not any(isinstance(entry.event, AgentSpawned) for entry in entries):
         return ()
     events = [entry.event for entry in branch(entries)]

@@ -1,0 +1,105 @@
+"""Decides whether a prepared call may run, and asks the user where the policy says so."""
+
+import asyncio
+from collections.abc import Callable
+from hashlib import sha256
+from typing import assert_never
+
+import msgspec
+
+from bradawl.agent.calls.call import ASKS_USER, Prepared, Refused
+from bradawl.agent.calls.context import CallServices
+from bradawl.agent.conversation import Conversation
+from bradawl.core.events import PermissionAsked, PermissionDecided
+from bradawl.core.messages import ToolCall
+from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, Policy, Question, Request, decide
+from bradawl.core.ports import Files
+from bradawl.safety.permissions.builtin_rules import with_builtin_rules
+from bradawl.shaping.consent import covered
+
+
+class SessionPolicy:
+    """The policy for the next call of a session: the agent's policy, in the mode chosen in the session.
+
+    The mode `bypass` is never taken from a resumed session: it must be chosen again. A policy without built-in rules
+    gets them here.
+    """
+
+    def __init__(self, policy: Callable[[], Policy], files: Files, conversation: Conversation) -> None:
+        self._policy, self._files, self._conversation = policy, files, conversation
+
+    def __call__(self) -> Policy:
+        """Read anew for each call, because mode and rules can change between calls."""
+        policy, mode = with_builtin_rules(self._policy(), self._files), self._conversation.state.mode
+        if mode is None or mode == "bypass":
+            return policy
+        return msgspec.structs.replace(policy, mode=mode)
+
+
+async def authorize(services: CallServices, prepared: Prepared, reply_ended: asyncio.Event) -> Grant | Refused:
+    """Decide whether the call may run. A question is asked only after the reply has ended."""
+    call = prepared.call
+    if ASKS_USER in prepared.effects.session:
+        await reply_ended.wait()  # a reply may be withdrawn until it has ended, but a question can't be
+    decision = _decide(services, prepared)
+    if isinstance(decision, Ask):
+        await reply_ended.wait()
+        async with services.asking:
+            # The answer to an earlier question may cover this call too.
+            decision = _decide(services, prepared)
+            if isinstance(decision, Ask):
+                return await _ask(services, prepared, decision)
+    match decision:
+        case Allow(grant, reason):
+            if not prepared.effects.is_read_only:
+                services.conversation.record(PermissionDecided(call.id, "allow", "policy", reason))
+            return grant
+        case Deny(reason):
+            services.conversation.record(PermissionDecided(call.id, "deny", "policy", reason))
+            return Refused(call, f"{call.name} was not run: {reason}.", "refused")
+        case _:
+            assert_never(decision)
+
+
+def _scope_of(services: CallServices, prepared: Prepared, ask: Ask) -> str:
+    """Identifies what an answer for the whole session covers; empty if it covers this call alone."""
+    return covered(_request(prepared), ask, services.conversation.name, prepared.place.cwd, prepared.place.env)
+
+
+def _request(prepared: Prepared) -> Request:
+    digest = sha256(prepared.call.raw_arguments.encode("utf-8", "surrogatepass")).hexdigest()
+    return Request(prepared.tool.name, digest, prepared.effects)
+
+
+def _decide(services: CallServices, prepared: Prepared) -> Decision:
+    decision = decide(services.policy(), _request(prepared))
+    if isinstance(decision, Ask) and _scope_of(services, prepared, decision) in services.allowed:
+        return Allow(decision.grant, "allowed by the user for this session")
+    return decision
+
+
+async def _ask(services: CallServices, prepared: Prepared, ask: Ask) -> Grant | Refused:
+    call = prepared.call
+    services.conversation.record(PermissionAsked(call.id, ask.reason))
+    answer = await services.approver.ask(
+        Question(call, _request(prepared), ask.reason, ask.grant, prepared.place.cwd, prepared.place.env)
+    )
+    word = "allow" if answer.allowed else "deny"
+    services.conversation.record(PermissionDecided(call.id, word, answer.by, ", ".join(answer.rules), answer.scope))
+    if answer.allowed:
+        if answer.scope == "session" and (scope := _scope_of(services, prepared, ask)):
+            services.allowed.add(scope)
+        return ask.grant
+    return _denied(services, call, ask.reason, answer)
+
+
+def _denied(services: CallServices, call: ToolCall, reason: str, answer: Answer) -> Refused:
+    if answer.by == "nobody":
+        services.denials.append(call)
+        text = (
+            f"it needs permission ({reason}), and nobody is here to give it. Do what you can without, and say what is "
+            "left undone"
+        )
+        return Refused(call, f"{call.name} was not run: {text}.", "refused")
+    said = f" They said: {answer.message}" if answer.message else " Do something else, or say what you need and why."
+    return Refused(call, f"{call.name} was not run: the user declined.{said}", "refused")

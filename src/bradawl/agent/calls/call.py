@@ -1,0 +1,46 @@
+"""One tool call on its way: where it runs, and whether it was prepared or refused."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from bradawl.core.effects import Effects
+from bradawl.core.events import Outcome
+from bradawl.core.messages import ToolCall
+from bradawl.core.ports import Tool
+
+ASKS_USER = "user"
+"""The part of a session that a call declares to change when it asks the user something by itself."""
+LEAVES_PLAN = "mode"
+"""The part of a session that a call declares to change when it ends plan mode."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a call runs: a copy, which later calls do not change."""
+
+    cwd: str
+    env: Mapping[str, str | None]
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A call of a known tool with valid arguments; not yet allowed."""
+
+    call: ToolCall
+    tool: Tool[msgspec.Struct]
+    params: msgspec.Struct
+    effects: Effects
+    place: Place
+    """Its paths were resolved against this place, and it runs there."""
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A call that will not run, with the text the model reads instead of a result."""
+
+    call: ToolCall
+    text: str
+    outcome: Outcome = "error"
+
+
+def tool_failed(tool: Tool[msgspec.Struct], error: Exception) -> str:
+    """The result of a call whose tool raised something other than `ToolError`."""
+    return f"{tool.name} broke: {type(error).__name__}: {error}. The tool is at fault, not your call."

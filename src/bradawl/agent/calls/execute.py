@@ -1,0 +1,131 @@
+"""Runs an allowed call, and logs its start, its result and what hooks change in the result."""
+
+import asyncio
+from collections import deque
+
+import msgspec
+
+from bradawl.agent.calls import hooks
+from bradawl.agent.calls.authorize import authorize
+from bradawl.agent.calls.call import Prepared, Refused, tool_failed
+from bradawl.agent.calls.context import CallServices, JudgedFiles, context_of
+from bradawl.agent.recovery import state_of
+from bradawl.core.effects import Effects
+from bradawl.core.errors import SessionError, ToolError
+from bradawl.core.events import CheckpointTaken, ResultAmended, ToolFinished, ToolStarted
+from bradawl.core.messages import Text, ToolCall, ToolResult
+from bradawl.core.permissions import Grant
+from bradawl.core.ports import ToolOutput
+from bradawl.shaping.preview import fitted
+from bradawl.shaping.validation import declared, validated
+
+_PRINTED_CHARACTERS = 4_000
+
+
+async def execute(services: CallServices, prepared: Prepared, grant: Grant) -> ToolFinished:
+    """Run an allowed call. Before it may change anything, its start is in the log and on the disk."""
+    call, output, printed = prepared.call, None, Printed()
+    try:
+        if (unsaved := await _save_state(services, prepared)) is not None:
+            return unsaved
+        await _log_start(services, prepared)
+        output = await _run(services, prepared, grant, printed)
+        shown, full = fitted(output)
+        full_ref, whereabouts = await _store(services, output, full)
+    except asyncio.CancelledError:
+        if call.id in services.conversation.transcript.started:
+            services.conversation.record(_cancelled(call, output, printed))
+        raise
+    return ToolFinished(call.id, "error" if output.is_error else "ok", (*shown, *whereabouts), full_ref)
+
+
+async def _log_start(services: CallServices, prepared: Prepared) -> None:
+    """Log that the effect may happen from here on; before a change, wait for the disk."""
+    effects, conversation = prepared.effects, services.conversation
+    if effects.is_read_only:
+        conversation.record(ToolStarted(prepared.call.id))
+    else:
+        before = await state_of(services.files, effects.writes)
+        await conversation.log.durable(conversation.record(ToolStarted(prepared.call.id, before)))
+
+
+async def _store(services: CallServices, output: ToolOutput, full: bytes | None) -> tuple[str | None, tuple[Text, ...]]:
+    """Store the full text of a shortened result. Returns its blob, and the text that tells the model where it is."""
+    blobs, ref = services.conversation.blobs, None
+    try:
+        if output.full_file:
+            ref = await blobs.adopt(output.full_file)
+        elif full is not None:
+            ref = await blobs.put(full)
+        return ref, () if ref is None else (Text(f"\n[all of it: {blobs.path(ref)}]"),)
+    except SessionError as error:
+        return ref, (Text(f"\n[the rest can't be read again: {error}]"),)
+
+
+async def _save_state(services: CallServices, prepared: Prepared) -> ToolFinished | None:
+    """Save the files the call may overwrite. Returns the result of a call that may not run because saving failed."""
+    call, checkpoints = prepared.call, services.checkpoints
+    if checkpoints is None or not prepared.effects.writes:
+        return None
+    try:
+        reference = await checkpoints.take(prepared.effects.writes)
+    except ToolError as error:
+        text = f"{call.name} was not run: what it would change could not be saved first: {error}"
+        return ToolFinished(call.id, "error", (Text(text),))
+    services.conversation.record(CheckpointTaken(call.id, reference))
+    return None
+
+
+class Printed:
+    """The last characters of the progress a running call has shown."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[str] = deque(maxlen=200)
+
+    def add(self, text: str) -> None:
+        """Append text."""
+        self._pieces.append(text[-_PRINTED_CHARACTERS:])
+
+    def __str__(self) -> str:
+        return "".join(self._pieces)[-_PRINTED_CHARACTERS:]
+
+
+def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> ToolFinished:
+    if output is not None:  # the tool had finished; only its full text was not stored yet
+        return ToolFinished(call.id, "error" if output.is_error else "ok", fitted(output)[0])
+    text = "[cancelled while it was running; it may have done part of its work]"
+    return ToolFinished(call.id, "cancelled", (Text(f"{printed}\n{text}".lstrip()),))
+
+
+async def _run(services: CallServices, prepared: Prepared, grant: Grant, printed: Printed) -> ToolOutput:
+    async def permit(effects: Effects) -> None:
+        begun = asyncio.Event()
+        begun.set()
+        found = await authorize(services, msgspec.structs.replace(prepared, effects=declared(effects)), begun)
+        if isinstance(found, Refused):
+            raise ToolError(found.text)
+
+    try:
+        context = context_of(services, prepared.call, prepared.place, grant, printed.add)
+        files = JudgedFiles(context.files, prepared.effects)
+        context = msgspec.structs.replace(context, files=files, permit=permit)
+        return validated(await prepared.tool.run(prepared.params, context), ToolOutput)
+    except ToolError as error:
+        return ToolOutput((Text(str(error)),), is_error=True)
+    except Exception as error:
+        import traceback  # rarely needed
+
+        full = traceback.format_exc().encode("utf-8", "replace")
+        return ToolOutput((Text(tool_failed(prepared.tool, error)),), full=full, is_error=True)
+
+
+async def finalize(services: CallServices, call: ToolCall, finished: ToolFinished) -> None:
+    """Log the result, and the result as the hooks changed it."""
+    record = services.conversation.record
+    record(finished)
+    if not services.hooks:
+        return
+    result = ToolResult(call.id, call.name, finished.shown, finished.outcome != "ok")
+    amended = await hooks.after_call(services.hooks, call, result, record)
+    if amended.parts != result.parts:
+        record(ResultAmended(call.id, amended.parts, "hook"))

@@ -1,0 +1,103 @@
+"""Prepares a tool call: finds the tool, checks the arguments, runs hooks, and declares the effects."""
+
+import msgspec
+
+from bradawl.agent.calls import hooks
+from bradawl.agent.calls.call import LEAVES_PLAN, Prepared, Refused, tool_failed
+from bradawl.agent.calls.context import CallServices, context_of, current_place
+from bradawl.core.arguments import Arguments, parse_arguments
+from bradawl.core.effects import Effects
+from bradawl.core.errors import ToolError
+from bradawl.core.events import CallPrepared
+from bradawl.core.messages import Part, ToolCall
+from bradawl.core.ports import Tool
+from bradawl.shaping import fitting
+from bradawl.shaping.validation import declared
+
+_LONGEST_ARGUMENTS = 4_000_000
+"""Characters, more than any model writes into one call; longer arguments are not even parsed."""
+
+
+async def prepare(
+    services: CallServices, call: ToolCall, step: int, before: tuple[Part, ...], refusal: str = ""
+) -> Prepared | Refused:
+    """Check the call, run the hooks before it, and log it. Nothing is touched.
+
+    `before` are the parts of the reply between the call before and this one. A `refusal` is the answer of a call that
+    is logged without being checked.
+    """
+    checked = Refused(call, refusal) if refusal else check(services, call)
+    if isinstance(checked, Prepared) and services.hooks:
+        verdict = await hooks.before_call(services.hooks, call, services.conversation.record)
+        if isinstance(verdict, str):
+            checked = Refused(call, verdict, "refused")
+        elif verdict != call:
+            call = msgspec.structs.replace(verdict, id=call.id, name=call.name)
+            checked = check(services, call)
+    effects = checked.effects if isinstance(checked, Prepared) else Effects()
+    services.conversation.record(CallPrepared(call.id, step, call.name, call.raw_arguments, effects, before))
+    return checked
+
+
+def check(services: CallServices, call: ToolCall) -> Prepared | Refused:
+    """Find the tool, check the arguments, and declare the effects; repeated after earlier calls changed cwd or env."""
+    tool = services.tools.get(call.name)
+    if tool is None or len(call.raw_arguments) > _LONGEST_ARGUMENTS:
+        return Refused(call, _unknown_tool(services, call.name) if tool is None else _too_long(call))
+    arguments, status = parse_arguments(call.raw_arguments, cut=call.status == "truncated")
+    if arguments is None or call.status != "ok":
+        return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
+    try:
+        params = msgspec.convert(fitting.fit(arguments, tool.params), tool.params, strict=False)
+    except (msgspec.ValidationError, RecursionError) as error:
+        return Refused(call, _unfit(tool, arguments, error))
+    except Exception as error:  # raised by `__post_init__` of the struct
+        return Refused(call, tool_failed(tool, error))
+    place = current_place(services.conversation)
+    try:
+        effects = declared(tool.effects(params, context_of(services, call, place)))
+    except ToolError as error:
+        return Refused(call, str(error))
+    except Exception as error:
+        return Refused(call, tool_failed(tool, error))
+    if LEAVES_PLAN in effects.session and services.policy().mode != "plan":
+        return Refused(call, f"{call.name} was not run: this is not plan mode. Changes may be made; just go on.")
+    return Prepared(call, tool, params, effects, place)
+
+
+def _too_long(call: ToolCall) -> str:
+    size, most = len(call.raw_arguments), _LONGEST_ARGUMENTS
+    return f"{call.name} was not run: its arguments have {size:,} characters, {most:,} is the most. Send less at once."
+
+
+def _unknown_tool(services: CallServices, name: str) -> str:
+    known = tuple(services.tools)
+    if name in services.conversation.state.removed_tools:
+        return f"The tool {name!r} was removed from this session; nothing was run. The tools are: {', '.join(known)}."
+    from difflib import get_close_matches  # rarely needed
+
+    near = get_close_matches(name, known, 1, 0.5)
+    guess = f" Did you mean {near[0]}?" if near else ""
+    return f"There is no tool named {name!r}; nothing was run.{guess} The tools are: {', '.join(known)}."
+
+
+def _unusable_arguments(tool: Tool[msgspec.Struct], call: ToolCall, status: str) -> str:
+    if status == "truncated":
+        return (
+            f"{tool.name} was not run: its arguments were cut off after {len(call.raw_arguments)} characters, "
+            "because the reply hit its length limit. Send the call again with less in it, or in several parts."
+        )
+    wrong = fitting.what_is_wrong(call.raw_arguments)
+    return f"{tool.name} was not run: its arguments could not be read: {wrong}.\n{fitting.signature(tool.params)}"
+
+
+def _unfit(tool: Tool[msgspec.Struct], arguments: Arguments, error: Exception) -> str:
+    why = fitting.unknown_names(arguments, tool.params) or _readable(error)
+    return f"{tool.name} was not run: {why}.\n{fitting.signature(tool.params)}"
+
+
+def _readable(error: Exception) -> str:
+    """A message like `Expected int, got str (in timeout)`, without msgspec's path syntax."""
+    text = str(error).replace("`", "")
+    what, separator, where = text.partition(" - at $")
+    return f"{what} (in {where.lstrip('.')})" if separator and where.strip(".") else what

@@ -1,0 +1,47 @@
+"""The configuration of an agent: its model, tools, ports and limits."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from bradawl.agent.middleware import MiddlewareFactory
+from bradawl.agent.middleware.limits import Limits
+from bradawl.core.events import RequestParams
+from bradawl.core.permissions import Policy
+from bradawl.core.ports import Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore, Tool
+from bradawl.core.retry import RetryBudget
+from bradawl.shaping.json_answer import CheckFor
+
+
+class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a session is made from. Immutable and shared by all sessions of an agent."""
+
+    model: Model
+    small_model: Model | None = None
+    """For sub-agents that only read; None for `model`."""
+    tools: tuple[Tool[msgspec.Struct], ...]
+    store: SessionStore
+    files: Files
+    processes: Processes
+    approver: Approver
+    clock: Clock
+    ids: Ids
+    policy: Callable[[], Policy]
+    """Called before each tool call, so that a change of mode takes effect at once."""
+    system_prompt: Callable[[], Awaitable[str]]
+    """Called once, when a session opens its first prefix."""
+    project: str
+    """Real path of the folder the session belongs to; its first working directory."""
+    version: str = ""
+    limits: Limits = Limits()
+    params: RequestParams = RequestParams()
+    retry: RetryBudget = RetryBudget()
+    hooks: tuple[Hook, ...] = ()
+    middleware: tuple[MiddlewareFactory, ...] = ()
+    """Each makes a further middleware for a session; they are called in this order, after bradawl's own and before the
+    check of the final answer."""
+    checkpoints: Checkpoints | None = None
+    check_for: CheckFor | None = None
+    """Makes the check of an answer from a JSON Schema; needed only for answers that must satisfy one."""
+    on_close: Callable[[], None] | None = None
+    """Called by `Agent.aclose`, to release what the adapters hold."""

@@ -1,0 +1,131 @@
+"""A session's log, the folds over it, the notes that wait for the model, and the callback that shows events.
+
+This is the lowest module of the room: everything that works on a session takes a `Conversation`, and this module
+imports no other module of `agent`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import msgspec
+
+from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
+from bradawl.core.errors import SessionError
+from bradawl.core.events import Compacted, Envelope, Event, Live, NoteDelivered, NoteQueued
+from bradawl.core.messages import Message, Note
+from bradawl.core.ports import Blobs, Clock, Emit, Ids, OpenSession, SessionLog
+from bradawl.folds.session_state import SessionState, remember
+from bradawl.folds.transcript import Transcript, apply, branch
+
+
+def ignore(_: Envelope | Live) -> None:
+    """An `Emit` that shows nothing."""
+
+
+class QueueInbox:
+    """`Inbox` in memory: keeps notes in order of arrival until a step boundary takes them."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Note] = deque()
+
+    def put(self, note: Note) -> None:
+        """Queue a note."""
+        self._waiting.append(note)
+
+    def drain(self) -> tuple[Note, ...]:
+        """Remove and return all waiting notes, oldest first."""
+        notes = tuple(self._waiting)
+        self._waiting.clear()
+        return notes
+
+    @property
+    def waiting(self) -> tuple[Note, ...]:
+        """The waiting notes, oldest first; they stay in the queue."""
+        return tuple(self._waiting)
+
+    @property
+    def holds_user_note(self) -> bool:
+        """True if a note of the user has not been delivered to the model yet."""
+        return any(note.source == "user" for note in self._waiting)
+
+
+class Conversation:
+    """The durable part of a session. Only `record` changes it; the folds follow."""
+
+    def __init__(self, opened: OpenSession, ids: Ids, clock: Clock, name: str = "main") -> None:
+        """`name` selects the entries of one agent: sub-agents write to the log of the session that started them."""
+        self.name, self.is_sub_agent = name, name != "main"
+        self.ids, self.clock = ids, clock
+        self.log: SessionLog = opened.log
+        self.blobs: Blobs = opened.blobs
+        self.notices: tuple[str, ...] = opened.notices
+        """Warnings for the user, for example that the history can't be saved."""
+        self.transcript = Transcript(self._read_replacement)
+        self.state = SessionState()
+        self.turn_state = SessionState()
+        """The same fold since the turn began."""
+        self.inbox = QueueInbox()
+        self.emit: Emit = ignore
+        self._last: Envelope | None = None
+        self._listeners: list[Callable[[Event], None]] = []
+        for envelope in branch(opened.entries, name):
+            self._take(envelope)
+        for note in self.transcript.waiting_notes.values():
+            self.inbox.put(note)
+
+    @property
+    def last_event(self) -> Event | None:
+        """The last event of the log; None in a session whose log is empty."""
+        return self._last.event if self._last else None
+
+    def begin_turn(self, emit: Emit) -> None:
+        """Show events with `emit` from now on, and start `turn_state` anew."""
+        self.emit, self.turn_state = emit, SessionState()
+
+    def record(self, event: Event) -> Envelope:
+        """Append an event to the log, fold it, and show it. Does not wait for the disk."""
+        envelope = self.log.append(event)
+        self._take(envelope)
+        self.emit(envelope)
+        return envelope
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Call `listener` with each event that is recorded from now on, after the folds and before it is shown."""
+        self._listeners.append(listener)
+
+    def show(self, item: TextDelta | ThinkingDelta | CallDelta | ToolProgress | RetryScheduled) -> None:
+        """Show something that is not stored."""
+        self.emit(Live(self.name, self._last.seq if self._last else -1, item))
+
+    def note(self, text: str, source: Literal["user", "mode", "system"] = "system") -> None:
+        """Queue text for the model; it is delivered at the next step boundary."""
+        note = Note(self.ids.ulid(), text, source)
+        self.inbox.put(note)
+        if self._last is not None:  # `SessionOpened` must be the first event of a log
+            self.record(NoteQueued(note))
+
+    def deliver_notes(self) -> None:
+        """Put all waiting notes into the transcript."""
+        for note in self.inbox.drain():
+            self.record(NoteDelivered(note.id))
+
+    async def compact(self, tier: str, messages: Iterable[Message]) -> None:
+        """Replace the transcript with these messages. No call may be open. The prefix must be reopened afterwards."""
+        ref = await self.blobs.put(msgspec.json.encode(tuple(messages)))
+        self.record(Compacted(tier, self._last.seq if self._last else 0, ref))
+
+    def _take(self, envelope: Envelope) -> None:
+        apply(self.transcript, envelope)
+        remember(self.state, envelope)
+        remember(self.turn_state, envelope)
+        self._last = envelope
+        for listener in self._listeners:
+            listener(envelope.event)
+
+    def _read_replacement(self, ref: str) -> tuple[Message, ...]:
+        try:
+            return msgspec.json.decode(self.blobs.get(ref), type=tuple[Message, ...])
+        except (SessionError, msgspec.DecodeError) as error:
+            self.notices = (*self.notices, f"The summary of the earlier conversation is lost: {error}")
+            return ()

@@ -1,0 +1,1 @@
+"""Sub-agents: conversations of their own inside a session."""
