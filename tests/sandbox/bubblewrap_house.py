@@ -14,7 +14,7 @@ from landlock_house import House, built
 
 from bradawl.sandbox.backend import Launch
 from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.sandbox.covers.other_users import Others
+from bradawl.sandbox.discovery.other_users import Others
 
 
 class BubblewrapHouse(House):

@@ -14,7 +14,7 @@ from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.sandbox.backend import Layout
 from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.sandbox.covers.placeholders import remove_folder
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.workspace.processes import LocalProcesses
 
 # The Python of the tests comes last: some systems have no other.

@@ -15,8 +15,8 @@ from held import Held, held
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import Command
-from bradawl.workspace.child import Child
-from bradawl.workspace.descendants import Member, tree
+from bradawl.workspace.child_process import Child
+from bradawl.workspace.process_tree import Member, tree
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.sandbox.covers.placeholders import remove_folder
-from bradawl.sandbox.restore.closed_folders import close_again, enter, open_way
-from bradawl.sandbox.restore.entries import Keeping, forget_old, put_back
+from bradawl.sandbox.filesystem.closed_folders import close_again, enter, open_way
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.restore.git_history import History, Repository, Watches
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.put_back import Keeping, forget_old, put_back
 
 _RIGHTS_TO_PASS_OVER_MODES = 0b110
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, of linux/capability.h."""

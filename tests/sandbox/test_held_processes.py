@@ -15,7 +15,7 @@ from held import Held, held
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
-from bradawl.sandbox.covers.placeholders import Leftovers
+from bradawl.sandbox.mounts.placeholders import Leftovers
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
 from patience import is_within

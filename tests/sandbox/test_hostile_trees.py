@@ -7,7 +7,7 @@ from bubblewrap_house import bubblewrap_house
 from bwrap import HAS_BWRAP
 from landlock_house import house
 
-from bradawl.sandbox.covers.placeholders import remove_folder
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
 
 LEFT = {
     "pipes": "mkdir -p .git/hooks; mkfifo .git/hooks/pre-commit .mcp.json .git/commondir; rm -f .git/index;"

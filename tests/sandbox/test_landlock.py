@@ -160,7 +160,7 @@ def _symlinked(made: House) -> bool:
 
 def _gets_away(made: House) -> bool:
     """A family is found by its parents and by a mark in the environment; this one is found by neither."""
-    from bradawl.workspace.descendants import family, living
+    from bradawl.workspace.process_tree import family, living
 
     mark, note = f"test.{os.getpid()}", made.root / "pid"
     made.sh(

@@ -15,7 +15,7 @@ from bradawl.core.workspace import Command
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rules import parse_rule
 from bradawl.sandbox.landlock_helper import rule_set, version
-from bradawl.workspace.descendants import living
+from bradawl.workspace.process_tree import living
 from bradawl.workspace.processes import LocalProcesses
 from patience import is_within
 

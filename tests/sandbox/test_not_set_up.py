@@ -6,7 +6,7 @@ from held import Held, held
 
 from bradawl.core.permissions import Grant
 from bradawl.sandbox import bubblewrap
-from bradawl.sandbox.setup_errors import explained
+from bradawl.sandbox.bubblewrap_errors import explained
 
 SAID = {
     b"bwrap: Can't create file at /newroot/w/.git/config: Read-only file system\n": ("/w/.git/config", "Read-only"),

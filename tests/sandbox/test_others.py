@@ -11,7 +11,7 @@ from bwrap import HAS_BWRAP
 from landlock_house import House, house
 
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.covers.other_users import folders_of_others, secrets_of_system
+from bradawl.sandbox.discovery.other_users import folders_of_others, secrets_of_system
 
 IS_ROOT = os.geteuid() == 0
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="others' files can be read by root alone")

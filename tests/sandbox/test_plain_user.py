@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bradawl.sandbox.backend import Layout
-from bradawl.sandbox.covers.placeholders import remove_folder
-from bradawl.sandbox.replaced_paths import shown
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.path_translation import shown
 
 NOBODY = 65534
 

@@ -11,7 +11,7 @@ from held import Held
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.sandbox.landlock import LandlockConfinement, unfit
-from bradawl.sandbox.replaced_paths import TEMPORARY
+from bradawl.sandbox.path_translation import TEMPORARY
 
 _ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": "/dev/null",

@@ -220,7 +220,7 @@ def test_what_is_no_file_is_told_quickly(tmp_path: Path) -> None:
 
 def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
     """Between looking and writing the path is walked again, and no link on it is taken."""
-    from bradawl.workspace.replacing import create, folder_of
+    from bradawl.workspace.atomic_write import create, folder_of
 
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
@@ -233,7 +233,7 @@ def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_name_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
-    from bradawl.workspace.replacing import folder_of, locked
+    from bradawl.workspace.atomic_write import folder_of, locked
 
     (tmp_path / "secret").write_bytes(OLD)
     (tmp_path / "f").symlink_to("secret")
@@ -246,7 +246,7 @@ def test_a_name_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_what_another_program_writes_while_the_new_content_is_written_is_not_lost(tmp_path: Path) -> None:
-    from bradawl.workspace.replacing import folder_of, locked, put
+    from bradawl.workspace.atomic_write import folder_of, locked, put
 
     path = tmp_path / "f"
     path.write_bytes(OLD)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.workspace.exports import changes, parse_exports
-from bradawl.workspace.prelude import parse_report
+from bradawl.workspace.exported_variables import changes, parse_exports
 from bradawl.workspace.processes import LocalProcesses
+from bradawl.workspace.shell_prelude import parse_report
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.testing.conformance import PROCESSES_CASES
-from bradawl.workspace.descendants import family, ids_since
-from bradawl.workspace.output import HeadAndTail
-from bradawl.workspace.prelude import Report, parse_report
+from bradawl.workspace.bounded_output import HeadAndTail
+from bradawl.workspace.process_tree import family, ids_since
 from bradawl.workspace.processes import LocalProcesses
+from bradawl.workspace.shell_prelude import Report, parse_report
 from patience import is_within
 
 

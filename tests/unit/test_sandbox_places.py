@@ -2,7 +2,7 @@ import os
 from pathlib import Path
 
 from bradawl.sandbox.backend import Layout
-from bradawl.sandbox.replaced_paths import shown
+from bradawl.sandbox.path_translation import shown
 
 
 def test_the_shims_of_a_version_manager_are_shown_with_what_they_start_but_never_a_whole_home(tmp_path):

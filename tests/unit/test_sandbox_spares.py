@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.sandbox.covers.spare_files import SpareFiles, SpareFolders
+from bradawl.sandbox.mounts.spare_placeholders import SpareFiles, SpareFolders
 
 
 def test_file_is_made_once_and_is_the_same_each_time(tmp_path: Path):

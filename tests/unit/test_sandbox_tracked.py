@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.safety.git.tracked_files import is_tracked
-from bradawl.sandbox.covers.mounts import Plan
-from bradawl.sandbox.covers.survey import Survey
+from bradawl.safety.git.directories import is_tracked
+from bradawl.sandbox.discovery.workspace_survey import Survey
+from bradawl.sandbox.mounts.plan import Plan
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from bradawl.sandbox.caches import cache_variables
 from bradawl.sandbox.environment import held_environment
+from bradawl.sandbox.tool_caches import cache_variables
 
 _KEYS = (
     "OPENAI_API_KEY AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN GITHUB_TOKEN NPM_TOKEN DB_PASSWORD PGPASSWORD SSH_KEY_PATH"

@@ -368,7 +368,7 @@ def _grep(rg: str | None, settings: Settings | None, around: ShellContext | None
 
 
 def _own_ignore_file(root: str) -> str | None:
-    from bradawl.workspace.walk import own_ignore_file  # most runs search nothing
+    from bradawl.workspace.folder_walk import own_ignore_file  # most runs search nothing
 
     return own_ignore_file(root)
 

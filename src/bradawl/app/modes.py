@@ -68,7 +68,7 @@ def help_with_refusals(settings: "Settings") -> str:
         return ""
     from bradawl.app.build import layout_of, place_of
     from bradawl.app.sandbox_help import refused_hint
-    from bradawl.sandbox.replaced_paths import unfit
+    from bradawl.sandbox.workspace_check import unfit
 
     return "" if unfit(layout_of(settings, place_of(settings))) else refused_hint()
 

@@ -15,21 +15,22 @@ from bradawl.core.permissions import Grant, Sandbox
 from bradawl.core.workspace import PROCESS_LIMIT
 from bradawl.safety.permissions.protected_paths import credentials
 from bradawl.sandbox.backend import Launch, Layout, Program, path_of
-from bradawl.sandbox.caches import cache_variables
-from bradawl.sandbox.covers.empty_files import make_empties
-from bradawl.sandbox.covers.mounts import Cover, Plan, data_folders, is_empty_folder
-from bradawl.sandbox.covers.other_users import Others, find_others, secrets_within
-from bradawl.sandbox.covers.placeholders import Ghost, Leftovers
-from bradawl.sandbox.covers.rule_mounts import RuleCovers, Wanted
-from bradawl.sandbox.covers.survey import Survey
+from bradawl.sandbox.bubblewrap_errors import explained
+from bradawl.sandbox.discovery.git_folders import data_folders
+from bradawl.sandbox.discovery.other_users import Others, find_others, secrets_within
+from bradawl.sandbox.discovery.workspace_survey import Survey
 from bradawl.sandbox.environment import held_environment
+from bradawl.sandbox.mounts.mask_sources import make_empties
+from bradawl.sandbox.mounts.placeholders import Ghost, Leftovers
+from bradawl.sandbox.mounts.plan import Cover, Plan, is_empty_folder
+from bradawl.sandbox.mounts.rule_mounts import RuleCovers, Wanted
+from bradawl.sandbox.path_translation import TEMPORARY, Names, emptied, existing, is_replaced, shown
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
-from bradawl.sandbox.replaced_paths import TEMPORARY, Names, emptied, existing, is_replaced, shown
-from bradawl.sandbox.restore.git_files import Repositories
 from bradawl.sandbox.restore.git_history import History, Watches
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.repositories import Repositories
 from bradawl.sandbox.seccomp import filter_for
-from bradawl.sandbox.setup_errors import explained
+from bradawl.sandbox.tool_caches import cache_variables
 
 NAME: Final = "bubblewrap"
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")

@@ -16,20 +16,20 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
 from bradawl.sandbox.backend import Launch, Layout, Program, path_of
-from bradawl.sandbox.caches import cache_variables
-from bradawl.sandbox.covers.mounts import data_folders
-from bradawl.sandbox.covers.other_users import folders_of_others, secrets_of_system, secrets_within
-from bradawl.sandbox.covers.rule_mounts import RuleCovers
-from bradawl.sandbox.covers.survey import Survey
+from bradawl.sandbox.discovery.git_folders import data_folders
+from bradawl.sandbox.discovery.other_users import folders_of_others, secrets_of_system, secrets_within
+from bradawl.sandbox.discovery.workspace_survey import Survey
 from bradawl.sandbox.environment import held_environment
 from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.mounts.rule_mounts import RuleCovers
+from bradawl.sandbox.path_translation import shown
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
-from bradawl.sandbox.replaced_paths import shown
-from bradawl.sandbox.restore.git_files import Repositories
 from bradawl.sandbox.restore.git_history import History, Watches
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.repositories import Repositories
 from bradawl.sandbox.restore.snapshot import Place
 from bradawl.sandbox.seccomp import filter_for, is_known
+from bradawl.sandbox.tool_caches import cache_variables
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _HIDDEN = tuple(f"/{name}" for name in ("tmp", "run", "dev", "lost+found"))

@@ -16,9 +16,9 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
 from bradawl.sandbox.backend import Launch, Layout, Program
-from bradawl.sandbox.caches import cache_variables
 from bradawl.sandbox.environment import held_environment
 from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.tool_caches import cache_variables
 
 _PROGRAM: Final = "/usr/bin/sandbox-exec"
 

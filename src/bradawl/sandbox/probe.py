@@ -16,7 +16,7 @@ import msgspec
 
 from bradawl.core.permissions import Grant
 from bradawl.sandbox.backend import Confinement, Launch, Layout, Program
-from bradawl.sandbox.covers.placeholders import remove_folder
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.guarantees import LINES
 
 _PROGRAM: Final = "probe_inside.py"

@@ -15,7 +15,8 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Sandbox
 from bradawl.safety.trusted_programs import TrustedPrograms
 from bradawl.sandbox.backend import Confinement, Layout
-from bradawl.sandbox.covers.placeholders import Leftovers, remove_folder
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.mounts.placeholders import Leftovers
 
 _PATIENCE_S: Final = 4.0
 """For each kind of sandbox: one that hangs leaves time for the next, and a busy machine is none without a sandbox."""
@@ -104,7 +105,7 @@ class SandboxChoice:
     # ------------------------------------------------------------------ the look, in a thread of its own
 
     def _look(self) -> None:
-        from bradawl.sandbox.replaced_paths import unfit
+        from bradawl.sandbox.workspace_check import unfit
 
         if reason := unfit(self._layout):
             self._why.append(reason)
@@ -159,7 +160,7 @@ class SandboxChoice:
         self._why += [f"{path} is not used: {reason}" for path, reason in self._programs.rejected_beside(_NAME)]
         beside = self._programs.beside(_NAME)
         if beside is not None and os.path.realpath(beside) != os.path.realpath(system):
-            from bradawl.sandbox.bundled_bubblewrap import why_other
+            from bradawl.sandbox.bubblewrap_bundled import why_other
 
             if reason := why_other(beside):
                 self._why.append(f"{beside} is not used: {reason}")

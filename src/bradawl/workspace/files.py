@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import FileContent, FileEntry
-from bradawl.workspace.replacing import (
+from bradawl.workspace.atomic_write import (
     check_regular,
     create,
     folder_of,
@@ -25,7 +25,7 @@ from bradawl.workspace.replacing import (
     read_all,
     recover,
 )
-from bradawl.workspace.temporary import is_temporary
+from bradawl.workspace.temporary_names import is_temporary
 
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
@@ -299,7 +299,7 @@ def _list(root: str, limit: int, stop: threading.Event) -> tuple[tuple[FileEntry
         os.close(open_folder(root))
     if limit == 0:  # only whether there is such a folder: no walk
         return (), True
-    from bradawl.workspace.walk import Walk  # most runs list nothing
+    from bradawl.workspace.folder_walk import Walk  # most runs list nothing
 
     found: list[FileEntry] = []
     for entry in Walk(root, _small_text, _folder).files():

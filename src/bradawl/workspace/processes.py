@@ -19,11 +19,11 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.safety.trusted_programs import TrustedPrograms, trusted_programs
-from bradawl.workspace.child import Child, Hold
-from bradawl.workspace.freeze import Gate, check_unmoved
-from bradawl.workspace.pipes import Progress, Streams
-from bradawl.workspace.prelude import HELD_BACK, MARK, REPORT_FD
-from bradawl.workspace.private import NoTemporaryFolder, PrivateFolder
+from bradawl.workspace.child_process import Child, Hold
+from bradawl.workspace.job_freeze import Gate, check_unmoved
+from bradawl.workspace.private_folder import NoTemporaryFolder, PrivateFolder
+from bradawl.workspace.program_streams import Progress, Streams
+from bradawl.workspace.shell_prelude import HELD_BACK, MARK, REPORT_FD
 from bradawl.workspace.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class LocalProcesses:
         finally:
             for descriptor in launch.close_after_start:
                 os.close(descriptor)
-        from bradawl.workspace.keeper import Keeper  # only a sandbox has one
+        from bradawl.workspace.namespace_init import Keeper  # only a sandbox has one
 
         keeper = Keeper(launch.told, mark, self._guard) if launch.told >= 0 else None
         name, codes = confinement.sandbox.name, launch.tells_signals_as_codes

@@ -18,10 +18,10 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.sandbox.restore.closed_folders import open_way
-from bradawl.sandbox.restore.entries import Keeping, forget_old, put_back, put_copy_back
+from bradawl.sandbox.filesystem.closed_folders import open_way
 from bradawl.sandbox.restore.git_objects import Lost, ObjectFiles
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.put_back import Keeping, forget_old, put_back, put_copy_back
 from bradawl.sandbox.restore.snapshot import Entry, Found, Place, is_changed, look, look_at_first, pipes_in
 
 _REFERENCES: Final = (

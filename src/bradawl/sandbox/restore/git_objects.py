@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from bradawl.sandbox.restore.closed_folders import make_readable
+from bradawl.sandbox.filesystem.closed_folders import make_readable
 
 _FOLDERS: Final = (*(f"{number:02x}" for number in range(256)), "pack")
 _LOOSE: Final = re.compile(r"[0-9a-f]{38}(?:[0-9a-f]{24})?")

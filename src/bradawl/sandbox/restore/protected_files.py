@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 
 from bradawl.core.effects import is_within
-from bradawl.sandbox.restore.entries import Keeping, forget_old, put_back
-from bradawl.sandbox.restore.snapshot import Entry, Found, Place, is_new_repository, look, look_again
+from bradawl.sandbox.restore.harmless_git_files import is_new_repository
+from bradawl.sandbox.restore.put_back import Keeping, forget_old, put_back
+from bradawl.sandbox.restore.snapshot import Entry, Found, Place, look, look_again
 
 _RECORD = "before-"
 _MOST_ALONE = 20

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import stat
 from collections.abc import Iterable
 from itertools import islice
@@ -14,7 +13,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.path_walk import real_path
-from bradawl.sandbox.restore.closed_folders import close_again, open_way
+from bradawl.sandbox.filesystem.closed_folders import close_again, open_way
 
 _FILE_BYTES = 1_048_576
 _TOTAL_BYTES = 33_554_432
@@ -268,57 +267,3 @@ def _content(path: str, limit: int) -> bytes | None:
         return None
     finally:
         os.close(opened)
-
-
-# ------------------------------------------------------------------ what a new repository may have
-
-_HARMLESS = (
-    rb"\s*(?:[#;].*|\[(?:core|user|init|extensions|commit|tag|pull|push|fetch|color|gc|submodule"
-    rb"|(?:remote|branch|submodule) \"[\w./-]+\")\]"
-    rb"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|objectformat"
-    rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
-    rb"|autosetupremote|ui|auto|prune|active|tagopt|worktree[cC]onfig|sparse[cC]heckout(?:[cC]one)?)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
-)
-_WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
-
-
-def is_new_repository(path: str, entry: Entry, before: Found) -> bool:
-    """Whether a file is what `git init` and the like leave where no repository was: nothing that runs anything."""
-    if tree := re.fullmatch(r"(.+/worktrees/[^/]+)/(config\.worktree|commondir)", path):
-        return not any(is_within(known, tree[1]) for known in before) and _is_plain_tree(tree[2], entry)
-    head, git, inner = path.rpartition("/.git/")
-    data = f"{head}/.git"
-    if module := re.fullmatch(r"(modules/.+?)/((?:config|hooks)(?:/.*)?)", inner):
-        data, inner = f"{data}/{module[1]}", module[2]
-    if not git or any(is_within(known, data) for known in before):
-        return False
-    if inner == "hooks":
-        return entry.kind == "folder"
-    if inner.startswith("hooks/"):
-        return entry.kind == "file" and inner.endswith(".sample")
-    if entry.content == b"" and entry.kind == "file":
-        return True  # a sandbox may have put it there for a program that still runs
-    lines = (entry.content or b"[unknown]").splitlines()
-    is_config = inner in ("config", "config.worktree") and entry.kind == "file"
-    return is_config and all(re.fullmatch(_HARMLESS, line) or (module and _stays(line, path, head)) for line in lines)
-
-
-def _is_plain_tree(name: str, entry: Entry) -> bool:
-    content = entry.content if entry.kind == "file" else None
-    if name == "commondir":
-        return content is not None and content.strip() in (b"", b"../..")
-    return content is not None and all(re.fullmatch(_HARMLESS, line) for line in content.splitlines())
-
-
-def adds_nothing_that_runs(path: str, before: Entry, now: Entry) -> bool:
-    """Whether what was added to git's configuration is of the kind that git itself writes there day by day."""
-    if not path.endswith("/config") or {before.kind, now.kind} != {"file"} or now.content is None:
-        return False
-    known = set((before.content or b"").splitlines())
-    return all(line in known or re.fullmatch(_HARMLESS, line) for line in now.content.splitlines())
-
-
-def _stays(line: bytes, config: str, folder: str) -> bool:
-    """Whether a line of a submodule's configuration names a working tree inside a folder."""
-    named = re.fullmatch(_WORKING_TREE, line)
-    return bool(named) and is_within(real_path(Path(config).parent / os.fsdecode(named[1])), folder)

@@ -1,7 +1,6 @@
 """What is laid over a writable folder so that programs can't change, replace or see what they must not."""
 
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal
@@ -10,11 +9,11 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.safety.git.separate_data import data_above, data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names
-from bradawl.sandbox.covers.placeholders import Ghost
-from bradawl.sandbox.covers.survey import Finds, Survey
+from bradawl.sandbox.discovery.git_folders import folders_in, kind_of
+from bradawl.sandbox.discovery.workspace_survey import Finds
+from bradawl.sandbox.mounts.placeholders import Ghost
 
 _MORE_OF_GIT: Final = (".git/worktrees/*/commondir", ".git/worktrees/*/gitdir")
 _FOLDERS_OF_GIT: Final = ("hooks", "info")
@@ -43,7 +42,7 @@ class Plan:
         """`free` are repositories, and data of working trees, that get no cover: see `Repositories.made`."""
         self._root = root
         self._free = free
-        self._is_in_repository = any(_kind(f"{place}/.git") for place in _with_above(root))
+        self._is_in_repository = any(kind_of(f"{place}/.git") for place in _with_above(root))
         self.covers: dict[str, Cover] = {root: Cover(root, "write")}
         self.ghosts: dict[str, Ghost] = {}
         self._frozen: set[str] = set()
@@ -71,7 +70,7 @@ class Plan:
         for place in places:
             if not is_within(place, self._root) and not is_within(self._root, place):
                 continue
-            if _kind(place) == "link":
+            if kind_of(place) == "link":
                 self._freeze(str(Path(place).parent))
                 continue
             top = place if is_within(place, self._root) else self._root
@@ -115,11 +114,11 @@ class Plan:
 
     def _of_repository(self, folder: str) -> None:
         dot_git = f"{folder}/.git"
-        kind = _kind(dot_git)
+        kind = kind_of(dot_git)
         if kind == "link":
             self._freeze(folder)
             target = real_path(dot_git)
-            if is_within(target, self._root) and _kind(target) == "folder":
+            if is_within(target, self._root) and kind_of(target) == "folder":
                 self._pin_down_to(target)
                 self._of_data(target)
         elif kind == "folder":
@@ -142,13 +141,13 @@ class Plan:
             self._follow_all(folder, parts, in_git=in_git)
             return
         path, rest = f"{folder}/{parts[0]}", parts[1:]
-        match _kind(path):
+        match kind_of(path):
             case "":
                 self._haunt(path, rest, in_git=in_git)
             case "link":
                 self._freeze(folder)
                 target = real_path(path)
-                if is_within(target, self._root) and _kind(target) in ("file", "folder"):  # not a link to itself
+                if is_within(target, self._root) and kind_of(target) in ("file", "folder"):  # not a link to itself
                     self._pin_down_to(str(Path(target).parent))
                     self._add(target, "read")
             case "folder" if rest:
@@ -165,7 +164,7 @@ class Plan:
             if inner in self._free:
                 continue
             self._add(inner, "write")
-            if _kind(f"{inner}/HEAD"):
+            if kind_of(f"{inner}/HEAD"):
                 self._follow(inner, parts[1:], in_git=in_git)
             elif inner.count("/") < folder.count("/") + 4 and len(self.covers) < _MOST:
                 self._follow_all(inner, parts, in_git=in_git)
@@ -219,29 +218,6 @@ class Plan:
             self.covers[path] = Cover(path, kind)
 
 
-def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -> tuple[str, ...]:
-    """Folders with git's data outside the roots that git has to write to for these repositories, or around a root."""
-    writable = tuple(roots)
-    named = (data_folder(f"{folder}/.git") for folder in repositories if _kind(f"{folder}/.git") == "file")
-    above = (data_above(root, home) for root in writable if not _kind(f"{root}/.git"))
-    found = dict.fromkeys((*named, *above))
-    return tuple(each for each in found if each and not any(is_within(each, root) for root in writable))
-
-
-def secrets_below(folder: str) -> tuple[str, ...]:
-    """Files with keys below a folder that a sandbox would show without content; looked for now, at any depth.
-
-    Raises `UnsupportedSyntax` where there are too many folders to look through.
-    """
-    survey = Survey(folder, _MOST_FOLDERS, frozenset({".git"}))
-    secrets = survey.finds().secrets
-    if survey.is_cut:
-        from bradawl.safety.shell.errors import UnsupportedSyntax  # only lines without a sandbox are looked at so
-
-        raise UnsupportedSyntax
-    return secrets
-
-
 def _with_above(folder: str) -> Iterator[str]:
     """A folder and all above it, without the slash at the end that the outermost has."""
     while folder.strip("/"):
@@ -250,19 +226,9 @@ def _with_above(folder: str) -> Iterator[str]:
     yield ""
 
 
-def _kind(path: str) -> Literal["", "file", "folder", "link"]:
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
-        return ""
-    if stat.S_ISLNK(mode):
-        return "link"
-    return "folder" if stat.S_ISDIR(mode) else "file"
-
-
 def is_empty_folder(path: str) -> bool:
     """Whether it is a folder, no link to one, and nothing is in it."""
-    return _kind(path) == "folder" and _is_empty(path, "folder")
+    return kind_of(path) == "folder" and _is_empty(path, "folder")
 
 
 def _is_empty(path: str, kind: str) -> bool:
@@ -273,12 +239,3 @@ def _is_empty(path: str, kind: str) -> bool:
             return next(entries, None) is None
     except OSError:
         return False
-
-
-def folders_in(folder: str) -> list[str]:
-    """The folders in one that are no links; none of one that can't be read."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []

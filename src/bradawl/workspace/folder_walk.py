@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bradawl.core.workspace import FileEntry
-from bradawl.workspace.ignore import RuleSet, is_ignored, parse_rules
-from bradawl.workspace.temporary import is_temporary
+from bradawl.workspace.gitignore import RuleSet, is_ignored, parse_rules
+from bradawl.workspace.temporary_names import is_temporary
 
 _OWN_IGNORE = ".bradawlignore"
 ReadText = Callable[[str], str]

@@ -10,9 +10,10 @@ from typing import Final
 from bradawl.core.effects import is_within
 from bradawl.safety.permissions.home_paths import HOME_PARENTS
 from bradawl.sandbox.backend import Layout
+from bradawl.sandbox.discovery.other_users import FOLDERS_OF_HOMES
 
 TEMPORARY: Final = os.path.realpath(Path("/") / "tmp")
-_RUNTIME: Final = ("/run", "/var/run")
+RUNTIME_FOLDERS: Final = ("/run", "/var/run")
 _RESOLVER: Final = "/etc/resolv.conf"
 _OF_PROGRAMS: Final = ("/bin", "/sbin", "/shims")
 """Endings of folders whose programs need what lies beside the folder; version managers start theirs through shims."""
@@ -21,12 +22,12 @@ _OF_PROGRAMS: Final = ("/bin", "/sbin", "/shims")
 @cache
 def emptied() -> tuple[str, ...]:
     """Folders in which sockets of the machine's services lie; looked for once."""
-    return tuple(path for path in _RUNTIME if os.path.realpath(path) == path and Path(path).is_dir())
+    return tuple(path for path in RUNTIME_FOLDERS if os.path.realpath(path) == path and Path(path).is_dir())
 
 
 def is_replaced(path: str, further: Iterable[str] = ()) -> bool:
     """Whether it lies where programs see something else: in a temporary folder or in one of `further`."""
-    return any(is_within(path, folder) for folder in (TEMPORARY, *_RUNTIME, *further))
+    return any(is_within(path, folder) for folder in (TEMPORARY, *RUNTIME_FOLDERS, *further))
 
 
 def shown(layout: Layout, path: str, further: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -38,7 +39,7 @@ def shown(layout: Layout, path: str, further: tuple[str, ...] = ()) -> tuple[str
     prefixes = (_prefix(os.path.realpath(folder), further) for folder in programs)
     wanted = (layout.home, sys.prefix, sys.base_prefix, *prefixes, os.path.realpath(_RESOLVER))
     found = dict.fromkeys(os.path.realpath(each) for each in wanted if each and os.access(each, os.F_OK))
-    whole = (TEMPORARY, *_RUNTIME, *further)
+    whole = (TEMPORARY, *RUNTIME_FOLDERS, *further)
     inside = [each for each in found if is_replaced(each, further) and each not in whole]
     return tuple(each for each in inside if not any(each != other and is_within(each, other) for other in inside))
 
@@ -46,7 +47,7 @@ def shown(layout: Layout, path: str, further: tuple[str, ...] = ()) -> tuple[str
 def _prefix(folder: str, further: tuple[str, ...]) -> str:
     """The installation a folder of programs belongs to; itself if that is a whole replaced place or home."""
     parent = str(Path(folder).parent)
-    is_whole = parent in (TEMPORARY, *_RUNTIME, *further) or str(Path(parent).parent) in HOME_PARENTS
+    is_whole = parent in (TEMPORARY, *RUNTIME_FOLDERS, *further) or str(Path(parent).parent) in FOLDERS_OF_HOMES
     return parent if folder.endswith(_OF_PROGRAMS) and not is_whole else folder
 
 
@@ -79,22 +80,6 @@ def _leaves(rest: str) -> bool:
         if depth < 0:
             return True
     return False
-
-
-def unfit(layout: Layout) -> str:
-    """Why no sandbox can hold programs of this workspace; empty if one may."""
-    for root in layout.roots:
-        if os.path.realpath(root) != root or not Path(root).is_dir():
-            return f"the workspace {root} is not a folder by its real path"
-        if root == "/":
-            return "the workspace is the whole machine, /; start in a folder of it"
-        if is_within(layout.home, root):
-            return f"the workspace {root} holds your home folder; start in a folder of it"
-        if held := next((own for own in (*layout.own, layout.state) if own and is_within(own, root)), ""):
-            return f"the workspace {root} holds bradawl's own folder {held}; start elsewhere"
-        if is_within(TEMPORARY, root) or root in _RUNTIME:
-            return f"the workspace {root} is for everybody's temporary files; start in a folder of it"
-    return ""
 
 
 def existing(path: str) -> str:

@@ -11,8 +11,8 @@ from bradawl.core.errors import ToolError
 from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.safety.git.tracked_files import tracks_below
 from bradawl.safety.path_walk import real_path
-from bradawl.safety.permissions.rule_targets import MOST_FOLDERS, Match, RuleMatcher, TooManyFolders
-from bradawl.sandbox.covers.mounts import Cover
+from bradawl.safety.permissions.rule_targets import MOST_FOLDERS, Match, RuledTree, TooMuch
+from bradawl.sandbox.mounts.plan import Cover
 from bradawl.sandbox.restore.snapshot import Place
 
 _MOST: Final = 200

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bradawl.core.workspace import CommandResult
-from bradawl.workspace.descendants import (
+from bradawl.workspace.process_tree import (
     Member,
     children,
     command_line,
@@ -26,11 +26,11 @@ from bradawl.workspace.descendants import (
     signal_group,
     tree,
 )
-from bradawl.workspace.pipes import Streams
-from bradawl.workspace.prelude import Report, parse_report
+from bradawl.workspace.program_streams import Streams
+from bradawl.workspace.shell_prelude import Report, parse_report
 
 if TYPE_CHECKING:
-    from bradawl.workspace.keeper import Keeper
+    from bradawl.workspace.namespace_init import Keeper
 
 _KILL_WAIT_S = 0.2
 _DRAIN_GRACE_S = 0.1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bradawl.workspace.descendants import family, living, signal_all
+from bradawl.workspace.process_tree import family, living, signal_all
 
 _LONGEST = 4_096
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from bradawl.core.workspace import PROCESS_LIMIT
-from bradawl.workspace.exports import changes
+from bradawl.workspace.exported_variables import changes
 
 MARK: Final = "BRADAWL_CALL"
 """Variable that marks a call's processes: whoever carries its last word belongs to the call.

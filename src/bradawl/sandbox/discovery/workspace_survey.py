@@ -15,11 +15,12 @@ from bradawl.core.effects import is_within
 from bradawl.safety.git.tracked_files import is_tracked
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import is_secret_name
-from bradawl.sandbox.covers.open_files import Followed
+from bradawl.sandbox.discovery.file_tracking import Followed
 
 _DEPTH: Final = 3
 """Levels below the root at which repositories are looked for; files with keys are looked for at any."""
 _FOLDERS: Final = 4_000
+_FOLDERS_AT_ONCE: Final = 20_000
 _FOLDERS_OF_REPOSITORIES: Final = 400
 _SETTLED_NS: Final = 50_000_000
 _FIRST_S: Final = 1.0
@@ -296,3 +297,17 @@ def _secret(entry: "os.DirEntry[str]") -> _Secret | None:
     except OSError:
         return None
     return _Secret(path, (status.st_dev, status.st_ino)) if stat.S_ISREG(status.st_mode) else None
+
+
+def secrets_below(folder: str) -> tuple[str, ...]:
+    """Files with keys below a folder that a sandbox would show without content; looked for now, at any depth.
+
+    Raises `NotUnderstood` where there are too many folders to look through.
+    """
+    survey = Survey(folder, _FOLDERS_AT_ONCE, frozenset({".git"}))
+    secrets = survey.finds().secrets
+    if survey.is_cut:
+        from bradawl.safety.shell.allow.parser import NotUnderstood  # only lines without a sandbox are looked at so
+
+        raise NotUnderstood
+    return secrets

@@ -6,7 +6,7 @@ import stat
 import weakref
 from pathlib import Path
 
-from bradawl.workspace.prelude import PRELUDE
+from bradawl.workspace.shell_prelude import PRELUDE
 
 _PRELUDE_NAME = "prelude.bash"
 _SPILL = "output-"

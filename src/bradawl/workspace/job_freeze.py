@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from bradawl.core.errors import ToolError
-from bradawl.workspace.descendants import Member, signal_all
+from bradawl.workspace.process_tree import Member, signal_all
 
 if TYPE_CHECKING:
-    from bradawl.workspace.child import Child
+    from bradawl.workspace.child_process import Child
 
 _STOP_LIMIT_S: Final = 1.0
 """A process that waits for a disk stops only afterwards."""

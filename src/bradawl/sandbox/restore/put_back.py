@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bradawl.sandbox.covers.placeholders import remove_folder
-from bradawl.sandbox.restore.closed_folders import enter, make_readable
+from bradawl.sandbox.filesystem.closed_folders import enter, make_readable
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.restore.git_objects import copy
 from bradawl.sandbox.restore.snapshot import Entry
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from bradawl.core.errors import ToolError
-from bradawl.sandbox.covers.spare_files import SpareFiles, SpareFolders
-from bradawl.sandbox.restore.closed_folders import enter
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.mounts.spare_placeholders import SpareFiles, SpareFolders
 
 _RECORD = "sandbox-"
 _SPARE = "spare"
@@ -244,52 +244,3 @@ def _remove_ghost(path: str, which: str, spare: SpareFolders | None = None) -> N
                 Path(path).unlink()
         elif spare is None or not spare.take_back(path):
             Path(path).rmdir()  # refused unless it is empty
-
-
-def remove_folder(path: str) -> None:
-    """Remove a folder with all that programs made in it, whatever rights they gave it. No link is followed.
-
-    However deep it is: what lies in its folders is moved up, until there is nothing to move.
-    """
-    with contextlib.suppress(OSError):
-        top = enter(path)
-        try:
-            while _thin_out(top):
-                pass
-        finally:
-            os.close(top)
-        Path(path).rmdir()
-
-
-def _thin_out(top: int) -> bool:
-    """Remove what is in a folder, and move up what is in its folders; true while that leads somewhere."""
-    has_moved = False
-    for name in _names_in(top):
-        with contextlib.suppress(OSError):
-            if _unlink(name, top):
-                continue
-            inner = enter(name, top)
-            try:
-                for each in _names_in(inner):
-                    if not _unlink(each, inner):
-                        # Moving a folder changes its entry "..": the right to write in it is needed, too.
-                        os.close(enter(each, inner))
-                        os.rename(each, f"moved-{os.urandom(8).hex()}", src_dir_fd=inner, dst_dir_fd=top)
-                        has_moved = True
-            finally:
-                os.close(inner)
-            os.rmdir(name, dir_fd=top)
-    return has_moved
-
-
-def _names_in(folder: int) -> list[str]:
-    with os.scandir(folder) as entries:
-        return [entry.name for entry in entries]
-
-
-def _unlink(name: str, folder: int) -> bool:
-    """False for a folder."""
-    if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
-        return False
-    os.unlink(name, dir_fd=folder)
-    return True

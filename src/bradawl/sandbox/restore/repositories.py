@@ -11,10 +11,11 @@ from bradawl.core.errors import ToolError
 from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
-from bradawl.sandbox.covers.mounts import data_folders, folders_in
-from bradawl.sandbox.covers.survey import Survey
+from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules
+from bradawl.sandbox.discovery.workspace_survey import Survey
 from bradawl.sandbox.restore.git_history import Repository
-from bradawl.sandbox.restore.snapshot import Entry, Place, adds_nothing_that_runs, is_new_repository, look
+from bradawl.sandbox.restore.harmless_git_files import adds_nothing_that_runs, is_new_repository
+from bradawl.sandbox.restore.snapshot import Entry, Place, look
 
 _OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
 _OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names())
@@ -196,23 +197,6 @@ class Repositories:
         start = next((root for root in self._roots if is_within(folder, root)), place or folder)
         way = folder[len(start) :].strip("/")
         return ((start, f"{way}/{name}".strip("/")) for name in names)
-
-
-def folders_of_modules(data: str) -> Iterator[tuple[str, bool]]:
-    """The folders in which git keeps the data of submodules, theirs, and those of further working trees.
-
-    With each comes whether it is one with data, or a part of a submodule's name.
-    """
-    waiting = _places_of_modules(data)
-    while waiting:
-        for folder in folders_in(waiting.pop(0)):
-            is_data = os.path.lexists(f"{folder}/HEAD")
-            yield folder, is_data
-            waiting += _places_of_modules(folder) if is_data else [folder]
-
-
-def _places_of_modules(data: str) -> list[str]:
-    return [f"{data}/modules", *(f"{tree}/modules" for tree in folders_in(f"{data}/worktrees"))]
 
 
 def _too_many(data: str) -> ToolError:

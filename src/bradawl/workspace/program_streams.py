@@ -8,9 +8,9 @@ import socket
 from collections.abc import Callable
 
 from bradawl.core.workspace import Command
-from bradawl.workspace.output import HeadAndTail
-from bradawl.workspace.prelude import KEY_LENGTH
-from bradawl.workspace.private import PrivateFolder, Spill
+from bradawl.workspace.bounded_output import HeadAndTail
+from bradawl.workspace.private_folder import PrivateFolder, Spill
+from bradawl.workspace.shell_prelude import KEY_LENGTH
 
 Progress = Callable[[bytes], None]
 

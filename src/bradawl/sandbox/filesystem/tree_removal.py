@@ -1,0 +1,57 @@
+"""Removes folder trees that programs made hard to remove: closed folders, very deep nesting."""
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from bradawl.sandbox.filesystem.closed_folders import enter
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder with all that programs made in it, whatever rights they gave it. No link is followed.
+
+    However deep it is: what lies in its folders is moved up, until there is nothing to move.
+    """
+    with contextlib.suppress(OSError):
+        top = enter(path)
+        try:
+            while _thin_out(top):
+                pass
+        finally:
+            os.close(top)
+        Path(path).rmdir()
+
+
+def _thin_out(top: int) -> bool:
+    """Remove what is in a folder, and move up what is in its folders; true while that leads somewhere."""
+    has_moved = False
+    for name in _names_in(top):
+        with contextlib.suppress(OSError):
+            if _unlink(name, top):
+                continue
+            inner = enter(name, top)
+            try:
+                for each in _names_in(inner):
+                    if not _unlink(each, inner):
+                        # Moving a folder changes its entry "..": the right to write in it is needed, too.
+                        os.close(enter(each, inner))
+                        os.rename(each, f"moved-{os.urandom(8).hex()}", src_dir_fd=inner, dst_dir_fd=top)
+                        has_moved = True
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=top)
+    return has_moved
+
+
+def _names_in(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
+
+
+def _unlink(name: str, folder: int) -> bool:
+    """False for a folder."""
+    if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+        return False
+    os.unlink(name, dir_fd=folder)
+    return True
