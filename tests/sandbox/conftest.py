@@ -11,7 +11,7 @@ from held import held
 from landlock_house import House, need_landlock
 
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.landlock import LandlockConfinement, unfit
+from bradawl.sandbox.landlock import LandlockBackend, why_unavailable
 
 
 class Outside:
@@ -70,11 +70,11 @@ def either_way(backend, tmp_path):
             pytest.skip("bubblewrap does not work here")
         if backend == "landlock":
             need_landlock()
-            if why := unfit(here.layout):
+            if why := why_unavailable(here.layout):
                 pytest.skip(why)
-            here.confinement.close()
+            here.backend.close()
             Path(here.layout.scratch).mkdir()
-            here.confinement = LandlockConfinement(here.layout)
+            here.backend = LandlockBackend(here.layout)
         if backend == "bare":
             here.grant = Grant(outside_sandbox=True)
         yield here

@@ -15,8 +15,8 @@ from held import Held, held
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import Command
-from bradawl.workspace.child_process import Child
-from bradawl.workspace.process_tree import Member, tree
+from bradawl.workspace.child_process import ChildProcess
+from bradawl.workspace.process_tree import ProcessState, tree
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
@@ -48,7 +48,7 @@ def shell(made: Held, line: str) -> Command:
     return Command((line,), made.cwd, is_shell=True)
 
 
-async def job(made: Held, line: str) -> Child:
+async def job(made: Held, line: str) -> ChildProcess:
     """A command that lives on, once it has made the file `ready`."""
     started = await made.processes.start(shell(made, line), made.grant)
     for _ in range(1_000):
@@ -58,17 +58,17 @@ async def job(made: Held, line: str) -> Child:
     raise AssertionError(started.printed())
 
 
-async def racer(made: Held, program: str) -> Child:
+async def racer(made: Held, program: str) -> ChildProcess:
     made.write("racer.py", EXCHANGE + program)
     return await job(made, f"{PYTHON} -I racer.py")
 
 
-def runs(child: Child) -> bool:
-    found = child.members().values()
+def runs(child: ChildProcess) -> bool:
+    found = child.process_states().values()
     return bool(found) and not any(member.states.strip(b"Tt") == b"" for member in found)
 
 
-async def settles(child: Child) -> bool:
+async def settles(child: ChildProcess) -> bool:
     """Whether it runs a moment later: a signal takes time."""
     for _ in range(200):
         if runs(child):
@@ -200,9 +200,9 @@ async def test_jobs_are_stopped_during_a_search_and_go_on_after_it_also_if_it_is
     running = asyncio.create_task(made.processes.run(search, made.grant))
     for _ in range(500):
         await asyncio.sleep(0.01)
-        if all(member.is_stopped for member in child.members().values()):
+        if all(member.is_stopped for member in child.process_states().values()):
             break
-    assert all(member.is_stopped for member in child.members().values())
+    assert all(member.is_stopped for member in child.process_states().values())
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -277,7 +277,7 @@ async def test_what_a_program_had_stopped_itself_stays_stopped(made):
     child = await job(made, "sleep 300.78 & kill -STOP $!; touch ready; sleep 300.79")
     await made.processes.run(shell(made, "true"), made.grant)
     for _ in range(200):  # the others continue a moment later
-        states = [member.states for member in child.members().values()]
+        states = [member.states for member in child.process_states().values()]
         if states.count(b"T") == 1:
             break
         await asyncio.sleep(0.01)
@@ -322,4 +322,4 @@ def test_a_tree_knows_children_of_all_threads():
 
 @pytest.mark.parametrize(("states", "is_stopped"), [(b"T", True), (b"TZ", True), (b"ZS", False), (b"TD", False)])
 def test_a_process_is_stopped_when_all_its_threads_are(states, is_stopped):
-    assert Member(1, states).is_stopped == is_stopped
+    assert ProcessState(1, states).is_stopped == is_stopped

@@ -12,9 +12,9 @@ import pytest
 
 from bradawl.sandbox.filesystem.closed_folders import close_again, enter, open_way
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
-from bradawl.sandbox.restore.git_history import History, Repository, Watches
+from bradawl.sandbox.restore.git_history import GitHistory, RepositoryLocation, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.put_back import Keeping, forget_old, put_back
+from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back
 
 _RIGHTS_TO_PASS_OVER_MODES = 0b110
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, of linux/capability.h."""
@@ -68,8 +68,8 @@ class Watched:
         (self.root / ".vscode/tasks.json").write_text("{}")
         (self.root / "migrations/001.sql").write_text("create")
         files = ProtectedFiles(lambda: [(str(self.root), name) for name in NAMES], str(self.kept / "changed"))
-        data = Repository(f"{self.root}/.git", str(self.root))
-        self.watches = Watches(files, History(lambda: [data], str(self.kept / "history")))
+        data = RepositoryLocation(f"{self.root}/.git", str(self.root))
+        self.watches = WorkspaceWatch(files, GitHistory(lambda: [data], str(self.kept / "history")))
 
     def run(self, program: Callable[[Path], object]) -> tuple[str, ...]:
         self.watches.begin()
@@ -159,7 +159,7 @@ def test_what_is_moved_to_another_file_system_may_be_closed_all_over(place: Path
             (inner / "file").chmod(0)
             for each in (inner, inner.parent, place / "folder"):
                 each.chmod(0)
-            put_back(str(place / "folder"), str(place), None, Keeping(other))
+            put_back(str(place / "folder"), str(place), None, SetAsideFolder(other))
             assert not (place / "folder").exists()
             assert [path.read_text() for path in Path(other).rglob("*") if path.is_file()] == ["EVIL"]
 
@@ -179,7 +179,7 @@ def test_what_is_too_deep_to_be_copied_to_another_file_system_is_removed(place: 
         held = inner
     os.close(held)
     with tempfile.TemporaryDirectory(dir=shared) as other:
-        put_back(str(place / "folder"), str(place), None, Keeping(other))
+        put_back(str(place / "folder"), str(place), None, SetAsideFolder(other))
         forget_old(other)
     assert not (place / "folder").exists()
 

@@ -104,7 +104,7 @@ def test_what_a_program_destroys_is_there_again(made, line):
         assert made.bare(f"git cat-file -p {before.split()[-1]}^:a") == "two\n"
     else:
         assert after == before
-    is_refused = line.startswith("mv .git x") and made.confinement.sandbox.name == "bubblewrap"
+    is_refused = line.startswith("mv .git x") and made.backend.sandbox.name == "bubblewrap"
     assert is_refused or any("/.git/" in path for path in ended.restored), ended
 
 
@@ -174,7 +174,7 @@ def test_a_branch_that_git_deletes_stays_deleted_and_is_listed_aside(made):
 
 def test_a_second_session_knows_the_history_of_the_first(made):
     made.sh("true")
-    made.confinement.close()
+    made.backend.close()
     if hasattr(made, "hold_anew"):
         made.hold_anew()
     before = history(made)
@@ -217,10 +217,10 @@ def test_what_is_watched_reads_nothing_through_a_link(made):
 def test_watching_costs_little(made):
     import time
 
-    from bradawl.sandbox.restore.git_history import History, Repository
+    from bradawl.sandbox.restore.git_history import GitHistory, RepositoryLocation
 
     data = str(made.root / ".git")
-    watched = History(lambda: [Repository(data, str(made.root))], str(made.place / "kept"))
+    watched = GitHistory(lambda: [RepositoryLocation(data, str(made.root))], str(made.place / "kept"))
     took: list[float] = []
     for _ in range(20):
         begun = time.perf_counter()

@@ -15,7 +15,7 @@ from running import pids_of
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.sandbox import landlock
-from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.landlock_helper import version
 
 pytestmark = pytest.mark.skipif(
@@ -128,7 +128,7 @@ def test_a_program_does_not_get_through(made, outside, line, attempt):
 
 
 def test_every_line_is_shown_to_be_held_or_shown_to_be_open():
-    assert set(LINES) == set(ATTEMPTS) | set(landlock.CANT_HOLD)
+    assert set(GUARANTEES) == set(ATTEMPTS) | set(landlock.CANT_HOLD)
 
 
 # ------------------------------------------------------------------ what can't be held, shown
@@ -160,7 +160,7 @@ def _symlinked(made: House) -> bool:
 
 def _gets_away(made: House) -> bool:
     """A family is found by its parents and by a mark in the environment; this one is found by neither."""
-    from bradawl.workspace.process_tree import family, living
+    from bradawl.workspace.process_tree import call_processes, living
 
     mark, note = f"test.{os.getpid()}", made.root / "pid"
     made.sh(
@@ -174,7 +174,7 @@ def _gets_away(made: House) -> bool:
         if note.exists() and (number := note.read_text().strip()):
             escaped = pids_of("/bin/sleep", "60", session=int(number))
     try:
-        return bool(living(escaped)) and not set(escaped) & family(mark)
+        return bool(living(escaped)) and not set(escaped) & call_processes(mark)
     finally:
         for pid in escaped:
             os.kill(pid, 9)
@@ -219,8 +219,8 @@ def test_the_probe_the_table_and_the_page_say_the_same(made):
     lacks = landlock.lacks_of(ended.out.encode())
     assert lacks is not None, ended
     assert set(lacks) == set(landlock.CANT_HOLD)
-    assert made.confinement.sandbox.name == "landlock"
-    assert set(made.confinement.sandbox.lacks) == set(lacks)
+    assert made.backend.sandbox.name == "landlock"
+    assert set(made.backend.sandbox.lacks) == set(lacks)
 
 
 def test_the_page_lists_what_the_constant_lists():
@@ -241,7 +241,7 @@ def test_the_probe_finds_each_line_open_where_nothing_holds():
             target.kill()
             target.wait()
     open_lines = set(landlock.lacks_of(ended.stdout) or ())
-    missing = set(LINES) - open_lines - {"tiocsti", "icmp"}
+    missing = set(GUARANTEES) - open_lines - {"tiocsti", "icmp"}
     assert missing <= (set() if os.geteuid() == 0 else {"remount", "ptrace"}), missing
 
 
@@ -336,7 +336,7 @@ def test_variables_of_the_program_do_not_reach_the_helper(made):
         "A": "b c",
     }
     program = landlock.Program(("/bin/true",), str(made.root), env, exported=tuple(env))
-    launch = made.confinement.launch(program, Grant())
+    launch = made.backend.launch(program, Grant())
     for descriptor in launch.close_after_start:
         os.close(descriptor)
     assert launch.environment == {}
@@ -362,18 +362,18 @@ def test_a_word_that_is_too_long_is_told_before_the_start(made):
 
 def test_a_folder_of_the_workspace_that_holds_credentials_is_refused():
     with house() as made:
-        layout = landlock.Layout(roots=(str(made.home),), home=str(made.home), scratch=str(made.scratch))
-        confinement = landlock.LandlockConfinement(layout)
+        layout = landlock.SandboxLayout(roots=(str(made.home),), home=str(made.home), scratch=str(made.scratch))
+        sandbox_backend = landlock.LandlockBackend(layout)
         with pytest.raises(ToolError, match="could not be hidden"):
-            confinement.launch(landlock.Program(("true",), "/", {}), Grant(writable=layout.roots))
-        confinement.close()
+            sandbox_backend.launch(landlock.Program(("true",), "/", {}), Grant(writable=layout.roots))
+        sandbox_backend.close()
 
 
 def test_a_python_inside_the_workspace_starts_nothing(tmp_path):
-    layout = landlock.Layout(roots=(str(tmp_path),), home="/root")
+    layout = landlock.SandboxLayout(roots=(str(tmp_path),), home="/root")
     (tmp_path / "python").write_text("")
-    assert str(tmp_path) in landlock.unfit(layout, str(tmp_path / "python"))
-    assert landlock.unfit(layout) == ""
+    assert str(tmp_path) in landlock.why_unavailable(layout, str(tmp_path / "python"))
+    assert landlock.why_unavailable(layout) == ""
 
 
 def test_git_works_in_a_folder_of_a_repository():
@@ -384,8 +384,8 @@ def test_git_works_in_a_folder_of_a_repository():
         )
         made.root = main / "one"
         made.layout = msgspec.structs.replace(made.layout, roots=(str(made.root),))
-        made.confinement.close()
-        made.confinement = landlock.LandlockConfinement(made.layout)
+        made.backend.close()
+        made.backend = landlock.LandlockBackend(made.layout)
         ended = made.sh("touch a && git add a && git commit -q -m y && git log --oneline | wc -l; echo bad > ../file")
         assert (ended.code, ended.out.strip()) == (1, "1"), ended
         assert not (main / "file").exists()

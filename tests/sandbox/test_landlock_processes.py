@@ -33,7 +33,7 @@ def made():
 @pytest.fixture
 def processes(made):
     environment = {"PATH": os.environ["PATH"], "HOME": str(made.home), "API_KEY": "secret", "TMPDIR": "/tmp"}
-    running = LocalProcesses(environment, confinement=lambda: made.confinement)
+    running = LocalProcesses(environment, sandbox_backend=lambda: made.backend)
     yield running
     running.close()
 

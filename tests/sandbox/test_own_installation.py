@@ -209,12 +209,12 @@ def test_file_tools_are_refused_with_a_reason_and_everything_else_is_as_before(p
 
 def test_landlock_can_make_no_exception_and_is_not_used(place):
     from bradawl.sandbox import landlock
-    from bradawl.sandbox.backend import Layout
+    from bradawl.sandbox.backend import SandboxLayout
 
     root = str(place)
-    layout = Layout((root,), "", installation=(f"{root}/.venv",))
-    assert f"installed in the workspace, in {root}/.venv" in landlock.unfit(layout)
-    assert landlock.unfit(Layout((root,), "")) == ""
+    layout = SandboxLayout((root,), "", installation=(f"{root}/.venv",))
+    assert f"installed in the workspace, in {root}/.venv" in landlock.why_unavailable(layout)
+    assert landlock.why_unavailable(SandboxLayout((root,), "")) == ""
 
 
 def test_elsewhere_and_in_whole_systems_nothing_is_held(place):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.sandbox.backend import Layout
+from bradawl.sandbox.backend import SandboxLayout
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
-from bradawl.sandbox.path_translation import shown
+from bradawl.sandbox.path_translation import reexposed_paths
 
 NOBODY = 65534
 
@@ -61,8 +61,9 @@ def test_a_folder_of_the_search_path_that_can_not_be_entered_is_left_out(folder)
         (folder / "closed/bin").mkdir(parents=True)
         (folder / "open/bin").mkdir(parents=True)
         (folder / "closed").chmod(0)
-        found = shown(
-            Layout(roots=("/",), home=str(folder / "gone")), f"{folder}/closed/bin:{folder}/open/bin:{folder}/gone/bin"
+        found = reexposed_paths(
+            SandboxLayout(roots=("/",), home=str(folder / "gone")),
+            f"{folder}/closed/bin:{folder}/open/bin:{folder}/gone/bin",
         )
         (folder / "closed").chmod(0o700)
         assert str(folder / "open") in found

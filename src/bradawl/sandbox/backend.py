@@ -25,7 +25,7 @@ class Program(msgspec.Struct, frozen=True):
     """Variables that are not the agent's own: those the session exported, and those its shell needs."""
 
 
-def path_of(program: Program) -> str:
+def agent_search_path(program: Program) -> str:
     """PATH as the agent has it; a session can't name what the sandbox shows."""
     return program.path or ("" if "PATH" in program.exported else program.environment.get("PATH", ""))
 
@@ -40,23 +40,23 @@ class Launch(msgspec.Struct, frozen=True):
     inherited: tuple[int, ...] = ()
     close_after_start: tuple[int, ...] = ()
     """Descriptors that were opened for this start alone."""
-    told: int = -1
+    info_fd: int = -1
     """Descriptor from which the launcher's word can be read, as JSON with `child-pid`: the id of the process with which
     all that it holds ends. It is closed by who started it; without it the program is the process that was started."""
-    tells_signals_as_codes: bool = False
+    reports_signals_as_codes: bool = False
     """The launcher ends with 128 and the number of the signal that ended the program."""
     on_end: Callable[[], tuple[str, ...]] | None = None
     """To be called once, when the program and all it started are gone: removes what the sandbox left behind, and
     gives back the protected files that had been changed and are again as they were. May block for milliseconds."""
-    explained: Callable[[bytes], str] | None = None
+    explain_setup_error: Callable[[bytes], str] | None = None
     """What the launcher means by what it printed, if it did not get as far as the program; empty if that is unknown."""
     notes: tuple[str, ...] = ()
     """What whoever reads the program's result has to know of the sandbox, a sentence each."""
-    counted: Callable[[], AbstractContextManager[None]] | None = None
+    limit_processes: Callable[[], AbstractContextManager[None]] | None = None
     """Entered by the thread that starts it, while it does: the number of processes of what is started is limited."""
 
 
-class Confinement(Protocol):
+class SandboxBackend(Protocol):
     """One kind of sandbox, for one workspace."""
 
     @property
@@ -68,7 +68,7 @@ class Confinement(Protocol):
         """How to start a program within a grant. Raises `ToolError` where it can't be held; it is not started then."""
         ...
 
-    def outside(self, path: str) -> str:
+    def host_path(self, path: str) -> str:
         """The real path of what programs inside call `path`; the same for most."""
         ...
 
@@ -77,7 +77,7 @@ class Confinement(Protocol):
         ...
 
 
-class Layout(msgspec.Struct, frozen=True):
+class SandboxLayout(msgspec.Struct, frozen=True):
     """What of the machine a sandbox shows, protects and hides. Paths are absolute and resolved."""
 
     roots: tuple[str, ...]

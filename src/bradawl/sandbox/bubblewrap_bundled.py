@@ -27,7 +27,7 @@ _EXAMINED: Final = {
 """sha256 of each file, by processor."""
 
 
-def why_other(program: str) -> str:
+def why_not_examined(program: str) -> str:
     """Why a program of the running environment is not what was examined; empty if it is, or is from elsewhere.
 
     Reads the program and its library, about 140 KB.

@@ -11,7 +11,7 @@ _FULL: Final = ("Resource temporarily unavailable", "No space left on device", "
 _LONGEST: Final = 400
 
 
-def explained(stderr: bytes) -> str:
+def explain_setup_error(stderr: bytes) -> str:
     """What to say instead of what bubblewrap printed; empty if it printed nothing of the kind.
 
     To be asked of a program that has not begun: afterwards what looks like it may be the program's own.

@@ -28,7 +28,7 @@ _NEVER: Final = frozenset(
 _KEYS: Final = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "CREDENTIAL")
 
 
-def held_environment(
+def sandbox_environment(
     environment: Mapping[str, str], exported: Iterable[str], kept: Iterable[str] = (), *, network: bool = False
 ) -> dict[str, str]:
     """What of a program's environment it gets to see in a sandbox.

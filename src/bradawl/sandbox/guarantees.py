@@ -2,7 +2,7 @@
 
 from typing import Final
 
-LINES: Final = {
+GUARANTEES: Final = {
     "write_outside": "no file outside the workspace is written, made, renamed or removed",
     "chmod_outside": "mode, owner and times of files outside stay as they are",
     "hard_link_in": "no file from outside can be linked into the workspace and changed there",

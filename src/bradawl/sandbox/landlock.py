@@ -15,19 +15,19 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
-from bradawl.sandbox.backend import Launch, Layout, Program, path_of
+from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
 from bradawl.sandbox.discovery.git_folders import data_folders
-from bradawl.sandbox.discovery.other_users import folders_of_others, secrets_of_system, secrets_within
-from bradawl.sandbox.discovery.workspace_survey import Survey
-from bradawl.sandbox.environment import held_environment
-from bradawl.sandbox.guarantees import LINES
-from bradawl.sandbox.mounts.rule_mounts import RuleCovers
-from bradawl.sandbox.path_translation import shown
+from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets, secrets_within
+from bradawl.sandbox.discovery.workspace_survey import WorkspaceSurvey
+from bradawl.sandbox.environment import sandbox_environment
+from bradawl.sandbox.guarantees import GUARANTEES
+from bradawl.sandbox.mounts.rule_mounts import RuleMounts
+from bradawl.sandbox.path_translation import reexposed_paths
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
-from bradawl.sandbox.restore.git_history import History, Watches
+from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories
-from bradawl.sandbox.restore.snapshot import Place
+from bradawl.sandbox.restore.snapshot import WatchedPath
 from bradawl.sandbox.seccomp import filter_for, is_known
 from bradawl.sandbox.tool_caches import cache_variables
 
@@ -58,11 +58,11 @@ CANT_HOLD: Final = {
     "escapees": "there are no process namespaces: who clears its environment and leaves its parents gets away, and"
     " stays limited",
 }
-"""Lines of `lines.LINES` that are not held, and what is so instead."""
+"""Lines of `lines.GUARANTEES` that are not held, and what is so instead."""
 
 
-def probe_program(layout: Layout, interpreter: str = "") -> Program:
-    """What finds out, started by `launch` with an empty grant, what holds here: `lacks_of` reads what it prints."""
+def probe_program(layout: SandboxLayout, interpreter: str = "") -> Program:
+    """What found out, started by `launch` with an empty grant, what holds here: `lacks_of` reads what it prints."""
     state = Path(_state(layout))
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = state / _OUT_OF_REACH
@@ -79,10 +79,10 @@ def lacks_of(printed: bytes) -> tuple[str, ...] | None:
     if words[:1] != ["done"]:
         return None
     found = set(words[1:]) | (set(CANT_HOLD) - _FOUND_OUT)
-    return tuple(name for name in LINES if name in found)
+    return tuple(name for name in GUARANTEES if name in found)
 
 
-def unfit(layout: Layout, interpreter: str = "") -> str:
+def why_unavailable(layout: SandboxLayout, interpreter: str = "") -> str:
     """Why programs can't be held here by Landlock, as far as can be told without trying; empty if they may be."""
     python = os.path.realpath(interpreter or sys.executable)
     if not sys.platform.startswith("linux"):
@@ -99,11 +99,11 @@ def unfit(layout: Layout, interpreter: str = "") -> str:
     return ""
 
 
-def _state(layout: Layout) -> str:
+def _state(layout: SandboxLayout) -> str:
     return layout.state or f"{layout.scratch}.state"
 
 
-def visible(place: str, hidden: frozenset[str]) -> Iterator[str]:
+def allowed_entries(place: str, hidden: frozenset[str]) -> Iterator[str]:
     """A place, or all that lies in it but what is hidden, if something is."""
     if place in hidden:
         return
@@ -116,15 +116,15 @@ def visible(place: str, hidden: frozenset[str]) -> Iterator[str]:
     except OSError:  # what is in it can't be reached by its name either, or at most by those who know it
         return
     for path in inside:
-        yield from visible(path, hidden)
+        yield from allowed_entries(path, hidden)
 
 
-class LandlockConfinement:
-    """`Confinement` by Landlock. Its maker calls `close()`."""
+class LandlockBackend:
+    """`SandboxBackend` by Landlock. Its maker calls `close()`."""
 
     def __init__(
         self,
-        layout: Layout,
+        layout: SandboxLayout,
         lacks: Iterable[str] = tuple(CANT_HOLD),
         *,
         interpreter: str = "",
@@ -138,16 +138,16 @@ class LandlockConfinement:
         self._lacks = tuple(lacks)
         self._processes = ProcessLimit(most_processes)
         self._interpreter = os.path.realpath(interpreter or sys.executable)
-        self._surveys = {root: Survey(root) for root in layout.roots}
+        self._surveys = {root: WorkspaceSurvey(root) for root in layout.roots}
         found = self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
-        ruled = self._ruled = RuleCovers(layout.roots)
+        rule_mounts = self._rule_mounts = RuleMounts(layout.roots)
         files = ProtectedFiles(
             self._places,
             f"{_state(layout)}/changed",
-            lambda: (*found.appeared(), *ruled.appeared()),
+            lambda: (*found.appeared(), *rule_mounts.appeared()),
             found.is_gone,
         )
-        self._protected = Watches(files, History(found.histories, f"{_state(layout)}/history"))
+        self._protected = WorkspaceWatch(files, GitHistory(found.histories, f"{_state(layout)}/history"))
 
     # ------------------------------------------------------------------ the port
 
@@ -160,13 +160,13 @@ class LandlockConfinement:
         """How to start a program within a grant. Raises `ToolError` where it can't be held."""
         if any(len(os.fsencode(word)) > _LONGEST_ARGUMENT for word in program.argv):
             raise ToolError("the command is too long for the system (about 128 KB); put it into a file and run that")
-        self._ruled.use(grant.rules)
+        self._rule_mounts.set_rules(grant.rules)
         # Sockets of the internet only, should the network be given: what has a name in the file system is not hidden.
         code = filter_for(network=False, loopback=grant.network, sees_others=True)
         order = _order(self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network)
         return self._start(program, order, self._watch(grant))
 
-    def outside(self, path: str) -> str:
+    def host_path(self, path: str) -> str:
         """The same: programs see the machine under its own names."""
         return path
 
@@ -190,7 +190,7 @@ class LandlockConfinement:
             inherited=(*program.inherited, held),
             close_after_start=(held,),
             on_end=on_end,
-            counted=self._processes.counted,
+            limit_processes=self._processes.limit_processes,
         )
 
     @cached_property
@@ -204,12 +204,12 @@ class LandlockConfinement:
         self._protected.begin()
         return lambda: self._protected.end(grant.uncovered)
 
-    def _places(self) -> Iterator[Place]:
+    def _places(self) -> Iterator[WatchedPath]:
         names = (*protected_names(), *watched_names())
         of_git = tuple(name for name in names if name.startswith(_GIT))
         yield from self._repositories.places()
         yield from self._repositories.places_of_trees()
-        yield from self._ruled.all_places()
+        yield from self._rule_mounts.all_places()
         for root in self._layout.roots:
             inner = [each[len(root) :].strip("/") for each in self._repositories.covered if is_within(each, root)]
             yield from ((root, name) for name in names)
@@ -224,7 +224,7 @@ class LandlockConfinement:
 
     def _variables(self, program: Program, grant: Grant) -> dict[str, str]:
         layout = self._layout
-        held = held_environment(program.environment, program.exported, layout.kept_variables, network=grant.network)
+        held = sandbox_environment(program.environment, program.exported, layout.kept_variables, network=grant.network)
         caches = cache_variables(layout.cache, layout.home, held, os.path.exists, network=grant.network)
         return {**held, **(caches if layout.cache else {}), "TMPDIR": layout.scratch}
 
@@ -250,29 +250,29 @@ class LandlockConfinement:
         secret = (*credentials(layout.home), *layout.own, _state(layout), *self._system_secrets)
         real = {path for name in secret if os.path.lexists(name) for path in (name, os.path.realpath(name))}
         allowed = set(grant.uncovered)
-        return frozenset({*real, *self._others} - allowed) | frozenset(_HIDDEN) | frozenset(self._ruled.hidden())
+        return frozenset({*real, *self._others} - allowed) | frozenset(_HIDDEN) | frozenset(self._rule_mounts.hidden())
 
     def _seen(self, program: Program, hidden: frozenset[str]) -> Iterator[str]:
-        yield from visible("/", hidden)
+        yield from allowed_entries("/", hidden)
         yield os.path.realpath("/etc/resolv.conf")
         for place in (self._layout.home, *self._layout.roots, sys.prefix, sys.base_prefix):
             if any(is_within(place, each) for each in (*_HIDDEN, *self._others)):
-                yield from visible(place, hidden)
+                yield from allowed_entries(place, hidden)
         programs = [each for each in self._shown(program) if any(is_within(each, place) for place in self._others)]
         secrets = secrets_within(programs, self._others)
         for place in programs:
-            yield from visible(place, hidden | frozenset(secrets))
+            yield from allowed_entries(place, hidden | frozenset(secrets))
 
     def _shown(self, program: Program) -> tuple[str, ...]:
-        return shown(self._layout, path_of(program), self._others) if self._others else ()
+        return reexposed_paths(self._layout, agent_search_path(program), self._others) if self._others else ()
 
     @cached_property
     def _system_secrets(self) -> tuple[str, ...]:
-        return secrets_of_system(self._layout.roots)
+        return readable_system_secrets(self._layout.roots)
 
     @cached_property
     def _others(self) -> tuple[str, ...]:
-        return folders_of_others(self._layout.home, self._layout.roots)
+        return other_users_folders(self._layout.home, self._layout.roots)
 
     def _writable(self, grant: Grant) -> Iterator[str]:
         hidden = self._hidden(grant) - set(_HIDDEN)

@@ -1,7 +1,7 @@
 """Tries, from inside, to do what must not be possible; prints `done` and the names of what was.
 
 Started as `python -I -S -c TEXT FILE FOLDER PID`: a file that is out of reach, a folder that may be written, and the
-process whose secrets are to be kept. It changes nothing, whatever it finds to be open.
+process whose secrets are to be kept. It changes nothing, whatever it found to be open.
 """
 
 import contextlib

@@ -15,9 +15,9 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
-from bradawl.sandbox.backend import Launch, Layout, Program
-from bradawl.sandbox.environment import held_environment
-from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.backend import Launch, Program, SandboxLayout
+from bradawl.sandbox.environment import sandbox_environment
+from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.tool_caches import cache_variables
 
 _PROGRAM: Final = "/usr/bin/sandbox-exec"
@@ -54,12 +54,12 @@ _EXAMPLES: Final = r"/(.*/)?\.env[._-]([^/]*[._-])?(example|sample|template|dist
 _MADE_BY_GIT: Final = (".git", ".git/objects", ".git/objects/info", ".git/worktrees", ".git/worktrees/*")
 
 
-def profile(layout: Layout, grant: Grant) -> str:
+def profile(layout: SandboxLayout, grant: Grant) -> str:
     """The text for one grant. Raises `ToolError` for a path that can't be written down in it."""
     return "\n".join(_lines(layout, grant)) + "\n"
 
 
-def _lines(layout: Layout, grant: Grant) -> Iterator[str]:
+def _lines(layout: SandboxLayout, grant: Grant) -> Iterator[str]:
     yield _ALWAYS
     writable = (layout.scratch, layout.cache, *grant.writable)
     yield from _line("allow file-write*", map(_below, filter(None, writable)))
@@ -133,10 +133,10 @@ def _any_case(root: str, pattern: str) -> str:
     return f"^{literal}{''.join(both)}"
 
 
-class SandboxExec:
-    """`Confinement` by `sandbox-exec`. Nothing of it needs to be closed."""
+class SandboxExecBackend:
+    """`SandboxBackend` by `sandbox-exec`. Nothing of it needs to be closed."""
 
-    def __init__(self, layout: Layout, lacks: Iterable[str] = tuple(LINES)) -> None:
+    def __init__(self, layout: SandboxLayout, lacks: Iterable[str] = tuple(GUARANTEES)) -> None:
         """`lacks` is what a probe here found; without one nothing is taken to hold."""
         self._layout = layout
         self._lacks = tuple(lacks)
@@ -149,7 +149,7 @@ class SandboxExec:
     def launch(self, program: Program, grant: Grant) -> Launch:
         """How to start a program within a grant. Raises `ToolError` where it can't be held."""
         layout = self._layout
-        held = held_environment(program.environment, program.exported, layout.kept_variables, network=grant.network)
+        held = sandbox_environment(program.environment, program.exported, layout.kept_variables, network=grant.network)
         caches = cache_variables(layout.cache, layout.home, held, os.path.exists, network=grant.network)
         variables = {**held, **(caches if layout.cache else {}), "TMPDIR": layout.scratch}
         shown = msgspec.structs.replace(layout, readable=(*layout.readable, *program.readable))
@@ -160,7 +160,7 @@ class SandboxExec:
             inherited=program.inherited,
         )
 
-    def outside(self, path: str) -> str:
+    def host_path(self, path: str) -> str:
         """The same: programs see the machine under its own names."""
         return path
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from bradawl.core.effects import is_within
-from bradawl.safety.permissions.home_paths import HOME_PARENTS
-from bradawl.sandbox.backend import Layout
+from bradawl.sandbox.backend import SandboxLayout
 from bradawl.sandbox.discovery.other_users import FOLDERS_OF_HOMES
 
 TEMPORARY: Final = os.path.realpath(Path("/") / "tmp")
@@ -20,7 +19,7 @@ _OF_PROGRAMS: Final = ("/bin", "/sbin", "/shims")
 
 
 @cache
-def emptied() -> tuple[str, ...]:
+def emptied_folders() -> tuple[str, ...]:
     """Folders in which sockets of the machine's services lie; looked for once."""
     return tuple(path for path in RUNTIME_FOLDERS if os.path.realpath(path) == path and Path(path).is_dir())
 
@@ -30,7 +29,7 @@ def is_replaced(path: str, further: Iterable[str] = ()) -> bool:
     return any(is_within(path, folder) for folder in (TEMPORARY, *RUNTIME_FOLDERS, *further))
 
 
-def shown(layout: Layout, path: str, further: tuple[str, ...] = ()) -> tuple[str, ...]:
+def reexposed_paths(layout: SandboxLayout, path: str, further: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Folders that must be seen although they lie in a replaced place: home, programs on `path`, our interpreter.
 
     `further` are replaced places, too.
@@ -51,7 +50,7 @@ def _prefix(folder: str, further: tuple[str, ...]) -> str:
     return parent if folder.endswith(_OF_PROGRAMS) and not is_whole else folder
 
 
-class Names:
+class PathTranslator:
     """Translates between the names programs see and those of the machine: only `/tmp` differs."""
 
     def __init__(self, scratch: str, real: Iterable[str]) -> None:
@@ -59,7 +58,7 @@ class Names:
         self._scratch = scratch
         self._real = tuple(real)
 
-    def outside(self, path: str) -> str:
+    def host_path(self, path: str) -> str:
         """The real path of what programs call `path`; for one that is not made simple yet, too."""
         plain = os.path.normpath(path)
         if not is_within(plain, TEMPORARY) or any(is_within(plain, folder) for folder in (self._scratch, *self._real)):
@@ -67,7 +66,7 @@ class Names:
         rest = path[len(TEMPORARY) :] if path.startswith(TEMPORARY) else ".."
         return self._scratch + (plain[len(TEMPORARY) :] if _leaves(rest) else rest)
 
-    def inside(self, path: str) -> str:
+    def sandbox_path(self, path: str) -> str:
         """What programs call a real path."""
         return TEMPORARY + path[len(self._scratch) :] if is_within(path, self._scratch) else path
 
@@ -82,7 +81,7 @@ def _leaves(rest: str) -> bool:
     return False
 
 
-def existing(path: str) -> str:
+def nearest_existing(path: str) -> str:
     """The path itself, or the nearest folder above it that exists."""
     place = Path(path)
     while not os.path.lexists(place) and place != place.parent:

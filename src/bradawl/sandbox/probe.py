@@ -15,16 +15,16 @@ from typing import Final
 import msgspec
 
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.backend import Confinement, Launch, Layout, Program
+from bradawl.sandbox.backend import Launch, Program, SandboxBackend, SandboxLayout
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
-from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.guarantees import GUARANTEES
 
 _PROGRAM: Final = "probe_inside.py"
 _GRACE_S: Final = 0.3
 _MUCH: Final = 65_536
 
 
-class Findings(msgspec.Struct, frozen=True):
+class ProbeResult(msgspec.Struct, frozen=True):
     """What a sandbox was found to be."""
 
     lacks: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Findings(msgspec.Struct, frozen=True):
     """Why it can't be used at all; empty if it can."""
 
 
-def probe(make: Callable[[Layout], Confinement], folder: str, within_s: float) -> Findings:
+def probe(make: Callable[[SandboxLayout], SandboxBackend], folder: str, within_s: float) -> ProbeResult:
     """Try out a sandbox of this kind; for at most so long, after which it can't be used. Blocks.
 
     `folder` is where a small workspace is made for it, and removed again. Raises `OSError`, `ToolError`.
@@ -41,27 +41,27 @@ def probe(make: Callable[[Layout], Confinement], folder: str, within_s: float) -
     deadline = time.monotonic() + within_s
     place = f"{folder}/probe-{os.urandom(6).hex()}"
     with _workspace(place) as (layout, secret), _Listeners() as listeners:
-        confinement = make(layout)
+        backend = make(layout)
         try:
             arguments = (place, *_of_us(), secret, str(listeners.port), listeners.name)
-            said, has_escaped = _run(confinement, _program(layout, arguments), layout.roots, deadline)
+            said, has_escaped = _run(backend, _program(layout, arguments), layout.roots, deadline)
             is_kept = Path(layout.scratch, "probe").exists()
         finally:
-            confinement.close()
+            backend.close()
         return _judge(said, has_escaped, listeners.have_received(), is_kept)
 
 
-def _judge(said: bytes, has_escaped: bool, has_received: bool, is_kept: bool) -> Findings:
+def _judge(said: bytes, has_escaped: bool, has_received: bool, is_kept: bool) -> ProbeResult:
     words = said.decode("utf-8", "replace").split()
     if "tried" not in words:
-        return Findings(problem=" ".join(words)[:300] or "it started nothing in time")
+        return ProbeResult(problem=" ".join(words)[:300] or "it started nothing in time")
     if "works" in words:
-        return Findings(problem="programs in it can't write to their workspace")
+        return ProbeResult(problem="programs in it can't write to their workspace")
     found = {*words[words.index("tried") + 1 :]}
     found |= {line for line, open_ in (("escapees", has_escaped), ("udp", has_received)) if open_}
     if not is_kept:
         found.add("private_tmp")
-    return Findings(tuple(line for line in LINES if line in found))
+    return ProbeResult(tuple(line for line in GUARANTEES if line in found))
 
 
 def _of_us() -> tuple[str, str]:
@@ -73,20 +73,20 @@ def _of_us() -> tuple[str, str]:
 # ------------------------------------------------------------------ the run
 
 
-def printed_by(confinement: Confinement, program: Program, deadline: float) -> bytes:
+def printed_by(backend: SandboxBackend, program: Program, deadline: float) -> bytes:
     """What a program prints that may write nothing, to its end or that of its time. Raises `OSError`, `ToolError`."""
-    return _run(confinement, program, (), deadline)[0]
+    return _run(backend, program, (), deadline)[0]
 
 
-def _program(layout: Layout, arguments: tuple[str, ...]) -> Program:
+def _program(layout: SandboxLayout, arguments: tuple[str, ...]) -> Program:
     text = Path(__file__).with_name(_PROGRAM).read_text("utf-8")
     argv = (os.path.realpath(sys.executable), "-I", "-S", "-c", text, *arguments)
     return Program(argv, layout.roots[0], {"PATH": os.defpath})
 
 
-def _run(confinement: Confinement, program: Program, writable: tuple[str, ...], deadline: float) -> tuple[bytes, bool]:
+def _run(backend: SandboxBackend, program: Program, writable: tuple[str, ...], deadline: float) -> tuple[bytes, bool]:
     """What it printed, and whether something of it was left when it had ended. Nothing of it is left afterwards."""
-    launch = confinement.launch(program, Grant(writable=writable))
+    launch = backend.launch(program, Grant(writable=writable))
     try:
         try:
             process = subprocess.Popen(
@@ -108,8 +108,8 @@ def _run(confinement: Confinement, program: Program, writable: tuple[str, ...], 
             finally:
                 _end(process, launch)
     finally:
-        if launch.told >= 0:
-            os.close(launch.told)
+        if launch.info_fd >= 0:
+            os.close(launch.info_fd)
         if launch.on_end is not None:
             launch.on_end()
 
@@ -137,10 +137,10 @@ def _read(stream: int, within_s: float) -> bytes | None:
 def _end(process: "subprocess.Popen[bytes]", launch: Launch) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    if launch.told >= 0:
+    if launch.info_fd >= 0:
         with contextlib.suppress(BlockingIOError, msgspec.DecodeError, KeyError, ProcessLookupError):
-            os.set_blocking(launch.told, False)
-            said = os.read(launch.told, _MUCH)
+            os.set_blocking(launch.info_fd, False)
+            said = os.read(launch.info_fd, _MUCH)
             os.kill(msgspec.json.decode(said, type=dict[str, int])["child-pid"], signal.SIGKILL)
 
 
@@ -148,7 +148,7 @@ def _end(process: "subprocess.Popen[bytes]", launch: Launch) -> None:
 
 
 @contextlib.contextmanager
-def _workspace(place: str) -> Iterator[tuple[Layout, str]]:
+def _workspace(place: str) -> Iterator[tuple[SandboxLayout, str]]:
     """A workspace with all that is to be protected, and a word that nobody inside may read."""
     secret = os.urandom(12).hex()
     files = {
@@ -168,7 +168,7 @@ def _workspace(place: str) -> Iterator[tuple[Layout, str]]:
         Path(place, "ws/out").symlink_to("../outside")
         Path(place, "linked/.git").symlink_to("data")
         yield (
-            Layout(
+            SandboxLayout(
                 roots=(f"{place}/ws", f"{place}/linked"),
                 home=f"{place}/home",
                 own=(f"{place}/own",),

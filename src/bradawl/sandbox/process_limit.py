@@ -22,7 +22,7 @@ _TRIES: Final = 10
 _PAUSE_S: Final = 0.005
 
 
-class Place(msgspec.Struct, frozen=True):
+class ControlGroup(msgspec.Struct, frozen=True):
     """A control group in which others can be made."""
 
     folder: str
@@ -32,7 +32,7 @@ class Place(msgspec.Struct, frozen=True):
     """Version 2, where a group with processes can only have groups of threads."""
 
 
-def find_place(proc: str = "/proc/self") -> Place | None:
+def find_control_group(proc: str = "/proc/self") -> ControlGroup | None:
     """The group of this process, if this user may make groups in it that limit processes; changes nothing."""
     try:
         groups = Path(f"{proc}/cgroup").read_text("utf-8", "surrogateescape")
@@ -44,16 +44,20 @@ def find_place(proc: str = "/proc/self") -> Place | None:
         is_unified = not kinds
         if not is_unified and _KIND not in kinds.split(","):
             continue
-        folder = _folder_of(path, mounts, is_unified=is_unified)
+        folder = _mounted_at(path, mounts, is_unified=is_unified)
         threads = "cgroup.threads" if is_unified else "tasks"
-        if folder and _is_ours(folder, threads) and (not is_unified or _KIND in _words(f"{folder}/cgroup.controllers")):
-            return Place(folder, threads, is_unified)
+        if (
+            folder
+            and _is_writable(folder, threads)
+            and (not is_unified or _KIND in _words(f"{folder}/cgroup.controllers"))
+        ):
+            return ControlGroup(folder, threads, is_unified)
     return None
 
 
-def can_limit() -> bool:
+def can_limit_processes() -> bool:
     """Whether programs can be limited here, as far as can be told without trying."""
-    return find_place() is not None
+    return find_control_group() is not None
 
 
 class ProcessLimit:
@@ -62,13 +66,13 @@ class ProcessLimit:
     def __init__(self, most: int = PROCESSES) -> None:
         """`most` processes and threads."""
         self._most = most
-        self._place: Place | None = None
+        self._parent: ControlGroup | None = None
         self._group = ""
         self._has_looked = False
         self._has_switched_on = False
 
     @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
+    def limit_processes(self) -> Iterator[None]:
         """What this thread starts meanwhile counts, and its children. Does nothing where no group can be made."""
         if not self._enter():
             yield
@@ -80,15 +84,15 @@ class ProcessLimit:
 
     def close(self) -> None:
         """Remove the group; one with programs that still end is left to the next start. Safe to call twice."""
-        if not self._group or self._place is None:
+        if not self._group or self._parent is None:
             return
         for _ in range(_TRIES):
             if _is_removed(self._group):
                 break
             time.sleep(_PAUSE_S)
-        if self._has_switched_on and not any(_groups_in(self._place.folder)):
+        if self._has_switched_on and not any(_groups_in(self._parent.folder)):
             with contextlib.suppress(OSError):
-                _tell(f"{self._place.folder}/cgroup.subtree_control", f"-{_KIND}")
+                _write(f"{self._parent.folder}/cgroup.subtree_control", f"-{_KIND}")
         self._group, self._has_looked, self._has_switched_on = "", False, False
 
     # ------------------------------------------------------------------ this thread
@@ -107,13 +111,13 @@ class ProcessLimit:
         return True
 
     def _leave(self) -> None:
-        if self._place is not None:
+        if self._parent is not None:
             with contextlib.suppress(OSError):
-                self._move_to(self._place.folder)
+                self._move_to(self._parent.folder)
 
     def _move_to(self, group: str) -> None:
-        if self._place is not None:
-            _tell(f"{group}/{self._place.threads}", "0")  # the thread that writes
+        if self._parent is not None:
+            _write(f"{group}/{self._parent.threads}", "0")  # the thread that writes
 
     def _is_moved_to(self, group: str) -> bool:
         try:
@@ -126,30 +130,30 @@ class ProcessLimit:
 
     def _make(self) -> None:
         self._group = ""
-        self._place = place = find_place()
-        if place is None:
+        self._parent = parent = find_control_group()
+        if parent is None:
             return
-        _remove_left_behind(place.folder)
-        group = f"{place.folder}/{_NAME}{os.getpid()}-{_started(os.getpid())}-{os.urandom(4).hex()}"
+        _remove_left_behind(parent.folder)
+        group = f"{parent.folder}/{_NAME}{os.getpid()}-{_start_ticks(os.getpid())}-{os.urandom(4).hex()}"
         try:
             Path(group).mkdir(mode=0o700)
-            if place.is_unified:
-                self._make_unified(place, group)
-            _tell(f"{group}/{_KIND}.max", str(self._most))
+            if parent.is_unified:
+                self._make_unified(parent, group)
+            _write(f"{group}/{_KIND}.max", str(self._most))
         except OSError:
             _is_removed(group)
         else:
             self._group = group
 
-    def _make_unified(self, place: Place, group: str) -> None:
-        _tell(f"{group}/cgroup.type", "threaded")
-        control = f"{place.folder}/cgroup.subtree_control"
+    def _make_unified(self, parent: ControlGroup, group: str) -> None:
+        _write(f"{group}/cgroup.type", "threaded")
+        control = f"{parent.folder}/cgroup.subtree_control"
         if _KIND not in _words(control):
-            _tell(control, f"+{_KIND}")
+            _write(control, f"+{_KIND}")
             self._has_switched_on = True
 
 
-def _folder_of(path: str, mounts: str, *, is_unified: bool) -> str:
+def _mounted_at(path: str, mounts: str, *, is_unified: bool) -> str:
     """Where a group is seen: the mount that shows it, and the way from there; empty if none does."""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
@@ -163,7 +167,7 @@ def _folder_of(path: str, mounts: str, *, is_unified: bool) -> str:
     return ""
 
 
-def _is_ours(folder: str, threads: str) -> bool:
+def _is_writable(folder: str, threads: str) -> bool:
     return os.access(folder, os.W_OK | os.X_OK) and os.access(f"{folder}/{threads}", os.W_OK)
 
 
@@ -174,7 +178,7 @@ def _words(path: str) -> list[str]:
         return []
 
 
-def _tell(path: str, text: str) -> None:
+def _write(path: str, text: str) -> None:
     held = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         os.write(held, text.encode())
@@ -202,11 +206,11 @@ def _remove_left_behind(folder: str) -> None:
     """Groups of agents that were killed."""
     for group in _groups_in(folder):
         pid, _, rest = group.rpartition("/")[2].removeprefix(_NAME).partition("-")
-        if pid.isdigit() and _started(int(pid)) != rest.partition("-")[0]:
+        if pid.isdigit() and _start_ticks(int(pid)) != rest.partition("-")[0]:
             _is_removed(group)
 
 
-def _started(pid: int) -> str:
+def _start_ticks(pid: int) -> str:
     """When a process was started, in ticks since the machine was; empty if there is none."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()

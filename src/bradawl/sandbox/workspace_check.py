@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 from bradawl.core.effects import is_within
-from bradawl.sandbox.backend import Layout
+from bradawl.sandbox.backend import SandboxLayout
 from bradawl.sandbox.path_translation import RUNTIME_FOLDERS, TEMPORARY
 
 
-def unfit(layout: Layout) -> str:
+def why_unsuitable(layout: SandboxLayout) -> str:
     """Why no sandbox can hold programs of this workspace; empty if one may."""
     for root in layout.roots:
         if os.path.realpath(root) != root or not Path(root).is_dir():

@@ -14,23 +14,23 @@ import msgspec
 
 from bradawl.core.workspace import CommandResult
 from bradawl.workspace.process_tree import (
-    Member,
+    ProcessState,
+    call_processes,
     children,
     command_line,
-    family,
     group_lives,
     ids_since,
     living,
-    members,
+    process_states,
     signal_all,
     signal_group,
     tree,
 )
-from bradawl.workspace.program_streams import Streams
+from bradawl.workspace.program_streams import ProgramStreams
 from bradawl.workspace.shell_prelude import Report, parse_report
 
 if TYPE_CHECKING:
-    from bradawl.workspace.namespace_init import Keeper
+    from bradawl.workspace.namespace_init import NamespaceInit
 
 _KILL_WAIT_S = 0.2
 _DRAIN_GRACE_S = 0.1
@@ -45,41 +45,41 @@ _KILL_POLL_S = 0.001
 _HIGHEST_SIGNAL = 64
 
 
-def _nothing(_: "Child") -> None: ...
+def _nothing(_: "ChildProcess") -> None: ...
 
 
-class Hold(msgspec.Struct, frozen=True):
+class ChildSandbox(msgspec.Struct, frozen=True):
     """What holds a program, for who waits for its end."""
 
     sandbox: str = ""
-    keeper: "Keeper | None" = None
-    tells_signals_as_codes: bool = False
+    init: "NamespaceInit | None" = None
+    reports_signals_as_codes: bool = False
     on_end: Callable[[], tuple[str, ...]] | None = None
-    outside: Callable[[str], str] | None = None
+    host_path: Callable[[str], str] | None = None
     has_launcher: bool = False
     """The process that was started becomes the program, or starts it, once the sandbox is set up."""
     name: str = ""
     """What the program is called in messages."""
     notes: tuple[str, ...] = ()
     """For its result."""
-    explained: Callable[[bytes], str] | None = None
+    explain_setup_error: Callable[[bytes], str] | None = None
     """What the launcher means by its words, of a program that has not begun."""
 
 
-class Child:
+class ChildProcess:
     """`Process` on this machine. Cancelling `wait` or `end` kills it at once, with all its family."""
 
     def __init__(
         self,
         process: "subprocess.Popen[bytes]",
-        streams: Streams,
+        streams: ProgramStreams,
         mark: str,
         term_grace_s: float,
-        on_gone: Callable[["Child"], None],
-        hold: Hold | None = None,
+        on_gone: Callable[["ChildProcess"], None],
+        hold: ChildSandbox | None = None,
     ) -> None:
-        self._hold = hold or Hold()
-        self._keeper = self._hold.keeper
+        self._sandbox = hold or ChildSandbox()
+        self._init = self._sandbox.init
         self._restored: tuple[str, ...] = ()
         self._process = process
         self._arguments = [os.fspath(each) for each in process.args] if isinstance(process.args, (list, tuple)) else []
@@ -107,42 +107,44 @@ class Child:
     @property
     def leaders(self) -> tuple[int, ...]:
         """It, and the one that keeps what it started, if there is one."""
-        return (self._process.pid, self._keeper.id) if self._keeper is not None else (self._process.pid,)
+        return (self._process.pid, self._init.id) if self._init is not None else (self._process.pid,)
 
     @property
-    def is_held(self) -> bool:
+    def is_sandboxed(self) -> bool:
         """Whether it runs in the sandbox, where it is not gone already."""
-        return bool(self._hold.sandbox) and not self._is_gone
+        return bool(self._sandbox.sandbox) and not self._is_gone
 
     @property
     def name(self) -> str:
         """What it is called in messages."""
-        return self._hold.name
+        return self._sandbox.name
 
     def has_begun(self) -> bool:
         """Whether the sandbox is set up and the program runs in it; also if it has ended."""
         if not self._has_begun:
-            self._has_begun = self._is_gone or self._exited.done() or not self._hold.has_launcher or self._is_replaced()
+            self._has_begun = (
+                self._is_gone or self._exited.done() or not self._sandbox.has_launcher or self._is_replaced()
+            )
         return self._has_begun
 
     def _is_replaced(self) -> bool:
         """Whether the launcher's arguments are gone: the program's own come when the launcher has done its work."""
-        if self._keeper is None:
+        if self._init is None:
             own = b"".join(os.fsencode(each) + b"\0" for each in self._arguments)
             return command_line(self._process.pid) not in {b"", own}
-        if not self._keeper.lives:
+        if not self._init.lives:
             return False
-        own = command_line(self._keeper.id)
-        return bool(own) and any(command_line(each) not in {b"", own} for each in children(self._keeper.id))
+        own = command_line(self._init.id)
+        return bool(own) and any(command_line(each) not in {b"", own} for each in children(self._init.id))
 
-    def members(self) -> dict[int, Member]:
+    def process_states(self) -> dict[int, ProcessState]:
         """Its processes, without the launcher's; to be asked once it has begun."""
         if self._is_gone:
             return {}
-        if self._keeper is not None and self._keeper.id:
-            return tree(self._keeper.id) if self._keeper.lives else {}
+        if self._init is not None and self._init.id:
+            return tree(self._init.id) if self._init.lives else {}
         leader = {self._process.pid} if self._process.returncode is None else set[int]()
-        return members(leader | self._left())
+        return process_states(leader | self._left())
 
     def _watch_exit(self) -> None:
         try:
@@ -170,13 +172,13 @@ class Child:
 
     def _end_flood(self) -> None:
         self._is_flood = True
-        self._kill_held()
+        self._kill_group_and_init()
 
-    def _kill_held(self) -> None:
+    def _kill_group_and_init(self) -> None:
         """The group first: before the keeper is known it is in there."""
         signal_group(self._process.pid, signal.SIGKILL)
-        if self._keeper is not None:
-            self._keeper.kill()
+        if self._init is not None:
+            self._init.kill()
 
     # -------------------------------------------------------------- the port
 
@@ -202,7 +204,7 @@ class Child:
         self._was_ended = True
         try:
             left = self._ask_to_end()
-            await self._ends(self._group_lives, self._term_grace_s)
+            await self._wait_while(self._group_lives, self._term_grace_s)
             self._kill(left)
             await asyncio.wait((self._exited,), timeout=_KILL_WAIT_S)
             self._streams.pump()
@@ -225,9 +227,15 @@ class Child:
         is_own_end = not (self._was_ended or self._is_flood)
         said = self._streams.report()
         report = parse_report(said, self._streams.key, code) if is_own_end else Report()
-        if self._hold.explained and is_own_end and code == 1 and not said and (why := self._hold.explained(stderr)):
+        if (
+            self._sandbox.explain_setup_error
+            and is_own_end
+            and code == 1
+            and not said
+            and (why := self._sandbox.explain_setup_error(stderr))
+        ):
             stderr = f"{why}\n".encode("utf-8", "replace")
-        if self._hold.tells_signals_as_codes and report == Report() and 128 < code <= 128 + _HIGHEST_SIGNAL:
+        if self._sandbox.reports_signals_as_codes and report == Report() and 128 < code <= 128 + _HIGHEST_SIGNAL:
             code = 128 - code
         return CommandResult(
             exit_code=None if self._is_flood else code,
@@ -235,13 +243,13 @@ class Child:
             stderr=stderr,
             dropped_bytes=dropped,
             pipe_status=report.pipe_status,
-            cwd=self._hold.outside(report.cwd) if report.cwd and self._hold.outside else report.cwd,
+            cwd=self._sandbox.host_path(report.cwd) if report.cwd and self._sandbox.host_path else report.cwd,
             seconds=self._seconds or self._loop.time() - self._started,
             ended_background=self._left_running,
             exports=report.exports,
-            sandbox=self._hold.sandbox,
+            sandbox=self._sandbox.sandbox,
             restored=self._restored,
-            notes=self._hold.notes,
+            notes=self._sandbox.notes,
             spilled=self._streams.spilled(is_needed=dropped > 0),
         )
 
@@ -252,36 +260,36 @@ class Child:
         self._streams.pump()
         if not self._drained.done():
             await asyncio.wait((self._drained,), timeout=_DRAIN_GRACE_S)
-        if await self._is_alone():
+        if await self._has_left_nothing():
             return False
         left = self._ask_to_end()
         # Those asked are looked for by name: whose parent went first can't be found any more, and a request that
         # comes while a shell is turning into a program can get lost.
-        if not await self._ends(lambda: self._has_left_something() or bool(living(left)), _BACKGROUND_GRACE_S):
+        if not await self._wait_while(lambda: self._has_left_something() or bool(living(left)), _BACKGROUND_GRACE_S):
             self._kill(left)
         self._streams.pump()
         return True
 
-    async def _is_alone(self) -> bool:
-        if self._keeper is not None and not await self._keeper.has_ended(_DRAIN_GRACE_S):
+    async def _has_left_nothing(self) -> bool:
+        if self._init is not None and not await self._init.has_ended(_DRAIN_GRACE_S):
             return False
-        return await self._ends(self._has_left_something, _DRAIN_GRACE_S)
+        return await self._wait_while(self._has_left_something, _DRAIN_GRACE_S)
 
     def _has_left_something(self) -> bool:
-        if self._is_kept():
+        if self._init_lives():
             return True
-        return self._keeper is None and (group_lives(self._process.pid) or bool(self._left()))
+        return self._init is None and (group_lives(self._process.pid) or bool(self._left()))
 
-    def _is_kept(self) -> bool:
-        return self._keeper is not None and self._keeper.lives
+    def _init_lives(self) -> bool:
+        return self._init is not None and self._init.lives
 
     def _left(self) -> set[int]:
         """What lives of its family; once it is reaped, its id may be another's and stands for nobody."""
-        if self._keeper is not None and self._keeper.lives:
-            return self._keeper.left()
+        if self._init is not None and self._init.lives:
+            return self._init.left()
         is_reaped = self._process.returncode is not None
         is_new = self._loop.time() < self._started + _IDS_ARE_NEW_S
-        return family(
+        return call_processes(
             self._mark,
             None if is_reaped else self._process.pid,
             ids_since(self._process.pid) if is_new else None,
@@ -290,7 +298,7 @@ class Child:
     def _group_lives(self) -> bool:
         return group_lives(self._process.pid)
 
-    async def _ends(self, lives: Callable[[], bool], within_s: float) -> bool:
+    async def _wait_while(self, lives: Callable[[], bool], within_s: float) -> bool:
         deadline = self._loop.time() + within_s
         while lives():
             if self._loop.time() >= deadline:
@@ -301,19 +309,19 @@ class Child:
     def _ask_to_end(self) -> set[int]:
         left = self._left()  # first: once a parent is gone, who descends from it can't be told
         # A launcher that is asked goes at once, and nobody tells how the program ended.
-        held_by = self._keeper.id if self._keeper is not None and self._is_kept() else 0
+        held_by = self._init.id if self._init is not None and self._init_lives() else 0
         signal_group(held_by or self._process.pid, signal.SIGTERM)
         signal_all(left, signal.SIGTERM)
         return left
 
-    def _kill(self, members: set[int]) -> None:
-        self._kill_held()
+    def _kill(self, process_states: set[int]) -> None:
+        self._kill_group_and_init()
         for _ in range(_KILL_ROUNDS):  # one that is forking meanwhile is found in a later round
-            if not members:
+            if not process_states:
                 return
-            signal_all(members, signal.SIGKILL)
+            signal_all(process_states, signal.SIGKILL)
             time.sleep(_KILL_POLL_S)
-            members = living(members) | self._left()
+            process_states = living(process_states) | self._left()
 
     def kill(self) -> None:
         """Kill it with all its family and reap it, without awaiting: a second cancellation can't come between."""
@@ -343,14 +351,14 @@ class Child:
                 self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
-        self._let_go()
+        self._end_sandbox()
         if not self._exited.done() and not self._loop.is_closed():
             self._exited.set_result(None)  # who waits elsewhere need not wait on
         self._on_gone(self)
         self._on_gone = _nothing  # who made it need not live as long
 
-    def _let_go(self) -> None:
-        if self._keeper is not None:
-            self._keeper.close()
-        if self._hold.on_end is not None:
-            self._restored = self._hold.on_end()
+    def _end_sandbox(self) -> None:
+        if self._init is not None:
+            self._init.close()
+        if self._sandbox.on_end is not None:
+            self._restored = self._sandbox.on_end()

@@ -148,7 +148,7 @@ def _check_path(path: str) -> None:
 
 
 @contextlib.contextmanager
-def _told_as_tool_error(path: str, verb: str) -> Iterator[None]:
+def _translated_errors(path: str, verb: str) -> Iterator[None]:
     """What the system refused, in words that say what to do next."""
     try:
         yield
@@ -216,7 +216,7 @@ def _stem(name: str) -> str:
 
 
 def _read(path: str, limit_bytes: int) -> FileContent:
-    with _told_as_tool_error(path, "read"), folder_of(path) as (folder, name):
+    with _translated_errors(path, "read"), folder_of(path) as (folder, name):
         descriptor = open_file(folder, name, path)
         try:
             _check_size(path, os.fstat(descriptor), limit_bytes)
@@ -251,7 +251,7 @@ def _too_large(path: str, size: int, limit_bytes: int) -> ToolError:
 
 
 def _replace(path: str, data: bytes, expected: str | None) -> str:
-    with _told_as_tool_error(path, "write"):
+    with _translated_errors(path, "write"):
         if (status := _status(path)) is None:
             if expected is not None:
                 raise ToolError(f"{path} does not exist any more: it was deleted since it was read")
@@ -291,7 +291,7 @@ def _replace_existing(path: str, data: bytes, expected: str) -> None:
 
 
 def _list(root: str, limit: int, stop: threading.Event) -> tuple[tuple[FileEntry, ...], bool]:
-    with _told_as_tool_error(root, "list"):
+    with _translated_errors(root, "list"):
         with folder_of(root) as (folder, name):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISREG(status.st_mode):

@@ -123,8 +123,8 @@ def _piece(pattern: str, place: int) -> tuple[str, int]:
         match = _CLASS.match(pattern, place)
         if match is None:
             return "(?!)", len(pattern)  # git: a class that is not closed matches nothing
-        members = _IN_CLASS.sub(lambda found: re.escape(found[1]) if found[1] else "\\" + found[2], match[2])
-        return f"(?!/)[{'^' if match[1] else ''}{members}]", match.end()
+        process_states = _IN_CLASS.sub(lambda found: re.escape(found[1]) if found[1] else "\\" + found[2], match[2])
+        return f"(?!/)[{'^' if match[1] else ''}{process_states}]", match.end()
     if char == "\\" and place + 1 < len(pattern):
         return re.escape(pattern[place + 1]), place + 2
     return re.escape(char), place + 1

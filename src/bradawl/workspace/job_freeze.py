@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from bradawl.core.errors import ToolError
-from bradawl.workspace.process_tree import Member, signal_all
+from bradawl.workspace.process_tree import ProcessState, signal_all
 
 if TYPE_CHECKING:
-    from bradawl.workspace.child_process import Child
+    from bradawl.workspace.child_process import ChildProcess
 
 _STOP_LIMIT_S: Final = 1.0
 """A process that waits for a disk stops only afterwards."""
@@ -24,12 +24,12 @@ _POLL_S: Final = 0.0005
 _SHOWN: Final = 80
 
 
-class Gate:
+class FreezeGate:
     """Lets programs start one at a time while others run in the sandbox, which are stopped meanwhile."""
 
     def __init__(
         self,
-        running: Callable[[], Iterable["Child"]],
+        running: Callable[[], Iterable["ChildProcess"]],
         *,
         stop_limit_s: float = _STOP_LIMIT_S,
         start_limit_s: float = _START_LIMIT_S,
@@ -42,56 +42,56 @@ class Gate:
         self._lock = asyncio.Lock()
         self._holders: set[object] = set()
         self._stopped: set[int] = set()
-        self._is_free: asyncio.Future[None] | None = None
+        self._released: asyncio.Future[None] | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether no sandboxed program runs, and no other start or search is under way."""
-        return not (self._holders or self._lock.locked() or any(child.is_held for child in self._running()))
+        return not (self._holders or self._lock.locked() or any(child.is_sandboxed for child in self._running()))
 
     @asynccontextmanager
-    async def passing(self, *, waits_for_searches: bool) -> AsyncIterator[None]:
+    async def programs_stopped(self, *, waits_for_searches: bool) -> AsyncIterator[None]:
         """Keep all sandboxed programs stopped in the body. Raises `ToolError` where one can't be stopped.
 
         A program that would run in the sandbox waits for the searches that were kept; another search does not.
         """
-        async with self._turn():
+        async with self._loop_lock():
             while waits_for_searches and self._holders:
-                self._is_free = asyncio.get_running_loop().create_future()
-                await self._is_free
+                self._released = asyncio.get_running_loop().create_future()
+                await self._released
             turn = object()
             self._holders.add(turn)
             try:
-                for child in self._held():
+                for child in self._sandboxed():
                     await self.wait_until_begun(child)
                 await self._stop_all()
                 yield
             finally:
-                self.let_go(turn)
+                self.release(turn)
 
-    def _turn(self) -> asyncio.Lock:
+    def _loop_lock(self) -> asyncio.Lock:
         """A lock belongs to one event loop, and a session may see several, one after another."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._lock = loop, asyncio.Lock()
         return self._lock
 
-    def keep(self, search: "Child") -> None:
-        """Keep the programs stopped until `let_go` is called for this search; to be called in `passing`."""
+    def hold_for(self, search: "ChildProcess") -> None:
+        """Keep the programs stopped until `release` is called for this search; to be called in `programs_stopped`."""
         self._holders.add(search)
 
-    def let_go(self, holder: object) -> None:
+    def release(self, holder: object) -> None:
         """Let the programs go on unless another start or search needs them stopped. For no holder nothing happens."""
         self._holders.discard(holder)
         if self._holders:
             return
         self._resume()
-        if self._is_free is not None:
-            if not self._is_free.done() and not self._is_free.get_loop().is_closed():
-                self._is_free.set_result(None)
-            self._is_free = None
+        if self._released is not None:
+            if not self._released.done() and not self._released.get_loop().is_closed():
+                self._released.set_result(None)
+            self._released = None
 
-    async def wait_until_begun(self, child: "Child") -> None:
+    async def wait_until_begun(self, child: "ChildProcess") -> None:
         """Wait until the sandbox of a program is set up and the program runs in it, or has ended."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._start_limit_s
@@ -105,8 +105,8 @@ class Gate:
 
     # ------------------------------------------------------------------ stopping
 
-    def _held(self) -> list["Child"]:
-        return [child for child in self._running() if child.is_held]
+    def _sandboxed(self) -> list["ChildProcess"]:
+        return [child for child in self._running() if child.is_sandboxed]
 
     async def _stop_all(self) -> None:
         """Done when two looks in a row find the same processes, none of which runs.
@@ -115,7 +115,7 @@ class Gate:
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        before: dict[int, Member] | None = None
+        before: dict[int, ProcessState] | None = None
         while True:
             now = self._members()
             running = {each for each, member in now.items() if not member.is_stopped}
@@ -130,10 +130,10 @@ class Gate:
             before = now
             await asyncio.sleep(_POLL_S)
 
-    def _members(self) -> dict[int, Member]:
-        found: dict[int, Member] = {}
-        for child in self._held():
-            found |= child.members()
+    def _members(self) -> dict[int, ProcessState]:
+        found: dict[int, ProcessState] = {}
+        for child in self._sandboxed():
+            found |= child.process_states()
         return found
 
     def _resume(self) -> None:
@@ -141,7 +141,7 @@ class Gate:
         signal_all(sorted(stopped, reverse=True), signal.SIGCONT)
 
     def _not_stopped(self, running: set[int]) -> ToolError:
-        names = [child.name for child in self._held() if not running or running & set(child.members())]
+        names = [child.name for child in self._sandboxed() if not running or running & set(child.process_states())]
         name = (names or ["a background job"])[0]
         return ToolError(
             f"nothing was started: {name[:_SHOWN]!r} still runs, and its processes could not be stopped for the moment "
@@ -149,12 +149,16 @@ class Gate:
         )
 
 
-def _children_of_vfork(members: dict[int, Member]) -> set[int]:
+def _children_of_vfork(process_states: dict[int, ProcessState]) -> set[int]:
     """A parent in an uninterruptible wait may wait for its child to replace its program, and stops only then."""
-    return {each for each, member in members.items() if (above := members.get(member.parent)) and above.is_waiting}
+    return {
+        each
+        for each, member in process_states.items()
+        if (above := process_states.get(member.parent)) and above.is_waiting
+    }
 
 
-def check_unmoved(paths: Iterable[str]) -> None:
+def check_not_replaced(paths: Iterable[str]) -> None:
     """Raise `ToolError` if a path, or a folder above it, has become a link since it was resolved."""
     folders: dict[str, str] = {}
     for path in paths:

@@ -9,35 +9,35 @@ from collections.abc import Callable
 
 import msgspec
 
-from bradawl.workspace.process_tree import family, living, signal_all
+from bradawl.workspace.process_tree import call_processes, living, signal_all
 
 _LONGEST = 4_096
 
 
-class Keeper:
+class NamespaceInit:
     """Found by what the launcher says of it; until then, and once it is gone, there is nobody to signal.
 
     It ends by itself when the last program it keeps has ended. Its maker calls `close()`.
     """
 
-    def __init__(self, told: int, mark: str, on_known: Callable[[int], None]) -> None:
-        """`told` is the descriptor on which the launcher speaks; it is closed here. `on_known` gets the id, once."""
-        self._told = told
+    def __init__(self, info_fd: int, mark: str, on_known: Callable[[int], None]) -> None:
+        """`info_fd` is the descriptor on which the launcher speaks; it is closed here. `on_known` gets the id, once."""
+        self._info_fd = info_fd
         self._mark = mark
         self._on_known = on_known
         self._said = b""
         self._loop = asyncio.get_running_loop()
         self._pidfd = -1
         self.id = 0
-        os.set_blocking(told, False)
-        self._loop.add_reader(told, self.learn)
+        os.set_blocking(info_fd, False)
+        self._loop.add_reader(info_fd, self.learn)
 
     def learn(self) -> None:
         """Take what the launcher has said by now."""
-        if self._told < 0:
+        if self._info_fd < 0:
             return
         try:
-            data = os.read(self._told, _LONGEST)
+            data = os.read(self._info_fd, _LONGEST)
         except BlockingIOError:
             return
         except OSError:
@@ -63,9 +63,9 @@ class Keeper:
 
     def _end_listening(self) -> None:
         if not self._loop.is_closed():
-            self._loop.remove_reader(self._told)
-        os.close(self._told)
-        self._told = -1
+            self._loop.remove_reader(self._info_fd)
+        os.close(self._info_fd)
+        self._info_fd = -1
 
     @property
     def lives(self) -> bool:
@@ -87,7 +87,7 @@ class Keeper:
 
     def left(self) -> set[int]:
         """The processes it keeps, and itself, which heeds no request to end."""
-        return {self.id, *family(self._mark, self.id)} if self.lives else set()
+        return {self.id, *call_processes(self._mark, self.id)} if self.lives else set()
 
     def kill(self) -> None:
         """End it, and the system ends all it keeps at once."""
@@ -96,7 +96,7 @@ class Keeper:
 
     def close(self) -> None:
         """Let go of it; it is not ended by this. Safe to call twice."""
-        if self._told >= 0:
+        if self._info_fd >= 0:
             self._end_listening()
         if self._pidfd >= 0:
             os.close(self._pidfd)

@@ -79,7 +79,7 @@ def _remove(folder: str) -> None:
         Path(folder).rmdir()
 
 
-class Spill:
+class SpillFile:
     """Output on its way to a file, once it is too much to be kept in memory."""
 
     def __init__(self, folder: PrivateFolder, begins_after: int, limit_bytes: int) -> None:

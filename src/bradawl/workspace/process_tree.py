@@ -20,7 +20,7 @@ _STOPPED = b"TtZXx"
 _THREADS = 17  # the field of a process's state that counts its threads
 
 
-class Member(msgspec.Struct, frozen=True):
+class ProcessState(msgspec.Struct, frozen=True):
     """A process as it was seen: the id of its parent, and the states of its threads, a letter each."""
 
     parent: int
@@ -84,7 +84,7 @@ def living(processes: Iterable[int]) -> set[int]:
     return {process.id for process in _living(processes)}
 
 
-def family(mark: str, root: int | None = None, among: range | None = None) -> set[int]:
+def call_processes(mark: str, root: int | None = None, among: range | None = None) -> set[int]:
     """Living processes that carry `mark` in their environment or descend from `root` or from one that carries it.
 
     `root` itself is left out. `among` are the ids to look at, None for all. None without /proc.
@@ -99,25 +99,25 @@ def family(mark: str, root: int | None = None, among: range | None = None) -> se
     return found - {root}
 
 
-def tree(root: int) -> dict[int, Member]:
+def tree(root: int) -> dict[int, ProcessState]:
     """All that descend from a process, by their ids; a process that ends meanwhile may be in there or not.
 
     Children are read before the states of their parent: who ends in between is not found stopped.
     """
-    found: dict[int, Member] = {}
+    found: dict[int, ProcessState] = {}
     left = [(root, 0)]
     while left:
         process, parent = left.pop()
         children = _children(process)
-        if process != root and (member := _member(process, parent)):
+        if process != root and (member := _process_state(process, parent)):
             found[process] = member
         left += [(child, process) for child in children if child not in found and child != root]
     return found
 
 
-def members(processes: Iterable[int]) -> dict[int, Member]:
+def process_states(processes: Iterable[int]) -> dict[int, ProcessState]:
     """How some processes are; without those that are gone."""
-    seen = ((process.id, _member(process.id, process.parent)) for process in _living(processes))
+    seen = ((process.id, _process_state(process.id, process.parent)) for process in _living(processes))
     return {each: member for each, member in seen if member}
 
 
@@ -146,7 +146,7 @@ def _children(process: int) -> list[int]:
     return [int(each) for each in b" ".join(read).split()]
 
 
-def _member(process: int, parent: int) -> Member | None:
+def _process_state(process: int, parent: int) -> ProcessState | None:
     """One of whose threads one has just ended counts as running, so that it is looked at again."""
     try:
         threads = _threads(process)
@@ -158,7 +158,7 @@ def _member(process: int, parent: int) -> Member | None:
             states += _read(f"/proc/{process}/task/{thread}/stat", _STAT_BYTES).rpartition(b")")[2].split()[0]
         except (OSError, IndexError):
             states += b"R"
-    return Member(parent, states)
+    return ProcessState(parent, states)
 
 
 def _threads(process: int) -> list[str]:

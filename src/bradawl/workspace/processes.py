@@ -19,15 +19,15 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.safety.trusted_programs import TrustedPrograms, trusted_programs
-from bradawl.workspace.child_process import Child, Hold
-from bradawl.workspace.job_freeze import Gate, check_unmoved
+from bradawl.workspace.child_process import ChildProcess, ChildSandbox
+from bradawl.workspace.job_freeze import FreezeGate, check_not_replaced
 from bradawl.workspace.private_folder import NoTemporaryFolder, PrivateFolder
-from bradawl.workspace.program_streams import Progress, Streams
+from bradawl.workspace.program_streams import ProgramStreams, Progress
 from bradawl.workspace.shell_prelude import HELD_BACK, MARK, REPORT_FD
 from bradawl.workspace.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from bradawl.sandbox.backend import Confinement, Launch, Program
+    from bradawl.sandbox.backend import Launch, Program, SandboxBackend
 
 _CAN_STOP = sys.platform.startswith("linux")
 """Elsewhere which processes belong to a program can't be told without starting another."""
@@ -62,7 +62,7 @@ class LocalProcesses:
         bash: str | None = None,
         term_grace_s: float = _TERM_GRACE_S,
         flood_bytes: int = _FLOOD_BYTES,
-        confinement: "Callable[[], Confinement | None] | None" = None,
+        sandbox_backend: "Callable[[], SandboxBackend | None] | None" = None,
         programs: TrustedPrograms | None = None,
         roots: tuple[str, ...] = (),
     ) -> None:
@@ -71,7 +71,7 @@ class LocalProcesses:
         `programs` finds bash, and what is named without a folder and is no shell line; without it, on the PATH of the
         environment. `bash` is one to take in any case; empty means that there is none and that /bin/sh runs shell
         lines, without telling its last folder. `term_grace_s` is what a program has after a timeout to clean up; who
-        prints more than `flood_bytes` is ended at once. `confinement` gives what holds programs that are neither
+        prints more than `flood_bytes` is ended at once. `sandbox_backend` gives what holds programs that are neither
         helpers nor granted to run outside it, if there is anything; it is asked at each start, and closed by who made
         it. `roots` are folders that programs may write to: what the next shell line reads first is never kept there.
         """
@@ -90,25 +90,25 @@ class LocalProcesses:
         self._bash = self._programs.find("bash") if bash is None else bash
         self._term_grace_s = term_grace_s
         self._flood_bytes = flood_bytes
-        self._confinement = confinement or _nothing_holds
+        self._sandbox_backend = sandbox_backend or _no_sandbox
         self._mark = os.urandom(8).hex()
         self._watchdog = Watchdog(self._mark, lambda: self._programs.search_path)
-        self._running: set[Child] = set()
-        self._gate = Gate(lambda: self._running)
+        self._running: set[ChildProcess] = set()
+        self._gate = FreezeGate(lambda: self._running)
 
     def seal(self, command: Command) -> str:
         """Digest of a shell line and what determines its effect: folder, variables, sandbox, programs and scripts."""
-        confinement = self._confinement()
-        sandbox = confinement.sandbox if confinement else None
+        sandbox_backend = self._sandbox_backend()
+        sandbox = sandbox_backend.sandbox if sandbox_backend else None
         try:
-            place = os.path.realpath(confinement.outside(command.cwd) if confinement else command.cwd)
+            place = os.path.realpath(sandbox_backend.host_path(command.cwd) if sandbox_backend else command.cwd)
             found = Path(place).stat()
             place = f"{place}\0{found.st_dev}\0{found.st_ino}"
         except OSError:
             place = command.cwd
         environment = self._environment_of(command)
         variables = sorted(environment.items())
-        real = confinement.outside if confinement else str
+        real = sandbox_backend.host_path if sandbox_backend else str
         search_path = environment.get("PATH", os.defpath) if command.runs else ""
         folders = [f"{command.cwd}/{each}" if each[:1] != "/" else each for each in search_path.split(":")]
         runs = [_state_of(name, folders, real) for name in command.runs]
@@ -131,23 +131,23 @@ class LocalProcesses:
         await child.end()
         return msgspec.structs.replace(child.result(), exit_code=None)
 
-    async def start(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> Child:
+    async def start(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> ChildProcess:
         """Start it and leave it running. Raises `ToolError` when the program can't be started."""
         return await self._begin(command, grant, progress, keeps_recent=True)
 
     async def _begin(
         self, command: Command, grant: Grant | None, progress: Progress | None, *, keeps_recent: bool = False
-    ) -> Child:
+    ) -> ChildProcess:
         """Start it; programs that run in the sandbox are stopped while it is set up, or while it looks at paths."""
         is_search = bool(command.unmoved) and not command.is_shell
-        is_free = not is_search and (self._gate.is_open or grant is None or not _is_held(command, grant))
+        is_free = not is_search and (self._gate.is_open or grant is None or not _is_sandboxed(command, grant))
         if is_free or not _CAN_STOP:
             return self._start(command, grant, progress, keeps_recent=keeps_recent)
-        async with self._gate.passing(waits_for_searches=not is_search):
-            check_unmoved(command.unmoved)
+        async with self._gate.programs_stopped(waits_for_searches=not is_search):
+            check_not_replaced(command.unmoved)
             child = self._start(command, grant, progress, keeps_recent=keeps_recent)
             if is_search:
-                self._gate.keep(child)
+                self._gate.hold_for(child)
                 return child
             try:
                 await self._gate.wait_until_begun(child)
@@ -165,7 +165,7 @@ class LocalProcesses:
 
     def _start(
         self, command: Command, grant: Grant | None, progress: Progress | None, *, keeps_recent: bool = False
-    ) -> Child:
+    ) -> ChildProcess:
         if grant is None:
             raise ToolError(f"not allowed: {command.argv[0][:80]!r} has no grant, so it was not started")
         if command.is_shell and grant.command_hash and grant.command_hash != self.seal(command):
@@ -176,16 +176,16 @@ class LocalProcesses:
         mark = f"{self._mark}.{os.urandom(8).hex()}"
         streams = None
         try:
-            streams = Streams(command, progress, self._folder, self._flood_bytes)
+            streams = ProgramStreams(command, progress, self._folder, self._flood_bytes)
             streams.keeps_recent = keeps_recent
             if command.is_shell:  # what else runs here ends by itself when nobody reads it
                 self._watchdog.start()
-            confinement = self._confinement() if _is_held(command, grant) else None
+            sandbox_backend = self._sandbox_backend() if _is_sandboxed(command, grant) else None
             program = self._program(command, streams.sinks, mark)
-            if confinement is None:
-                process, hold = _popen(_bare(program), streams.sinks), Hold()
+            if sandbox_backend is None:
+                process, hold = _popen(_unsandboxed(program), streams.sinks), ChildSandbox()
             else:
-                process, hold = self._held(confinement, program, grant, streams.sinks, mark)
+                process, hold = self._sandboxed(sandbox_backend, program, grant, streams.sinks, mark)
         except (OSError, ValueError) as error:
             if streams is not None:
                 streams.close()
@@ -194,46 +194,48 @@ class LocalProcesses:
             if streams is not None:
                 streams.close()
             raise
-        child = Child(process, streams, mark, self._term_grace_s, self._forget, hold)
+        child = ChildProcess(process, streams, mark, self._term_grace_s, self._forget, hold)
         self._running.add(child)
         if command.is_shell:
             self._watchdog.guard(child.leader, self._folder.place)
         return child
 
-    def _held(
-        self, confinement: "Confinement", program: "Program", grant: Grant, sinks: tuple[int, ...], mark: str
-    ) -> "tuple[subprocess.Popen[bytes], Hold]":
+    def _sandboxed(
+        self, sandbox_backend: "SandboxBackend", program: "Program", grant: Grant, sinks: tuple[int, ...], mark: str
+    ) -> "tuple[subprocess.Popen[bytes], ChildSandbox]":
         """Start a program in the sandbox. Raises `OSError`, `ValueError`, `ToolError`; nothing is left then."""
-        if not Path(confinement.outside(program.cwd)).is_dir():
+        if not Path(sandbox_backend.host_path(program.cwd)).is_dir():
             raise FileNotFoundError(errno.ENOENT, "no such folder", program.cwd)
         if not os.access(program.argv[0], os.X_OK):
             raise FileNotFoundError(errno.ENOENT, "no such program", program.argv[0])
-        launch = confinement.launch(program, grant)
+        launch = sandbox_backend.launch(program, grant)
         try:
             process = _popen(launch, sinks)
         except BaseException:
-            if launch.told >= 0:
-                os.close(launch.told)
+            if launch.info_fd >= 0:
+                os.close(launch.info_fd)
             if launch.on_end is not None:
                 launch.on_end()
             raise
         finally:
             for descriptor in launch.close_after_start:
                 os.close(descriptor)
-        from bradawl.workspace.namespace_init import Keeper  # only a sandbox has one
+        from bradawl.workspace.namespace_init import NamespaceInit  # only a sandbox has one
 
-        keeper = Keeper(launch.told, mark, self._guard) if launch.told >= 0 else None
-        name, codes = confinement.sandbox.name, launch.tells_signals_as_codes
+        init = NamespaceInit(launch.info_fd, mark, self._guard) if launch.info_fd >= 0 else None
+        name, codes = sandbox_backend.sandbox.name, launch.reports_signals_as_codes
         has_launcher = launch.argv != program.argv
-        ends = (launch.on_end, confinement.outside)
-        return process, Hold(name, keeper, codes, *ends, has_launcher, program.argv[-1], launch.notes, launch.explained)
+        ends = (launch.on_end, sandbox_backend.host_path)
+        return process, ChildSandbox(
+            name, init, codes, *ends, has_launcher, program.argv[-1], launch.notes, launch.explain_setup_error
+        )
 
     def _guard(self, leader: int) -> None:
         self._watchdog.guard(leader, self._folder.place)
 
-    def _forget(self, child: Child) -> None:
+    def _forget(self, child: ChildProcess) -> None:
         self._running.discard(child)
-        self._gate.let_go(child)
+        self._gate.release(child)
         for leader in child.leaders:
             self._watchdog.release(leader)
 
@@ -244,7 +246,7 @@ class LocalProcesses:
         environment[MARK] = f"{self._environment.get(MARK, '')} {mark}".lstrip()
         own = {MARK}
         if not command.is_shell:
-            argv = (self._place_of(command), *command.argv[1:])
+            argv = (self._program_path(command), *command.argv[1:])
             trusted = self._programs.without_foreign_libraries(environment)
             return Program(argv, command.cwd, trusted, exported=(MARK, *command.env))
         argv = (self._bash or "/bin/sh", "-c", *command.argv)
@@ -260,7 +262,7 @@ class LocalProcesses:
         path = self._environment.get("PATH", "")
         return Program(argv, command.cwd, environment, inherited, readable, path, (*own, *command.env))
 
-    def _place_of(self, command: Command) -> str:
+    def _program_path(self, command: Command) -> str:
         """Where a program is that is no shell. Raises `FileNotFoundError` for one that only the workspace has."""
         name = command.argv[0] if command.argv else ""
         if name.startswith("/") or ("/" in name and not command.is_helper):
@@ -270,7 +272,7 @@ class LocalProcesses:
         raise FileNotFoundError(errno.ENOENT, "no such program", name)
 
     @cached_property
-    def _of_helpers(self) -> dict[str, str]:
+    def _helper_environment(self) -> dict[str, str]:
         """Variables of helpers: none names a program, or a folder to load code from that a project can change.
 
         An interpreter that was built with shared libraries in a place of its own needs to be told where they are.
@@ -279,14 +281,14 @@ class LocalProcesses:
         return {"HOME": "/", **kept, "PATH": _HELPERS_PATH}
 
     def _environment_of(self, command: Command) -> dict[str, str]:
-        given = self._of_helpers if command.is_helper else self._environment
+        given = self._helper_environment if command.is_helper else self._environment
         if not command.env:
             return {**given, "PWD": command.cwd}
         merged = {**given, **command.env, "PWD": command.cwd}
         return {name: value for name, value in merged.items() if value is not None}
 
 
-def _is_held(command: Command, grant: Grant) -> bool:
+def _is_sandboxed(command: Command, grant: Grant) -> bool:
     return not grant.outside_sandbox and (command.is_shell or not command.is_helper)
 
 
@@ -296,18 +298,18 @@ def _temporary(environment: Mapping[str, str], roots: tuple[str, ...]) -> str:
     return named if is_usable else str(Path("/") / "tmp")
 
 
-def _nothing_holds() -> None:
+def _no_sandbox() -> None:
     """Programs run as the user does."""
 
 
-def _bare(program: "Program") -> "Launch":
+def _unsandboxed(program: "Program") -> "Launch":
     from bradawl.sandbox.backend import Launch
 
     return Launch(program.argv, program.cwd, program.environment, program.inherited)
 
 
 def _popen(launch: "Launch", sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]":
-    with launch.counted() if launch.counted else nullcontext():
+    with launch.limit_processes() if launch.limit_processes else nullcontext():
         return subprocess.Popen(
             launch.argv,
             cwd=launch.cwd,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from bradawl.core.workspace import Command
 from bradawl.workspace.bounded_output import HeadAndTail
-from bradawl.workspace.private_folder import PrivateFolder, Spill
+from bradawl.workspace.private_folder import PrivateFolder, SpillFile
 from bradawl.workspace.shell_prelude import KEY_LENGTH
 
 Progress = Callable[[bytes], None]
@@ -108,7 +108,7 @@ class _ReportPipe(_Pipe):
         return source.detach(), sink.detach()
 
 
-class Streams:
+class ProgramStreams:
     """What a program prints, and what its shell reports; kept within limits."""
 
     def __init__(self, command: Command, progress: Progress | None, folder: PrivateFolder, flood_bytes: int) -> None:
@@ -117,7 +117,7 @@ class Streams:
         self._progress = progress
         self._stdout, self._stderr, self._report = HeadAndTail(limit), HeadAndTail(limit), HeadAndTail(_REPORT_LIMIT)
         self._recent = HeadAndTail(min(limit, _RECENT_BYTES))
-        self._spill = Spill(folder, limit, command.spill_limit_bytes) if command.spill_limit_bytes else None
+        self._spill = SpillFile(folder, limit, command.spill_limit_bytes) if command.spill_limit_bytes else None
         self._left_bytes = flood_bytes
         self.keeps_recent = False
         """Whether someone will ask what was printed lately."""

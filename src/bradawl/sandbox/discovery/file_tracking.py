@@ -17,7 +17,7 @@ _MOST_ENTRIES: Final = 300_000
 Inode = tuple[int, int]
 
 
-class Followed:
+class FileTracker:
     """Some files of a folder, whatever programs do with their names. Not for several threads."""
 
     def __init__(self, root: str) -> None:
@@ -26,7 +26,7 @@ class Followed:
         self._held: dict[Inode, tuple[int, str]] = {}
         weakref.finalize(self, _close, self._held)
 
-    def keep(self, path: str, inode: Inode) -> None:
+    def track(self, path: str, inode: Inode) -> None:
         """Follow one from now on. Raises `ToolError` where there are no descriptors left for it."""
         if inode in self._held:
             return
@@ -43,7 +43,7 @@ class Followed:
             return
         self._held[inode] = (file, path)
 
-    def elsewhere(self, seen: Collection[Inode]) -> Iterator[tuple[str, Inode]]:
+    def moved(self, seen: Collection[Inode]) -> Iterator[tuple[str, Inode]]:
         """Where those are now that are not among the `seen`, and what has come in the place of those that are gone.
 
         Raises `ToolError` where that can't be found out.
@@ -79,7 +79,7 @@ class Followed:
         del self._held[inode]
         os.close(file)
         for path in others:
-            self.keep(path, inode)
+            self.track(path, inode)
             yield path, inode
 
     def close(self) -> None:

@@ -19,19 +19,19 @@ _NOBODY: Final = 65_534
 _MOST: Final = 60
 
 
-class Others(msgspec.Struct, frozen=True):
+class OtherUsersPaths(msgspec.Struct, frozen=True):
     """What is not shown: absolute real paths that exist."""
 
     folders: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
 
 
-def find_others(home: str, roots: tuple[str, ...]) -> Others:
+def find_other_users_paths(home: str, roots: tuple[str, ...]) -> OtherUsersPaths:
     """As this user and on this machine; `home` is this user's."""
-    return Others(folders_of_others(home, roots), secrets_of_system(roots))
+    return OtherUsersPaths(other_users_folders(home, roots), readable_system_secrets(roots))
 
 
-def folders_of_others(home: str, roots: Iterable[str]) -> tuple[str, ...]:
+def other_users_folders(home: str, roots: Iterable[str]) -> tuple[str, ...]:
     """Home folders of other users, or folders with several of them, that this user could look into.
 
     `home` is this user's, which may lie in one of them, as may the `roots`; none lies in a root.
@@ -44,7 +44,7 @@ def folders_of_others(home: str, roots: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)[:_MOST]
 
 
-def secrets_of_system(roots: Iterable[str]) -> tuple[str, ...]:
+def readable_system_secrets(roots: Iterable[str]) -> tuple[str, ...]:
     """Files and folders with the system's secrets that this user could read, and that lie in no root."""
     return tuple(path for path in _existing(system_secrets()) if not any(is_within(path, root) for root in roots))
 

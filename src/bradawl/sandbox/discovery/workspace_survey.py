@@ -15,7 +15,7 @@ from bradawl.core.effects import is_within
 from bradawl.safety.git.tracked_files import is_tracked
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import is_secret_name
-from bradawl.sandbox.discovery.file_tracking import Followed
+from bradawl.sandbox.discovery.file_tracking import FileTracker
 
 _DEPTH: Final = 3
 """Levels below the root at which repositories are looked for; files with keys are looked for at any."""
@@ -31,7 +31,7 @@ _PASSED_OVER: Final = frozenset(
 )
 
 
-class Finds(msgspec.Struct, frozen=True):
+class SurveyResult(msgspec.Struct, frozen=True):
     """Absolute paths, nearest first."""
 
     repositories: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ _CLOSED: Final = _Folder(0, (), (), has_git=True, is_closed=True)
 """There may be a repository in it as well."""
 
 
-class Survey:
+class WorkspaceSurvey:
     """Looks through a root, at 4,000 folders each time; one that is unchanged is not read. Its maker closes it.
 
     In further folders files with keys are looked for bit by bit, for a second at first; what was found once is followed
@@ -85,45 +85,45 @@ class Survey:
         """Whether there were more folders at the last look."""
         self.is_whole = True
         """Whether all of them have been looked through for files with keys, at that look or before."""
-        self._followed = Followed(root) if follows else None
-        self._further = _Further()
+        self._tracker = FileTracker(root) if follows else None
+        self._gradual = _GradualSearch()
         self._rest: list[str] = []
         self._root = root
         self._most_folders = most_folders
         self._passed_over = passed_over
         self._known: dict[str, _Folder] = {}
-        self._at_once: Finds | None = None
-        self._is_at_once = False
+        self._cached: SurveyResult | None = None
+        self._is_caching = False
         self._repositories: dict[str, None] = {}
         self._secret_paths: set[str] = set()
         self._secret_inodes: set[tuple[int, int]] = set()
 
     @contextlib.contextmanager
-    def at_once(self) -> Iterator[None]:
+    def caching(self) -> Iterator[None]:
         """Meanwhile nothing is looked at a second time: for a moment in which no program runs."""
-        self._is_at_once = True
+        self._is_caching = True
         try:
             yield
         finally:
-            self._is_at_once, self._at_once = False, None
+            self._is_caching, self._cached = False, None
 
-    def finds(self) -> Finds:
+    def result(self) -> SurveyResult:
         """What is there now."""
-        if self._at_once is not None:
-            return self._at_once
+        if self._cached is not None:
+            return self._cached
         found = self._look_through()
-        if self._is_at_once:
-            self._at_once = found
+        if self._is_caching:
+            self._cached = found
         return found
 
     def close(self) -> None:
         """Let go of what is followed, and remember what programs made git track; safe to call twice."""
         if self._memory is not None:
             self._remember(self._memory)
-        if self._followed:
-            self._followed.close()
+        if self._tracker:
+            self._tracker.close()
 
-    def _look_through(self) -> Finds:
+    def _look_through(self) -> SurveyResult:
         repositories: list[str] = []
         secrets: list[_Secret] = []
         closed: list[str] = []
@@ -138,27 +138,27 @@ class Survey:
                 repositories.append(path)
         repositories = self._with_known(repositories)
         self._known = known
-        if self._followed is not None and self._rest:
-            secrets += self._further.look(self._rest, self._passed_over, closed)
-            self.is_whole = self._further.is_whole
-        kept = [each for each in secrets if self._is_kept(each, repositories)]
-        kept += self._follow(self._followed, kept) if self._followed is not None else []
+        if self._tracker is not None and self._rest:
+            secrets += self._gradual.look(self._rest, self._passed_over, closed)
+            self.is_whole = self._gradual.is_whole
+        kept = [each for each in secrets if self._is_secret(each, repositories)]
+        kept += self._track(self._tracker, kept) if self._tracker is not None else []
         paths = tuple(dict.fromkeys(each.path for each in kept))
-        return Finds(tuple(repositories), paths, tuple(closed))
+        return SurveyResult(tuple(repositories), paths, tuple(closed))
 
-    def _follow(self, followed: Followed, kept: list[_Secret]) -> list[_Secret]:
+    def _track(self, followed: FileTracker, kept: list[_Secret]) -> list[_Secret]:
         """What is elsewhere now, though once it was found."""
         for each in kept:
-            followed.keep(each.path, each.inode)
-        moved = [_Secret(path, inode) for path, inode in followed.elsewhere({each.inode for each in kept})]
+            followed.track(each.path, each.inode)
+        moved = [_Secret(path, inode) for path, inode in followed.moved({each.inode for each in kept})]
         for each in moved:
-            followed.keep(each.path, each.inode)
+            followed.track(each.path, each.inode)
         return moved
 
     def repositories(self) -> tuple[str, ...]:
         """The repositories alone, for which fewer folders are looked at."""
-        if self._is_at_once:
-            return self.finds().repositories
+        if self._is_caching:
+            return self.result().repositories
         walk = self._walk(_FOLDERS_OF_REPOSITORIES, _DEPTH)
         return tuple(self._with_known(path for _, path, folder in walk if folder.has_git and path != self._root))
 
@@ -168,7 +168,7 @@ class Survey:
         self._repositories = dict.fromkeys((*found, *there))
         return list(self._repositories)
 
-    def _is_kept(self, secret: _Secret, repositories: list[str]) -> bool:
+    def _is_secret(self, secret: _Secret, repositories: list[str]) -> bool:
         is_known = secret.path in self._secret_paths or secret.inode in self._secret_inodes
         if not is_known and self._is_tracked(secret.path, repositories) and secret.path not in self._known_before():
             return False
@@ -227,7 +227,7 @@ class Survey:
             return None
 
 
-class _Further:
+class _GradualSearch:
     """Folders that are not looked at each time. After a first look through all of them it begins again."""
 
     def __init__(self) -> None:
@@ -304,8 +304,8 @@ def secrets_below(folder: str) -> tuple[str, ...]:
 
     Raises `NotUnderstood` where there are too many folders to look through.
     """
-    survey = Survey(folder, _FOLDERS_AT_ONCE, frozenset({".git"}))
-    secrets = survey.finds().secrets
+    survey = WorkspaceSurvey(folder, _FOLDERS_AT_ONCE, frozenset({".git"}))
+    secrets = survey.result().secrets
     if survey.is_cut:
         from bradawl.safety.shell.allow.parser import NotUnderstood  # only lines without a sandbox are looked at so
 

@@ -12,7 +12,7 @@ _GAP_TEXT: Final = "# nothing is here: this stands in a sandbox where a protecte
 _IS_COMPLETE: Final = "complete-3"
 
 
-def make_empties(place: Path) -> None:
+def make_mask_sources(place: Path) -> None:
     """What is seen in place of what is hidden; the same for all agents, so that it stays."""
     if not (place / _IS_COMPLETE).exists():
         (place / "folder").mkdir(0o755, parents=True, exist_ok=True)

@@ -21,23 +21,23 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_FOR_US = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
-class Ghost(msgspec.Struct, frozen=True):
+class Placeholder(msgspec.Struct, frozen=True):
     """An empty file or folder that stands where nothing is, so that something can be laid over it."""
 
     path: str
     is_folder: bool
 
 
-class _Standing(msgspec.Struct):
+class _HeldPlaceholder(msgspec.Struct):
     """A ghost that stands now. Who needs it holds a lock on it: another agent must not remove it meanwhile."""
 
     lock: int
-    which: str
+    identity: str
     needed_by: int = 1
     is_ours: bool = True
 
 
-class Leftovers:
+class PlaceholderStore:
     """What was made and has to go. Each agent keeps a record, locked as long as it lives; the next one reads it."""
 
     def __init__(self, state: str) -> None:
@@ -45,7 +45,7 @@ class Leftovers:
         self._state = state
         self._record = -1
         self._path = ""
-        self._ghosts: dict[str, _Standing] = {}
+        self._held: dict[str, _HeldPlaceholder] = {}
         self._waiting: dict[str, str] = {}
         """Ghosts of ours that another agent still needed when we did not: where, and which."""
         self._folders: set[str] = set()
@@ -54,74 +54,74 @@ class Leftovers:
 
     # ------------------------------------------------------------------ ghosts
 
-    def hold(self, ghosts: Iterable[Ghost]) -> tuple[str, ...]:
+    def hold(self, placeholders: Iterable[Placeholder]) -> tuple[str, ...]:
         """Make those that are missing; gives back the paths that exist now, each to be given to `release` once.
 
         What can't be made for want of rights no program can make either. Raises `ToolError` for other causes.
         """
         held: list[str] = []
-        for ghost in ghosts:
+        for placeholder in placeholders:
             try:
-                if self._hold(ghost):
-                    held.append(ghost.path)
+                if self._hold(placeholder):
+                    held.append(placeholder.path)
             except OSError as error:
                 self.release(held)
-                raise ToolError(f"the sandbox can't protect {ghost.path}: {error.strerror or error}") from error
+                raise ToolError(f"the sandbox can't protect {placeholder.path}: {error.strerror or error}") from error
         return tuple(held)
 
-    def _hold(self, ghost: Ghost) -> bool:
-        if known := self._ghosts.get(ghost.path):
-            known.needed_by += 1
+    def _hold(self, placeholder: Placeholder) -> bool:
+        if held := self._held.get(placeholder.path):
+            held.needed_by += 1
             return True
         try:
-            is_ours = self._make(ghost)
-            lock = os.open(ghost.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            is_ours = self._make(placeholder)
+            lock = os.open(placeholder.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             if error.errno in _NOT_FOR_US:
                 return False
             raise
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        standing = _Standing(lock, _which(os.fstat(lock)), is_ours=is_ours)
-        self._ghosts[ghost.path] = standing
+        placed = _HeldPlaceholder(lock, _identity(os.fstat(lock)), is_ours=is_ours)
+        self._held[placeholder.path] = placed
         if is_ours:
-            self._note("ghost", standing.which, ghost.path)
+            self._record_entry("placeholder", placed.identity, placeholder.path)
         return True
 
-    def _make(self, ghost: Ghost) -> bool:
+    def _make(self, placeholder: Placeholder) -> bool:
         """False if there is something already, which may be the ghost of another agent."""
         try:
-            if ghost.is_folder:
-                self._spare.put(ghost.path)
+            if placeholder.is_folder:
+                self._spare.put(placeholder.path)
             else:
-                self._spare_files.put(ghost.path)
+                self._spare_files.put(placeholder.path)
         except FileExistsError:
-            return ghost.path in self._waiting
+            return placeholder.path in self._waiting
         return True
 
     def release(self, paths: Iterable[str]) -> None:
         """Remove those that nobody needs any more, if they are still the same and empty."""
         for path in paths:
-            if known := self._ghosts.get(path):
-                known.needed_by -= 1
-                if known.needed_by == 0:
-                    del self._ghosts[path]
-                    self._lay(path, known)
-        for path, which in tuple(self._waiting.items()):
-            if path not in self._ghosts and _remove_if_free(path, which, self._spare):
+            if held := self._held.get(path):
+                held.needed_by -= 1
+                if held.needed_by == 0:
+                    del self._held[path]
+                    self._drop(path, held)
+        for path, identity in tuple(self._waiting.items()):
+            if path not in self._held and _remove_if_unlocked(path, identity, self._spare):
                 del self._waiting[path]
-        if not self._ghosts and not self._waiting:
-            self._forget_ghosts()
+        if not self._held and not self._waiting:
+            self._truncate_record()
 
-    def _lay(self, path: str, known: _Standing) -> None:
+    def _drop(self, path: str, held: _HeldPlaceholder) -> None:
         try:
-            if known.is_ours and _is_free(known.lock):
-                _remove_ghost(path, known.which, self._spare)
+            if held.is_ours and _is_unlocked(held.lock):
+                _remove_placeholder(path, held.identity, self._spare)
                 self._waiting.pop(path, None)
-            elif known.is_ours:
-                self._waiting[path] = known.which
+            elif held.is_ours:
+                self._waiting[path] = held.identity
         finally:
-            os.close(known.lock)
+            os.close(held.lock)
 
     # ------------------------------------------------------------------ folders
 
@@ -130,11 +130,11 @@ class Leftovers:
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         Path(path).mkdir(0o700)
         self._folders.add(path)
-        self._note("folder", "-", path)
+        self._record_entry("folder", "-", path)
 
     def close(self) -> None:
         """Remove all of it, save for what another agent needs; safe to call twice."""
-        self.release([path for path, known in self._ghosts.items() for _ in range(known.needed_by)])
+        self.release([path for path, held in self._held.items() for _ in range(held.needed_by)])
         for path in self._folders:
             remove_folder(path)
         self._folders.clear()
@@ -148,13 +148,13 @@ class Leftovers:
 
     # ------------------------------------------------------------------ the record
 
-    def _note(self, what: str, which: str, path: str) -> None:
+    def _record_entry(self, what: str, identity: str, path: str) -> None:
         """Without a record everything works, as long as nobody kills the agent."""
         with contextlib.suppress(OSError):
             if self._record < 0 and self._state:
                 self._open_record()
             if self._record >= 0:
-                os.write(self._record, os.fsencode(f"{what}\0{which}\0{path}\0"))
+                os.write(self._record, os.fsencode(f"{what}\0{identity}\0{path}\0"))
 
     def _open_record(self) -> None:
         Path(self._state).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -163,12 +163,12 @@ class Leftovers:
         fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._record = record
 
-    def _forget_ghosts(self) -> None:
+    def _truncate_record(self) -> None:
         if self._record >= 0:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._record, 0)
             for path in self._folders:
-                self._note("folder", "-", path)
+                self._record_entry("folder", "-", path)
 
     def clean_up_after_others(self) -> None:
         """Remove what agents left that were killed."""
@@ -184,18 +184,18 @@ def _clean_up(path: Path) -> None:
         try:
             fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused as long as its agent lives
             left = False
-            for what, which, place in _entries(record):
+            for what, identity, place in _read_entries(record):
                 if what == "folder":
                     remove_folder(place)
                 else:
-                    left = not _remove_if_free(place, which) or left
+                    left = not _remove_if_unlocked(place, identity) or left
             if not left:
                 path.unlink()
         finally:
             os.close(record)
 
 
-def _entries(record: int) -> Iterable[tuple[str, str, str]]:
+def _read_entries(record: int) -> Iterable[tuple[str, str, str]]:
     data = b""
     while piece := os.read(record, 65_536):
         data += piece
@@ -203,14 +203,14 @@ def _entries(record: int) -> Iterable[tuple[str, str, str]]:
     return zip(fields[0::3], fields[1::3], fields[2:-1:3], strict=False)
 
 
-def _which(status: os.stat_result) -> str:
+def _identity(status: os.stat_result) -> str:
     """Tells one from another that was made in its place: numbers of what was removed are soon given again."""
     if stat.S_ISDIR(status.st_mode):
         return f"folder {status.st_dev} {status.st_ino}"
     return f"file {status.st_dev} {status.st_ino} {status.st_mtime_ns}"
 
 
-def _is_free(lock: int) -> bool:
+def _is_unlocked(lock: int) -> bool:
     """Whether no other agent holds a lock on it; one of ours is made the only one by this."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -219,25 +219,25 @@ def _is_free(lock: int) -> bool:
     return True
 
 
-def _remove_if_free(path: str, which: str, spare: SpareFolders | None = None) -> bool:
+def _remove_if_unlocked(path: str, identity: str, spare: SpareFolders | None = None) -> bool:
     """False if another agent needs it."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return True
     try:
-        if not _is_free(lock):
+        if not _is_unlocked(lock):
             return False
-        _remove_ghost(path, which, spare)
+        _remove_placeholder(path, identity, spare)
     finally:
         os.close(lock)
     return True
 
 
-def _remove_ghost(path: str, which: str, spare: SpareFolders | None = None) -> None:
+def _remove_placeholder(path: str, identity: str, spare: SpareFolders | None = None) -> None:
     with contextlib.suppress(OSError):
         now = os.lstat(path)
-        if _which(now) != which:
+        if _identity(now) != identity:
             return
         if not stat.S_ISDIR(now.st_mode):
             if now.st_size == 0:

@@ -12,21 +12,21 @@ from bradawl.core.errors import ToolError
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names
 from bradawl.sandbox.discovery.git_folders import folders_in, kind_of
-from bradawl.sandbox.discovery.workspace_survey import Finds
-from bradawl.sandbox.mounts.placeholders import Ghost
+from bradawl.sandbox.discovery.workspace_survey import SurveyResult
+from bradawl.sandbox.mounts.placeholders import Placeholder
 
 _MORE_OF_GIT: Final = (".git/worktrees/*/commondir", ".git/worktrees/*/gitdir")
 _FOLDERS_OF_GIT: Final = ("hooks", "info")
-_LOOKED_INTO: Final = 12
+_MOST_REPOSITORIES: Final = 12
 """Nested repositories of which git may still change the data; of further ones nothing changes."""
-_MOST: Final = 300
+_MOST_MOUNTS: Final = 300
 _MOST_FOLDERS: Final = 20_000
 _MOST_BESIDE_A_LINK: Final = 250
 
-Kind = Literal["write", "read", "secret", "gap", "unreadable", "empty"]
+Kind = Literal["write", "read", "secret", "missing", "unreadable", "empty"]
 
 
-class Cover(msgspec.Struct, frozen=True):
+class Mount(msgspec.Struct, frozen=True):
     """One path, and how programs see it: writable, and then it can't be moved away; read-only; without content; as a
     folder that git passes over, where nothing is; there, but closed; or as an empty folder.
     """
@@ -35,77 +35,77 @@ class Cover(msgspec.Struct, frozen=True):
     kind: Kind
 
 
-class Plan:
+class MountPlan:
     """The covers of one writable folder, outermost first, and what has to be made for them."""
 
-    def __init__(self, root: str, free: frozenset[str] = frozenset()) -> None:
-        """`free` are repositories, and data of working trees, that get no cover: see `Repositories.made`."""
+    def __init__(self, root: str, unprotected: frozenset[str] = frozenset()) -> None:
+        """`unprotected` are repositories, and data of working trees, that get no cover: see `Repositories.made`."""
         self._root = root
-        self._free = free
-        self._is_in_repository = any(kind_of(f"{place}/.git") for place in _with_above(root))
-        self.covers: dict[str, Cover] = {root: Cover(root, "write")}
-        self.ghosts: dict[str, Ghost] = {}
-        self._frozen: set[str] = set()
+        self._unprotected = unprotected
+        self._is_in_repository = any(kind_of(f"{place}/.git") for place in _and_parents(root))
+        self.mounts: dict[str, Mount] = {root: Mount(root, "write")}
+        self.placeholders: dict[str, Placeholder] = {}
+        self._read_only: set[str] = set()
 
     # ------------------------------------------------------------------ the whole
 
-    def of_workspace(self, finds: Finds) -> "Plan":
+    def of_workspace(self, found: SurveyResult) -> "MountPlan":
         """Cover all that is protected or secret in a root of the workspace. Raises `ToolError` where it is too much."""
         for name in protected_names():
             if not name.startswith(".git/"):
-                self._follow(self._root, tuple(name.split("/")), in_git=False)
-        covered = (folder for folder in finds.repositories if folder not in self._free)
+                self._protect(self._root, tuple(name.split("/")), in_git=False)
+        covered = (folder for folder in found.repositories if folder not in self._unprotected)
         for number, folder in enumerate((self._root, *covered)):
-            if number <= _LOOKED_INTO:
+            if number <= _MOST_REPOSITORIES:
                 self._of_repository(folder)
             else:
                 self._add(f"{folder}/.git", "read")
-        self._hide(finds)
-        if len(self.covers) > _MOST:
+        self._add_secrets(found)
+        if len(self.mounts) > _MOST_MOUNTS:
             raise self._too_many()
         return self
 
-    def of_installation(self, places: Iterable[str]) -> "Plan":
+    def of_installation(self, places: Iterable[str]) -> "MountPlan":
         """Cover bradawl's own program where it lies in this folder: nothing in there is writable again."""
         for place in places:
             if not is_within(place, self._root) and not is_within(self._root, place):
                 continue
             if kind_of(place) == "link":
-                self._freeze(str(Path(place).parent))
+                self._make_read_only(str(Path(place).parent))
                 continue
             top = place if is_within(place, self._root) else self._root
-            self._pin_down_to(top)
+            self._pin_folders_to(top)
             self._add(top, "read")
-            for path in [path for path, cover in self.covers.items() if cover.kind != "secret"]:
+            for path in [path for path, mount in self.mounts.items() if mount.kind != "secret"]:
                 if path != top and is_within(path, top):
-                    del self.covers[path]
-                    self.ghosts.pop(path, None)
+                    del self.mounts[path]
+                    self.placeholders.pop(path, None)
         return self
 
-    def of_what_is_only_read(self, finds: Finds) -> tuple[Cover, ...]:
+    def of_what_is_only_read(self, found: SurveyResult) -> tuple[Mount, ...]:
         """The covers of files with keys alone, where nothing is writable."""
-        self._hide(finds)
-        covers = tuple(cover for cover in self.covers.values() if cover.kind != "write")
-        if len(covers) > _MOST:
+        self._add_secrets(found)
+        mounts = tuple(mount for mount in self.mounts.values() if mount.kind != "write")
+        if len(mounts) > _MOST_MOUNTS:
             raise self._too_many()
-        return covers
+        return mounts
 
-    def _hide(self, finds: Finds) -> None:
-        for secret in finds.secrets:
+    def _add_secrets(self, found: SurveyResult) -> None:
+        for secret in found.secrets:
             self._add(secret, "secret")
-        for folder in finds.closed:
+        for folder in found.closed:
             self._add(folder, "unreadable")
-            for path in [path for path in self.covers if path != folder and is_within(path, folder)]:
-                del self.covers[path]
-                self.ghosts.pop(path, None)
+            for path in [path for path in self.mounts if path != folder and is_within(path, folder)]:
+                del self.mounts[path]
+                self.placeholders.pop(path, None)
 
     def _too_many(self) -> ToolError:
         return ToolError(
-            f"{self._root} holds more protected files and files with keys than a sandbox can cover ({_MOST}); "
+            f"{self._root} holds more protected files and files with keys than a sandbox can cover ({_MOST_MOUNTS}); "
             "work in a folder of it"
         )
 
-    def of_data_folder(self) -> "Plan":
+    def of_data_folder(self) -> "MountPlan":
         """Cover what is protected in a folder of git's data that lies elsewhere."""
         self._of_data(self._root)
         return self
@@ -116,60 +116,60 @@ class Plan:
         dot_git = f"{folder}/.git"
         kind = kind_of(dot_git)
         if kind == "link":
-            self._freeze(folder)
+            self._make_read_only(folder)
             target = real_path(dot_git)
             if is_within(target, self._root) and kind_of(target) == "folder":
-                self._pin_down_to(target)
+                self._pin_folders_to(target)
                 self._of_data(target)
         elif kind == "folder":
-            self._pin_down_to(dot_git)
+            self._pin_folders_to(dot_git)
             self._of_data(dot_git)
         elif kind == "file":
-            self._pin_down_to(folder)
+            self._pin_folders_to(folder)
             self._add(dot_git, "read")
 
     def _of_data(self, data: str) -> None:
         for name in (*protected_names(), *_MORE_OF_GIT):
             if name.startswith(".git/"):
-                self._follow(data, tuple(name.split("/")[1:]), in_git=True)
+                self._protect(data, tuple(name.split("/")[1:]), in_git=True)
 
     # ------------------------------------------------------------------ one name
 
-    def _follow(self, folder: str, parts: tuple[str, ...], *, in_git: bool) -> None:
+    def _protect(self, folder: str, parts: tuple[str, ...], *, in_git: bool) -> None:
         """Cover what a name leads to, and keep the folders on the way where they are."""
         if parts[0] == "*":
-            self._follow_all(folder, parts, in_git=in_git)
+            self._protect_all(folder, parts, in_git=in_git)
             return
         path, rest = f"{folder}/{parts[0]}", parts[1:]
         match kind_of(path):
             case "":
-                self._haunt(path, rest, in_git=in_git)
+                self._protect_missing(path, rest, in_git=in_git)
             case "link":
-                self._freeze(folder)
+                self._make_read_only(folder)
                 target = real_path(path)
                 if is_within(target, self._root) and kind_of(target) in ("file", "folder"):  # not a link to itself
-                    self._pin_down_to(str(Path(target).parent))
+                    self._pin_folders_to(str(Path(target).parent))
                     self._add(target, "read")
             case "folder" if rest:
                 self._add(path, "write")
-                self._follow(path, rest, in_git=in_git)
+                self._protect(path, rest, in_git=in_git)
             case kind if _is_empty(path, kind):  # it may be what another agent let stand there
-                self._stand_in(path, is_folder=kind == "folder", in_git=in_git)
+                self._add_placeholder(path, is_folder=kind == "folder", in_git=in_git)
             case _:
                 self._add(path, "read")
 
-    def _follow_all(self, folder: str, parts: tuple[str, ...], *, in_git: bool) -> None:
+    def _protect_all(self, folder: str, parts: tuple[str, ...], *, in_git: bool) -> None:
         """A submodule's folder may have a name of several parts: one without data of its own is gone through."""
         for inner in folders_in(folder):
-            if inner in self._free:
+            if inner in self._unprotected:
                 continue
             self._add(inner, "write")
             if kind_of(f"{inner}/HEAD"):
-                self._follow(inner, parts[1:], in_git=in_git)
-            elif inner.count("/") < folder.count("/") + 4 and len(self.covers) < _MOST:
-                self._follow_all(inner, parts, in_git=in_git)
+                self._protect(inner, parts[1:], in_git=in_git)
+            elif inner.count("/") < folder.count("/") + 4 and len(self.mounts) < _MOST_MOUNTS:
+                self._protect_all(inner, parts, in_git=in_git)
 
-    def _haunt(self, path: str, rest: tuple[str, ...], *, in_git: bool) -> None:
+    def _protect_missing(self, path: str, rest: tuple[str, ...], *, in_git: bool) -> None:
         """Let something empty stand where a program could put a protected file.
 
         Outside git's data it is a folder, whatever it stands for: git, copies and searches pass over an empty folder,
@@ -179,16 +179,16 @@ class Plan:
         if rest and "*" in rest:
             return
         is_folder = not in_git or bool(rest) or path.rpartition("/")[2] in _FOLDERS_OF_GIT
-        self._stand_in(path, is_folder=is_folder, in_git=in_git)
+        self._add_placeholder(path, is_folder=is_folder, in_git=in_git)
 
-    def _stand_in(self, path: str, *, is_folder: bool, in_git: bool) -> None:
+    def _add_placeholder(self, path: str, *, is_folder: bool, in_git: bool) -> None:
         """Git would clean an empty folder away, and fail; so where it may look, it is told to leave it alone."""
-        self.ghosts[path] = Ghost(path, is_folder)
-        self._add(path, "gap" if is_folder and self._is_in_repository and not in_git else "read")
+        self.placeholders[path] = Placeholder(path, is_folder)
+        self._add(path, "missing" if is_folder and self._is_in_repository and not in_git else "read")
 
     # ------------------------------------------------------------------ folders on the way
 
-    def _pin_down_to(self, folder: str) -> None:
+    def _pin_folders_to(self, folder: str) -> None:
         """What is a mount point can't be moved away; what only contains one can."""
         path = self._root
         for part in folder[len(self._root) :].split("/"):
@@ -196,29 +196,29 @@ class Plan:
                 path = f"{path}/{part}"
                 self._add(path, "write")
 
-    def _freeze(self, folder: str) -> None:
+    def _make_read_only(self, folder: str) -> None:
         """Make a folder read-only that holds a link to what is protected, save for what else is in it: a link can't
         be covered, only kept from being replaced.
         """
-        if folder in self._frozen:
+        if folder in self._read_only:
             return
-        self._pin_down_to(folder)
-        self._frozen.add(folder)
-        self.covers[folder] = Cover(folder, "read")
+        self._pin_folders_to(folder)
+        self._read_only.add(folder)
+        self.mounts[folder] = Mount(folder, "read")
         with os.scandir(folder) as entries:
             inside = [entry.path for entry in entries if not entry.is_symlink()]
         for path in inside if len(inside) <= _MOST_BESIDE_A_LINK else ():
-            if path not in self.ghosts:
+            if path not in self.placeholders:
                 self._add(path, "write")
 
     def _add(self, path: str, kind: Kind) -> None:
         """The strictest word on a path counts; its place among the others is that of the first."""
-        known = self.covers.get(path)
+        known = self.mounts.get(path)
         if known is None or known.kind == "write":
-            self.covers[path] = Cover(path, kind)
+            self.mounts[path] = Mount(path, kind)
 
 
-def _with_above(folder: str) -> Iterator[str]:
+def _and_parents(folder: str) -> Iterator[str]:
     """A folder and all above it, without the slash at the end that the outermost has."""
     while folder.strip("/"):
         yield folder

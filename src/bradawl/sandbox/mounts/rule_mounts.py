@@ -12,8 +12,8 @@ from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.safety.git.tracked_files import tracks_below
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.rule_targets import MOST_FOLDERS, Match, RuledTree, TooMuch
-from bradawl.sandbox.mounts.plan import Cover
-from bradawl.sandbox.restore.snapshot import Place
+from bradawl.sandbox.mounts.plan import Mount
+from bradawl.sandbox.restore.snapshot import WatchedPath
 
 _MOST: Final = 200
 _ANYWHERE: Final = "any folder"
@@ -27,7 +27,7 @@ _SYSTEM: Final = {
 """Folders and files of the system that every program needs."""
 
 
-class Wanted(NamedTuple):
+class ProgramView(NamedTuple):
     """What a program is to see."""
 
     writable: tuple[str, ...]
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
         return (path,) if self.is_writable(path) else tuple(each for each in self.writable if is_within(each, path))
 
 
-class RuleCovers:
+class RuleMounts:
     """Which paths of a machine the rules of a grant refuse; asked anew for each program. Not for several threads."""
 
     def __init__(self, roots: tuple[str, ...]) -> None:
@@ -53,18 +53,18 @@ class RuleCovers:
         self._tree = RuleMatcher(())
         self._before: frozenset[str] = frozenset()
 
-    def use(self, rules: tuple[Rule, ...]) -> None:
+    def set_rules(self, rules: tuple[Rule, ...]) -> None:
         """The rules that hold from now on."""
         if rules != self._tree.rules:
             self._tree = RuleMatcher(rules, self._roots)
 
     # ------------------------------------------------------------------ covers
 
-    def added(self, covers: dict[str, Cover], wanted: Wanted) -> dict[str, Cover]:
+    def add_to(self, mounts: dict[str, Mount], wanted: ProgramView) -> dict[str, Mount]:
         """Covers with those of the rules laid over them, nothing below which is opened again. Raises `ToolError`."""
-        return _laid_over(covers, [cover for cover in self.covers(wanted) if self._is_seen(cover.path, wanted)])
+        return _laid_over(mounts, [mount for mount in self.mounts(wanted) if self._is_visible(mount.path, wanted)])
 
-    def covers(self, wanted: Wanted) -> tuple[Cover, ...]:
+    def mounts(self, wanted: ProgramView) -> tuple[Mount, ...]:
         """What the rules speak of, and the folders on the way that must not be moved.
 
         A file that may not be read is unreadable. So is a folder in which git tracks something, which would take it
@@ -75,34 +75,34 @@ class RuleCovers:
             return ()
         matches = tuple(self._matches())
         refused = self._refused("write", matches)
-        covers = {path: Cover(path, "read") for refusal in refused for path in wanted.writable_at(refusal)}
-        covers |= {path: Cover(path, _hiding(path)) for path in self._refused("read", matches)}
-        self._check_needed(covers.values(), matches, wanted)
+        mounts = {path: Mount(path, "read") for refusal in refused for path in wanted.writable_at(refusal)}
+        mounts |= {path: Mount(path, _hiding(path)) for path in self._refused("read", matches)}
+        self._check_needed(mounts.values(), matches, wanted)
         for match in matches:
             if not self._may_be_moved(match):
-                for folder in self._way_to(match.path):
+                for folder in self._folders_above(match.path):
                     if wanted.is_writable(folder):
-                        covers.setdefault(folder, Cover(folder, "write"))
-        return tuple(covers.values())
+                        mounts.setdefault(folder, Mount(folder, "write"))
+        return tuple(mounts.values())
 
-    def _check_needed(self, covers: Iterable[Cover], matches: Iterable[Match], wanted: Wanted) -> None:
+    def _check_needed(self, mounts: Iterable[Mount], matches: Iterable[Match], wanted: ProgramView) -> None:
         """Raises `ToolError` where nothing could start, which names the rule."""
         own, system = (*self._roots, *wanted.seen), _needed()
-        for cover in (each for each in covers if each.kind in _HIDING):
-            hides_cwd = is_within(wanted.cwd, cover.path) and cover != Cover(wanted.cwd, "empty")
-            if hides_cwd or any(is_within(place, cover.path) for place in own):
+        for mount in (each for each in mounts if each.kind in _HIDING):
+            hides_cwd = is_within(wanted.cwd, mount.path) and mount != Mount(wanted.cwd, "empty")
+            if hides_cwd or any(is_within(place, mount.path) for place in own):
                 what = "the workspace, the working directory or the sandbox's own files"
-            elif any(is_within(place, cover.path) for place in system):
+            elif any(is_within(place, mount.path) for place in system):
                 what = "what every program needs"
             else:
                 continue
-            speaking = (each.rule.text for each in matches if each.rule.on == "read" and _leads_to(each, cover.path))
+            speaking = (each.rule.text for each in matches if each.rule.on == "read" and _leads_to(each, mount.path))
             raise ToolError(
                 f"nothing can run in the sandbox: the permission rule {next(speaking, '')} refuses to read "
-                f"{cover.path}, which holds {what}. Change the rule, or ask to run without the sandbox"
+                f"{mount.path}, which holds {what}. Change the rule, or ask to run without the sandbox"
             )
 
-    def _is_seen(self, path: str, wanted: Wanted) -> bool:
+    def _is_visible(self, path: str, wanted: ProgramView) -> bool:
         seen = any(is_within(path, each) for each in (*self._roots, *wanted.seen))
         return seen or not any(is_within(path, each) for each in wanted.unseen)
 
@@ -135,7 +135,7 @@ class RuleCovers:
             return False
         return not root or match.path == root or speaks_of(match.rule, f"{root}/{_ANYWHERE}/{name}")
 
-    def _way_to(self, path: str) -> Iterator[str]:
+    def _folders_above(self, path: str) -> Iterator[str]:
         folder = path.rpartition("/")[0]
         while folder != self._root_of(path) and folder.count("/") > 1:
             yield folder
@@ -147,19 +147,19 @@ class RuleCovers:
 
     # ------------------------------------------------------------------ what appears
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[WatchedPath]:
         """What is looked at from when the first of some programs begins: links, which no cover keeps in their place."""
         found = tuple(self._written())
         self._before = frozenset(match.path for match in found)
         return (place for match in found if match.kind == "link" for place in self._place(match.path))
 
-    def all_places(self) -> Iterator[Place]:
+    def all_places(self) -> Iterator[WatchedPath]:
         """As `places`, with everything that is there: for where nothing can be covered."""
         found = tuple(self._written())
         self._before = frozenset(match.path for match in found)
         return (place for match in found for place in self._place(match.path))
 
-    def appeared(self) -> Iterator[Place]:
+    def appeared(self) -> Iterator[WatchedPath]:
         """What the rules refuse to write and that was not there before."""
         for match in self._written():
             if match.path not in self._before:
@@ -172,25 +172,25 @@ class RuleCovers:
         except TooManyFolders:
             return
 
-    def _place(self, path: str) -> Iterator[Place]:
+    def _place(self, path: str) -> Iterator[WatchedPath]:
         if (root := self._root_of(path)) and path != root:
             yield root, path[len(root) :].strip("/")
 
 
-def _laid_over(covers: dict[str, Cover], added: Iterable[Cover]) -> dict[str, Cover]:
-    merged = dict(covers)
-    for cover in added:
-        known = merged.get(cover.path)
-        if known is None and cover.kind == "write" and _nearest(covers, cover.path) != "write":
+def _laid_over(mounts: dict[str, Mount], added: Iterable[Mount]) -> dict[str, Mount]:
+    merged = dict(mounts)
+    for mount in added:
+        known = merged.get(mount.path)
+        if known is None and mount.kind == "write" and _nearest(mounts, mount.path) != "write":
             continue
-        if known is None or known.kind == "write" or cover.kind in _HIDING:
-            merged[cover.path] = cover
-    hidden = [path for path, cover in merged.items() if cover.kind in _HIDING]
-    closed = hidden + [cover.path for cover in added if cover.kind == "read"]
+        if known is None or known.kind == "write" or mount.kind in _HIDING:
+            merged[mount.path] = mount
+    hidden = [path for path, mount in merged.items() if mount.kind in _HIDING]
+    closed = hidden + [mount.path for mount in added if mount.kind == "read"]
     return {
-        path: cover
-        for path, cover in merged.items()
-        if not any(path != each and is_within(path, each) for each in (closed if cover.kind == "write" else hidden))
+        path: mount
+        for path, mount in merged.items()
+        if not any(path != each and is_within(path, each) for each in (closed if mount.kind == "write" else hidden))
     }
 
 
@@ -205,12 +205,12 @@ def _leads_to(match: Match, path: str) -> bool:
     return real_path(match.path) == path
 
 
-def _nearest(covers: dict[str, Cover], path: str) -> str:
+def _nearest(mounts: dict[str, Mount], path: str) -> str:
     """The kind of the innermost cover in which a path lies; empty for none."""
     while path:
         path = path.rpartition("/")[0]
-        if path in covers:
-            return covers[path].kind
+        if path in mounts:
+            return mounts[path].kind
     return ""
 
 

@@ -19,10 +19,18 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.sandbox.filesystem.closed_folders import open_way
-from bradawl.sandbox.restore.git_objects import Lost, ObjectFiles
+from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.put_back import Keeping, forget_old, put_back, put_copy_back
-from bradawl.sandbox.restore.snapshot import Entry, Found, Place, is_changed, look, look_at_first, pipes_in
+from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back, put_copy_back
+from bradawl.sandbox.restore.snapshot import (
+    Entry,
+    Snapshot,
+    WatchedPath,
+    is_changed,
+    pipes_in,
+    take_snapshot,
+    take_truncated_snapshot,
+)
 
 _REFERENCES: Final = (
     "HEAD",
@@ -50,7 +58,7 @@ _MOST_TOLD: Final = 3
 _RECORDS: Final = 50
 
 
-class Repository(msgspec.Struct, frozen=True):
+class RepositoryLocation(msgspec.Struct, frozen=True):
     """Where the data of a repository lie."""
 
     data: str
@@ -58,14 +66,14 @@ class Repository(msgspec.Struct, frozen=True):
     """A folder that holds the data, or is it, and that programs can't move."""
 
 
-class History:
+class GitHistory:
     """The history of some repositories, watched while programs run. Not for several threads."""
 
-    def __init__(self, repositories: Callable[[], Iterable[Repository]], kept: str) -> None:
+    def __init__(self, repositories: Callable[[], Iterable[RepositoryLocation]], kept: str) -> None:
         """`repositories` is asked when the first of some programs begins. `kept` is a folder of bradawl's own."""
         self._repositories = repositories
         self._kept = kept
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, _WatchedRepository] = {}
         self._running = 0
 
     @property
@@ -78,7 +86,7 @@ class History:
         if self._running == 0:
             known, self._watched = self._watched, {}
             for each in self._repositories():
-                self._watched[each.data] = known.get(each.data) or _Watched(each, self._kept)
+                self._watched[each.data] = known.get(each.data) or _WatchedRepository(each, self._kept)
         for watched in self._watched.values():
             watched.begin(is_first=self._running == 0)
         self._running += 1
@@ -89,17 +97,17 @@ class History:
         `allowed` names files and folders that the program might change.
         """
         self._running -= 1
-        told: list[str] = []
+        restored: list[str] = []
         for watched in self._watched.values():
             if not any(is_within(watched.data, path) for path in allowed):
-                told += watched.end(f"{self._kept}/changed")
-        return tuple(told)
+                restored += watched.end(f"{self._kept}/changed")
+        return tuple(restored)
 
 
-class Watches:
+class WorkspaceWatch:
     """The protected files and the history of the repositories, watched together."""
 
-    def __init__(self, files: ProtectedFiles, history: History) -> None:
+    def __init__(self, files: ProtectedFiles, history: GitHistory) -> None:
         """It closes `files` when it is closed."""
         self._files = files
         self._history = history
@@ -128,23 +136,23 @@ class Watches:
         self._files.close()
 
 
-class _Watched:
+class _WatchedRepository:
     """One repository."""
 
-    def __init__(self, repository: Repository, kept: str) -> None:
+    def __init__(self, repository: RepositoryLocation, kept: str) -> None:
         self.data = repository.data
         self._place = repository.place
         self._kept = f"{kept}/{sha256(os.fsencode(self.data)).hexdigest()[:16]}"
         self._objects = ObjectFiles(f"{self.data}/objects", self._place, f"{self._kept}/objects")
-        self._places: tuple[Place, ...] = tuple((self.data, name) for name in _REFERENCES)
-        self._references: Found = {}
+        self._places: tuple[WatchedPath, ...] = tuple((self.data, name) for name in _REFERENCES)
+        self._references: Snapshot = {}
         self._is_new = True
 
     def begin(self, *, is_first: bool) -> None:
         self._objects.capture()
         if is_first:
             before = self._references
-            self._references = look(self._places, before)
+            self._references = take_snapshot(self._places, before)
             if before.keys() != self._references.keys() or any(
                 before[path] is not entry for path, entry in self._references.items() if entry.kind == "file"
             ):
@@ -153,7 +161,7 @@ class _Watched:
             self._objects.forget_old()
             self._is_new = False
 
-    def end(self, aside: str) -> list[str]:
+    def end(self, aside_in: str) -> list[str]:
         """Put back what is gone; gives back what that was."""
         if not self._was_repository():
             return []
@@ -163,18 +171,18 @@ class _Watched:
         if (lost or missing or is_closed) and self._open_up():
             opened = [f"{self.data}/ (folders that could not be entered)"]
             lost, missing = self._lost(), self._missing_references()
-        keeping = Keeping(aside)
-        told = [*opened, *self._put_objects_back(lost, keeping), *self._put_references_back(missing, keeping)]
+        aside = SetAsideFolder(aside_in)
+        restored = [*opened, *self._put_objects_back(lost, aside), *self._put_references_back(missing, aside)]
         if lost or opened:
-            self._set_caches_aside(keeping)
+            self._set_caches_aside(aside)
         if lost or missing:
-            self._make_folders(keeping)
-        told += self._set_pipes_aside(keeping)
-        if told:
-            forget_old(aside)
-        return told
+            self._make_folders(aside)
+        restored += self._set_pipes_aside(aside)
+        if restored:
+            forget_old(aside_in)
+        return restored
 
-    def _lost(self) -> list[Lost]:
+    def _lost(self) -> list[LostObject]:
         return list({each.name: each for each in self._objects.lost()}.values())
 
     def _open_up(self) -> bool:
@@ -200,7 +208,7 @@ class _Watched:
             return [*gone, *((head,) if head not in gone and not self._has_head() else ())]
         names = f"{self.data}/refs/"
         packed = _packed(
-            look_at_first([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None
+            take_truncated_snapshot([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None
         )
         replaced = [path for path in gone if os.path.lexists(path)]
         deleted = (path for path in gone if path.startswith(names) and path not in replaced)
@@ -215,7 +223,9 @@ class _Watched:
             for path, entry in self._references.items()
             if entry.kind == "file" and path.startswith(names) and is_changed(path, entry)
         ]
-        now = look_at_first([(self.data, path[len(self.data) + 1 :]) for path in (*changed, *lists)], self._references)
+        now = take_truncated_snapshot(
+            [(self.data, path[len(self.data) + 1 :]) for path in (*changed, *lists)], self._references
+        )
         return [path for path in (*changed, *lists) if path in now and not self._is_sound(path, now[path])]
 
     def _is_sound(self, path: str, now: Entry) -> bool:
@@ -241,7 +251,7 @@ class _Watched:
         return not self._has_head() or any(path in self._references and not os.path.lexists(path) for path in had)
 
     def _has_head(self) -> bool:
-        head = look_at_first([(self.data, "HEAD")], self._references).get(f"{self.data}/HEAD")
+        head = take_truncated_snapshot([(self.data, "HEAD")], self._references).get(f"{self.data}/HEAD")
         return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
 
     def _is_not_deleted(self, name: str, packed: dict[str, str]) -> bool:
@@ -254,21 +264,21 @@ class _Watched:
             return False
         return os.path.lexists(f"{self.data}/logs/{name}")
 
-    def _put_references_back(self, missing: list[str], keeping: Keeping) -> list[str]:
-        told: list[str] = []
+    def _put_references_back(self, missing: list[str], aside: SetAsideFolder) -> list[str]:
+        restored: list[str] = []
         for path in sorted(missing):
             try:
-                put_back(path, self._place, self._references.get(path), keeping)
+                put_back(path, self._place, self._references.get(path), aside)
             except OSError as error:
-                told.append(f"{path} (could not be put back: {error.strerror})")
+                restored.append(f"{path} (could not be put back: {error.strerror})")
             else:
-                told.append(path)
-        return _shortened(told, f"{self.data}/refs", "references and their logs")
+                restored.append(path)
+        return _shortened(restored, f"{self.data}/refs", "references and their logs")
 
     # ------------------------------------------------------------------ objects
 
-    def _put_objects_back(self, lost: list[Lost], keeping: Keeping) -> list[str]:
-        told: list[str] = []
+    def _put_objects_back(self, lost: list[LostObject], aside: SetAsideFolder) -> list[str]:
+        restored: list[str] = []
         failed: list[str] = []
         for each in lost:
             path = f"{self.data}/objects/{each.name}"
@@ -276,38 +286,38 @@ class _Watched:
                 failed.append(f"{path} (could not be put back: there is no copy)")
                 continue
             try:
-                put_copy_back(path, self._place, each.kept, keeping)
+                put_copy_back(path, self._place, each.kept, aside)
             except OSError as error:
                 failed.append(f"{path} (could not be put back: {error.strerror})")
             else:
-                told.append(path)
+                restored.append(path)
         folder = f"{self.data}/objects"
-        return [*_shortened(told, folder, "objects"), *_shortened(failed, folder, "objects that are lost")]
+        return [*_shortened(restored, folder, "objects"), *_shortened(failed, folder, "objects that are lost")]
 
-    def _set_caches_aside(self, keeping: Keeping) -> None:
+    def _set_caches_aside(self, aside: SetAsideFolder) -> None:
         """What git has computed from the objects, and makes again when it needs it, may be damaged as well."""
         for name in _CACHES:
             with contextlib.suppress(OSError):
-                put_back(f"{self.data}/objects/{name}", self._place, None, keeping)
+                put_back(f"{self.data}/objects/{name}", self._place, None, aside)
 
-    def _set_pipes_aside(self, keeping: Keeping) -> list[str]:
+    def _set_pipes_aside(self, aside: SetAsideFolder) -> list[str]:
         """Those that git would wait at for ever, where it looks for its references and its state."""
         waiting = [
             path for path, entry in self._references.items() if entry.kind == "folder" and is_changed(path, entry)
         ]
-        told: list[str] = []
+        restored: list[str] = []
         for path in pipes_in(self.data, waiting):
             with contextlib.suppress(OSError):
-                put_back(path, self._place, None, keeping)
-                told.append(path)
-        return _shortened(told, self.data, "pipes")
+                put_back(path, self._place, None, aside)
+                restored.append(path)
+        return _shortened(restored, self.data, "pipes")
 
-    def _make_folders(self, keeping: Keeping) -> None:
+    def _make_folders(self, aside: SetAsideFolder) -> None:
         """Those without which git takes it for no repository."""
         folder = Entry("folder", b"", (), 0o755)
         for name in ("objects", "refs"):
             with contextlib.suppress(OSError):
-                put_back(f"{self.data}/{name}", self._place, folder, keeping)
+                put_back(f"{self.data}/{name}", self._place, folder, aside)
 
     # ------------------------------------------------------------------ a record
 

@@ -1,4 +1,4 @@
-"""Keeps the objects of a repository, and finds which of them programs have removed or damaged.
+"""Keeps the objects of a repository, and found which of them programs have removed or damaged.
 
 Copies lie in a folder that programs can't reach: whole ones where the file system shares their data or they are small,
 else hard links, which survive removal and moving but not a change of the content.
@@ -42,7 +42,7 @@ class _Folder(msgspec.Struct, frozen=True):
     files: dict[str, Stamp]
 
 
-class Lost(msgspec.Struct, frozen=True):
+class LostObject(msgspec.Struct, frozen=True):
     """An object file that is gone or has other content."""
 
     name: str
@@ -97,7 +97,7 @@ class ObjectFiles:
             files = _files_in(folder, name)
             self._seen[name] = _Folder(stamp, {each: self._keep(name, each, files[each], folder) for each in files})
 
-    def lost(self) -> Iterator[Lost]:
+    def lost(self) -> Iterator[LostObject]:
         """What was there when last captured, and is gone or another now; of many loose ones only what is gone."""
         is_looked_into = sum(len(folder.files) for folder in self._seen.values()) <= _LOOKED_INTO
         gone: list[tuple[str, str]] = []
@@ -116,13 +116,13 @@ class ObjectFiles:
                 for folder_name, each in gone:
                     stamp, kept = self._seen[folder_name].files[each], f"{self._kept}/{folder_name}/{each}"
                     if not packs.replace(folder_name, each, kept, stamp):
-                        yield Lost(f"{folder_name}/{each}", self._place_of(folder_name, each))
+                        yield LostObject(f"{folder_name}/{each}", self._place_of(folder_name, each))
 
     def _packs_before(self) -> Iterator[str]:
         if folder := self._seen.get("pack"):
             yield from folder.files
 
-    def _changed(self, name: str, known: _Folder, objects: int) -> Iterator[Lost]:
+    def _changed(self, name: str, known: _Folder, objects: int) -> Iterator[LostObject]:
         for each, before in known.files.items():
             path = f"{name}/{each}"
             try:  # the most frequent case first: a command has changed nothing
@@ -140,7 +140,7 @@ class ObjectFiles:
                 if now[0] != before[0] or (
                     is_whole and now[0] <= _COPIED_BYTES and _differs(name, each, kept, objects)
                 ):
-                    yield Lost(f"{name}/{each}", kept if is_whole else "")
+                    yield LostObject(f"{name}/{each}", kept if is_whole else "")
 
     def _place_of(self, folder: str, name: str) -> str:
         path = f"{self._kept}/{folder}/{name}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bradawl.core.effects import is_within
 from bradawl.safety.path_walk import real_path
-from bradawl.sandbox.restore.snapshot import Entry, Found
+from bradawl.sandbox.restore.snapshot import Entry, Snapshot
 
 _HARMLESS = (
     rb"\s*(?:[#;].*|\[(?:core|user|init|extensions|commit|tag|pull|push|fetch|color|gc|submodule"
@@ -18,7 +18,7 @@ _HARMLESS = (
 _WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
 
 
-def is_new_repository(path: str, entry: Entry, before: Found) -> bool:
+def is_new_repository(path: str, entry: Entry, before: Snapshot) -> bool:
     """Whether a file is what `git init` and the like leave where no repository was: nothing that runs anything."""
     if tree := re.fullmatch(r"(.+/worktrees/[^/]+)/(config\.worktree|commondir)", path):
         return not any(is_within(known, tree[1]) for known in before) and _is_plain_tree(tree[2], entry)
@@ -46,7 +46,7 @@ def _is_plain_tree(name: str, entry: Entry) -> bool:
     return content is not None and all(re.fullmatch(_HARMLESS, line) for line in content.splitlines())
 
 
-def adds_nothing_that_runs(path: str, before: Entry, now: Entry) -> bool:
+def adds_only_harmless_lines(path: str, before: Entry, now: Entry) -> bool:
     """Whether what was added to git's configuration is of the kind that git itself writes there day by day."""
     if not path.endswith("/config") or {before.kind, now.kind} != {"file"} or now.content is None:
         return False

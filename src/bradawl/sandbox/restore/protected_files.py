@@ -15,8 +15,8 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.sandbox.restore.harmless_git_files import is_new_repository
-from bradawl.sandbox.restore.put_back import Keeping, forget_old, put_back
-from bradawl.sandbox.restore.snapshot import Entry, Found, Place, look, look_again
+from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back
+from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, retake_snapshot, take_snapshot
 
 _RECORD = "before-"
 _MOST_ALONE = 20
@@ -33,9 +33,9 @@ class ProtectedFiles:
 
     def __init__(
         self,
-        places: Callable[[], Iterable[Place]],
+        places: Callable[[], Iterable[WatchedPath]],
         kept: str,
-        appeared: Callable[[], Iterable[Place]] | None = None,
+        appeared: Callable[[], Iterable[WatchedPath]] | None = None,
         is_fine: Callable[[str, Entry, Entry | None], bool] | None = None,
         *,
         is_held: bool = False,
@@ -53,8 +53,8 @@ class ProtectedFiles:
         self._is_fine = is_fine
         self._is_held = is_held
         self._kept = kept
-        self._looked_at: tuple[Place, ...] = ()
-        self._before: Found = {}
+        self._looked_at: tuple[WatchedPath, ...] = ()
+        self._before: Snapshot = {}
         self._running = 0
         self._record = -1
         self._record_path = ""
@@ -66,7 +66,7 @@ class ProtectedFiles:
             self._recovered = self._recover()
         if self._running == 0:
             self._looked_at = tuple(self._places())
-            self._before = look(self._looked_at, self._before)
+            self._before = take_snapshot(self._looked_at, self._before)
             self._write_record()
         self._running += 1
 
@@ -77,7 +77,7 @@ class ProtectedFiles:
         """
         self._running -= 1
         before = self._before
-        now = look_again(dict.fromkeys((*self._looked_at, *self._appeared())), before)
+        now = retake_snapshot(dict.fromkeys((*self._looked_at, *self._appeared())), before)
         changed = _changed(before, now)
         given = {path for path in changed if any(is_within(path, folder) for folder in allowed)}
         fine = {path for path in changed if self._may_stay(path, before.get(path), now.get(path))}
@@ -160,7 +160,7 @@ class ProtectedFiles:
         for record in records:
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 places, before = _abandoned(str(record))
-                now = look_again(places, before)
+                now = retake_snapshot(places, before)
                 changed = [path for path in _changed(before, now) if not self._is_held or path not in before]
                 restored += self._restore(before, now, changed)
                 record.unlink()
@@ -168,14 +168,14 @@ class ProtectedFiles:
 
     # ------------------------------------------------------------------ putting back
 
-    def _restore(self, before: Found, now: Found, changed: list[str]) -> tuple[str, ...]:
-        """Outermost first, so that what lies in a folder that was replaced finds its folder again."""
+    def _restore(self, before: Snapshot, now: Snapshot, changed: list[str]) -> tuple[str, ...]:
+        """Outermost first, so that what lies in a folder that was replaced found its folder again."""
         done: list[str] = []
-        keeping = Keeping(self._kept)
+        aside = SetAsideFolder(self._kept)
         for path in sorted(changed):
             entry = before.get(path)
             try:
-                put_back(path, os.fsdecode((entry or now.get(path) or _anything_in(path, now)).place), entry, keeping)
+                put_back(path, os.fsdecode((entry or now.get(path) or _anything_in(path, now)).place), entry, aside)
             except OSError as error:
                 done.append(f"{path} (could not be put back: {error.strerror})")
             else:
@@ -186,7 +186,7 @@ class ProtectedFiles:
 _Record = tuple[list[tuple[bytes, bytes]], list[tuple[bytes, Entry]]]
 
 
-def _encode(places: Iterable[Place], found: Found) -> bytes:
+def _encode(places: Iterable[WatchedPath], found: Snapshot) -> bytes:
     record: _Record = (
         [(os.fsencode(folder), os.fsencode(name)) for folder, name in places],
         [(os.fsencode(path), entry) for path, entry in found.items()],
@@ -194,7 +194,7 @@ def _encode(places: Iterable[Place], found: Found) -> bytes:
     return msgspec.msgpack.encode(record)
 
 
-def _abandoned(path: str) -> tuple[list[Place], Found]:
+def _abandoned(path: str) -> tuple[list[WatchedPath], Snapshot]:
     """What a record says. Raises `BlockingIOError` if who wrote it is still there."""
     opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -210,7 +210,7 @@ def _abandoned(path: str) -> tuple[list[Place], Found]:
     return named, {os.fsdecode(name): entry for name, entry in pairs}
 
 
-def _changed(before: Found, now: Found) -> list[str]:
+def _changed(before: Snapshot, now: Snapshot) -> list[str]:
     """Paths whose kind, content or mode is another; of a new folder, or one that is gone, the folder alone."""
     paths = {path for path in (*before, *now) if not _same(before.get(path), now.get(path))}
     paths = {path for path in paths if path in before or not _may_be_new(path, now[path], before)}
@@ -218,11 +218,11 @@ def _changed(before: Found, now: Found) -> list[str]:
     return [path for path in paths if path in before or not _lies_in(path, paths)]
 
 
-def _anything_in(folder: str, now: Found) -> Entry:
+def _anything_in(folder: str, now: Snapshot) -> Entry:
     return next(entry for path, entry in now.items() if is_within(path, folder))
 
 
-def _crowded(paths: set[str], before: Found) -> set[str]:
+def _crowded(paths: set[str], before: Snapshot) -> set[str]:
     """New folders with so much in them that is to be moved aside that they are moved as a whole."""
     from collections import Counter
 
@@ -230,7 +230,7 @@ def _crowded(paths: set[str], before: Found) -> set[str]:
     return {folder for folder, number in count.items() if number > _MOST_ALONE and folder not in before}
 
 
-def _may_be_new(path: str, entry: Entry, before: Found) -> bool:
+def _may_be_new(path: str, entry: Entry, before: Snapshot) -> bool:
     return entry.kind == "parent" or is_new_repository(path, entry, before)
 
 
@@ -250,7 +250,7 @@ def _same(one: Entry | None, other: Entry | None) -> bool:
     return one.content is not None and (one.content, one.mode) == (other.content, other.mode)
 
 
-def _take_over(before: Found, now: Found, paths: Iterable[str]) -> None:
+def _take_over(before: Snapshot, now: Snapshot, paths: Iterable[str]) -> None:
     for path in paths:
         if path in now:
             before[path] = now[path]

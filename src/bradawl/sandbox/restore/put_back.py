@@ -24,14 +24,14 @@ _NAME_BYTES = 4_096
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Keeping:
+class SetAsideFolder:
     """Moves what stands in the way to a new folder below `folder`, made when first needed."""
 
     def __init__(self, folder: str) -> None:
         self._parent = folder
         self._folder = ""
 
-    def take(self, name: str, parent: int, path: str) -> None:
+    def move_in(self, name: str, parent: int, path: str) -> None:
         """Move a file, link or folder away; nothing there is fine. `path` says what it was called."""
         kind = _kind(name, parent)
         if kind is None:
@@ -107,30 +107,30 @@ def _bytes_in(folder: str, limit: int) -> int:
     return total
 
 
-def put_back(path: str, place: str, entry: Entry | None, keeping: Keeping) -> None:
+def put_back(path: str, place: str, entry: Entry | None, aside: SetAsideFolder) -> None:
     """Make `path` again what it was; None for nothing. Above `place` nothing is made or moved. Raises `OSError`."""
     if entry is not None and entry.kind == "other":
         raise OSError(errno.EINVAL, "it is neither file, folder nor link")
     if entry is not None and entry.kind == "file" and entry.content is None:
         raise OSError(errno.EFBIG, "it is too large for a copy")
     folder, name = os.path.split(path)
-    with _entered(folder, place, keeping) as parent:
+    with _entered(folder, place, aside) as parent:
         is_folder = _kind(name, parent) == stat.S_IFDIR
         if entry is not None and entry.kind in ("folder", "parent") and is_folder:
             return
-        keeping.take(name, parent, path)
+        aside.move_in(name, parent, path)
         if entry is not None:
             _make(name, parent, entry)
 
 
-def put_copy_back(path: str, place: str, kept: str, keeping: Keeping) -> None:
+def put_copy_back(path: str, place: str, kept: str, aside: SetAsideFolder) -> None:
     """Make `path` again from a copy of it, as a file that shares nothing with the copy if that can be.
 
     As `put_back` otherwise.
     """
     folder, name = os.path.split(path)
-    with _entered(folder, place, keeping) as parent:
-        keeping.take(name, parent, path)
+    with _entered(folder, place, aside) as parent:
+        aside.move_in(name, parent, path)
         large = os.lstat(kept).st_size > _COPIED_BYTES
         if not copy(kept, name, only_shared=large, parent=parent):
             os.link(kept, name, dst_dir_fd=parent, follow_symlinks=False)
@@ -159,7 +159,7 @@ def _make_file(name: str, parent: int, entry: Entry) -> None:
 
 
 @contextlib.contextmanager
-def _entered(path: str, place: str, keeping: Keeping) -> Iterator[int]:
+def _entered(path: str, place: str, aside: SetAsideFolder) -> Iterator[int]:
     """A descriptor of a folder; what is missing on the way from `place`, or was replaced, is made."""
     held = enter(place)
     try:
@@ -167,7 +167,7 @@ def _entered(path: str, place: str, keeping: Keeping) -> Iterator[int]:
         for name in path[len(place) :].split("/"):
             if name:
                 reached = f"{reached.rstrip('/')}/{name}"
-                inner = _enter(name, held, reached, keeping)
+                inner = _enter(name, held, reached, aside)
                 os.close(held)
                 held = inner
         yield held
@@ -175,9 +175,9 @@ def _entered(path: str, place: str, keeping: Keeping) -> Iterator[int]:
         os.close(held)
 
 
-def _enter(name: str, parent: int, path: str, keeping: Keeping) -> int:
+def _enter(name: str, parent: int, path: str, aside: SetAsideFolder) -> int:
     if _kind(name, parent) != stat.S_IFDIR:
-        keeping.take(name, parent, path)
+        aside.move_in(name, parent, path)
         os.mkdir(name, 0o755, dir_fd=parent)
     return enter(name, parent)
 

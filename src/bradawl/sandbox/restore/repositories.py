@@ -12,10 +12,10 @@ from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
 from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules
-from bradawl.sandbox.discovery.workspace_survey import Survey
-from bradawl.sandbox.restore.git_history import Repository
-from bradawl.sandbox.restore.harmless_git_files import adds_nothing_that_runs, is_new_repository
-from bradawl.sandbox.restore.snapshot import Entry, Place, look
+from bradawl.sandbox.discovery.workspace_survey import WorkspaceSurvey
+from bradawl.sandbox.restore.git_history import RepositoryLocation
+from bradawl.sandbox.restore.harmless_git_files import adds_only_harmless_lines, is_new_repository
+from bradawl.sandbox.restore.snapshot import Entry, WatchedPath, take_snapshot
 
 _OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
 _OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names())
@@ -37,7 +37,7 @@ class Repositories:
     looked at, too.
     """
 
-    def __init__(self, roots: tuple[str, ...], home: str, surveys: Iterable[Survey]) -> None:
+    def __init__(self, roots: tuple[str, ...], home: str, surveys: Iterable[WorkspaceSurvey]) -> None:
         """`surveys` look through the roots."""
         self._roots = roots
         self._home = home
@@ -48,26 +48,26 @@ class Repositories:
         self._data_of_covered: tuple[str, ...] = ()
         self._first: frozenset[str] | None = None
         self._made: frozenset[str] = frozenset()
-        self._at_once: dict[str, tuple[str, ...]] | None = None
+        self._cached: dict[str, tuple[str, ...]] | None = None
 
     @contextlib.contextmanager
-    def at_once(self) -> Iterator[None]:
+    def caching(self) -> Iterator[None]:
         """Meanwhile nothing is looked at a second time, by the surveys either: while no program runs."""
         with contextlib.ExitStack() as surveys:
             for survey in self._surveys:
-                surveys.enter_context(survey.at_once())
-            self._at_once = {}
+                surveys.enter_context(survey.caching())
+            self._cached = {}
             try:
                 yield
             finally:
-                self._at_once = None
+                self._cached = None
 
-    def _once(self, name: str, look: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        if self._at_once is None:
-            return look()
-        if name not in self._at_once:
-            self._at_once[name] = look()
-        return self._at_once[name]
+    def _cached_result(self, name: str, search: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        if self._cached is None:
+            return search()
+        if name not in self._cached:
+            self._cached[name] = search()
+        return self._cached[name]
 
     def made(self) -> frozenset[str]:
         """Folders of repositories and of git's data for further working trees that are new since this was first asked
@@ -83,7 +83,7 @@ class Repositories:
         plain += [tree for tree in trees if tree not in self._first and _is_plain(self._settings_of(tree))]
         return frozenset(plain)
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[WatchedPath]:
         """What is looked at from when the first of some programs begins."""
         now, trees = self._now(), self._trees()
         made = self._made_of(now, trees)
@@ -101,12 +101,12 @@ class Repositories:
         yield from self._of_modules((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
 
-    def places_of_trees(self) -> Iterator[Place]:
+    def places_of_trees(self) -> Iterator[WatchedPath]:
         """Where further working trees say which data are theirs, for who can't cover it; not of those that are new."""
         trees = (tree for tree in self._trees() if tree not in self._made)
         return (place for tree in trees for place in self._placed(tree, ("commondir", "gitdir")))
 
-    def _of_modules(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[Place]:
+    def _of_modules(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[WatchedPath]:
         """In data outside of the roots what no data may have, and these names in the data of all submodules.
 
         Raises `ToolError` at the start where there are more than can be looked at.
@@ -124,19 +124,19 @@ class Repositories:
                 if is_data:
                     yield from self._placed(folder, names, data)
 
-    def histories(self) -> Iterator[Repository]:
+    def histories(self) -> Iterator[RepositoryLocation]:
         """The data of the repositories of the roots and of their submodules, wherever they lie."""
         own = ((real_path(f"{root}/.git"), root) for root in self._roots)
         inside = ((data, root) for data, root in own if is_within(data, root) and Path(data).is_dir())
         for data, place in (*inside, *((each, each) for each in self._data_outside())):
-            yield Repository(data, place)
+            yield RepositoryLocation(data, place)
             modules = (each for each in folders_in(f"{data}/modules") if os.path.lexists(f"{each}/HEAD"))
             for _, module in zip(range(_MODULES), modules, strict=False):
-                yield Repository(module, place)
+                yield RepositoryLocation(module, place)
 
     def may_stay(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a change of what was looked at is one that programs, or others meanwhile, may have made."""
-        return self.is_gone(path, before, now) or (now is not None and adds_nothing_that_runs(path, before, now))
+        return self.is_gone(path, before, now) or (now is not None and adds_only_harmless_lines(path, before, now))
 
     def is_gone(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a file went with a repository or working tree that was made since, or is a folder on the way."""
@@ -150,12 +150,12 @@ class Repositories:
         """Repositories below the roots that were there first, as of when `places` was asked."""
         return tuple(each for each in sorted(self._covered_repositories) if each not in self._roots)
 
-    def appeared(self) -> Iterator[Place]:
+    def appeared(self) -> Iterator[WatchedPath]:
         """What has come up since; working trees and submodules have their settings with a repository's."""
         yield from self._of_modules(_OF_ANY_DATA, is_start=False)
         yield from self._not_covered(self._now(), self._trees())
 
-    def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[Place]:
+    def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[WatchedPath]:
         for folder in now:
             if folder not in self._covered and not self._is_part(folder, now):
                 yield from self._inside(folder)
@@ -164,18 +164,18 @@ class Repositories:
                 yield from self._settings_of(tree)
 
     def _now(self) -> tuple[str, ...]:
-        return self._once("repositories", self._look_for_repositories)
+        return self._cached_result("repositories", self._look_for_repositories)
 
     def _look_for_repositories(self) -> tuple[str, ...]:
         inner = (folder for survey in self._surveys for folder in survey.repositories())
         return tuple(dict.fromkeys((*(each for each in self._roots if os.path.lexists(f"{each}/.git")), *inner)))
 
     def _data_outside(self) -> tuple[str, ...]:
-        return self._once("data", lambda: data_folders(self._roots, self._roots, self._home))
+        return self._cached_result("data", lambda: data_folders(self._roots, self._roots, self._home))
 
     def _trees(self) -> tuple[str, ...]:
         """Where git keeps what it has to know of further working trees, of the repositories of the roots."""
-        return self._once("trees", self._look_for_trees)
+        return self._cached_result("trees", self._look_for_trees)
 
     def _look_for_trees(self) -> tuple[str, ...]:
         places = (*(f"{root}/.git" for root in self._roots), *self._data_outside())
@@ -186,13 +186,13 @@ class Repositories:
         known = any(data == f"{each}/.git" or data.startswith(f"{each}/.git/modules/") for each in folders)
         return known or (data != "" and data in self._data_outside())
 
-    def _inside(self, folder: str) -> Iterator[Place]:
+    def _inside(self, folder: str) -> Iterator[WatchedPath]:
         return self._placed(folder, (*_OF_GIT, *watched_names()))
 
-    def _settings_of(self, tree: str) -> Iterator[Place]:
+    def _settings_of(self, tree: str) -> Iterator[WatchedPath]:
         return self._placed(tree, ("config.worktree", "commondir"))
 
-    def _placed(self, folder: str, names: tuple[str, ...], place: str = "") -> Iterator[Place]:
+    def _placed(self, folder: str, names: tuple[str, ...], place: str = "") -> Iterator[WatchedPath]:
         """From the root on, or from `place` outside of it: the folders on the way may have been replaced."""
         start = next((root for root in self._roots if is_within(folder, root)), place or folder)
         way = folder[len(start) :].strip("/")
@@ -206,5 +206,7 @@ def _too_many(data: str) -> ToolError:
     )
 
 
-def _is_plain(places: Iterable[Place]) -> bool:
-    return all(each.kind == "parent" or is_new_repository(path, each, {}) for path, each in look(places, {}).items())
+def _is_plain(places: Iterable[WatchedPath]) -> bool:
+    return all(
+        each.kind == "parent" or is_new_repository(path, each, {}) for path, each in take_snapshot(places, {}).items()
+    )

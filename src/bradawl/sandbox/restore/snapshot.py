@@ -22,7 +22,7 @@ _MOST_FOLDERS = 20_000
 _MOST_ENTRIES = 100_000
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-Place = tuple[str, str]
+WatchedPath = tuple[str, str]
 """A folder, absolute and resolved, and a name in it, where `*` stands for one name or several."""
 
 
@@ -41,15 +41,15 @@ class Entry(msgspec.Struct, frozen=True):
     """Of a link: where it leads. None for a file that is too large, or that may not be read."""
 
 
-Found = dict[str, Entry]
+Snapshot = dict[str, Entry]
 
 
-def look(places: Iterable[Place], known: Found) -> Found:
+def take_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
     """All there is of some places; what bears the stamp that is known already is not read again.
 
     Raises `ToolError` where there is so much that looking at it would keep a command waiting.
     """
-    search = _Search(known)
+    search = _SnapshotTaker(known)
     search.through(places)
     if search.is_cut:
         raise ToolError(
@@ -60,20 +60,20 @@ def look(places: Iterable[Place], known: Found) -> Found:
     return search.found
 
 
-def look_at_first(places: Iterable[Place], known: Found) -> Found:
-    """As `look`, and of more than that the first: for what is looked at when a program has ended."""
-    search = _Search(known)
+def take_truncated_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
+    """As `take_snapshot`, and of more than that the first: for what is looked at when a program has ended."""
+    search = _SnapshotTaker(known)
     search.through(places)
     return search.found
 
 
-def look_again(places: Iterable[Place], before: Found) -> Found:
-    """As `look`, and what was there before, also if nothing leads to it any more.
+def retake_snapshot(places: Iterable[WatchedPath], before: Snapshot) -> Snapshot:
+    """As `take_snapshot`, and what was there before, also if nothing leads to it any more.
 
     Folders that programs may have closed to this user are open meanwhile. Of more than can be looked at the first is
     given back, enough for the next start to be refused.
     """
-    search = _Search(before, opens=True)
+    search = _SnapshotTaker(before, opens=True)
     try:
         search.through(places)
         for path, entry in before.items():
@@ -84,9 +84,9 @@ def look_again(places: Iterable[Place], before: Found) -> Found:
     return search.found
 
 
-class _Search:
-    def __init__(self, known: Found, *, opens: bool = False) -> None:
-        self.found: Found = {}
+class _SnapshotTaker:
+    def __init__(self, known: Snapshot, *, opens: bool = False) -> None:
+        self.found: Snapshot = {}
         self.folder = ""
         self.opened: dict[str, int] = {}
         """Folders that were closed to this user, and their modes then; with `opens` they are opened."""
@@ -96,7 +96,7 @@ class _Search:
         self.is_cut = ""
         """The place in which there was too much; empty if there was not."""
 
-    def through(self, places: Iterable[Place]) -> None:
+    def through(self, places: Iterable[WatchedPath]) -> None:
         """Look at all of them."""
         for folder, name in places:
             self.folder = folder

@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 from bwrap import BWRAP, HAS_BWRAP
 
-from bradawl.sandbox import bundled_bubblewrap as bundled
+from bradawl.sandbox import bubblewrap_bundled as bundled
 from bradawl.sandbox import landlock, probe
 from bradawl.sandbox import selection as choice
-from bradawl.sandbox.backend import Layout
-from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.sandbox.selection import SandboxChoice
+from bradawl.sandbox.backend import SandboxLayout
+from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
+from bradawl.sandbox.selection import SandboxSelection
 
 BOUND_S = 30  # a busy machine takes its time; what waits for ever takes longer
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
+def layout(tmp_path: Path) -> SandboxLayout:
     for name in ("ws", "home"):
         (tmp_path / name).mkdir()
     place = os.path.realpath(tmp_path)
-    return Layout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
+    return SandboxLayout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_launcher_that_does_not_end_is_not_waited_for(tmp_path: Path, line: st
     program.write_text(f"#!/bin/bash\n{line}\n")
     program.chmod(0o755)
     began = time.monotonic()
-    found = probe.probe(lambda layout: Bubblewrap(layout, Shape(str(program))), str(tmp_path), 0.5)
+    found = probe.probe(lambda layout: BubblewrapBackend(layout, BubblewrapFeatures(str(program))), str(tmp_path), 0.5)
     assert found.problem or line.startswith(("echo tried", "setsid"))
     assert time.monotonic() - began < 10
 
@@ -60,19 +60,19 @@ def blocked(monkeypatch: pytest.MonkeyPatch):
         return real(argv, *others, **options)
 
     monkeypatch.setattr(probe.subprocess, "Popen", start)
-    monkeypatch.setattr(choice, "_PATIENCE_S", 0.5)
-    monkeypatch.setattr(bundled, "why_other", lambda _: "not in this test")
+    monkeypatch.setattr(choice, "_PROBE_LIMIT_S", 0.5)
+    monkeypatch.setattr(bundled, "why_not_examined", lambda _: "not in this test")
     yield released
     released.set()
 
 
 @pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
-def test_what_can_not_be_started_leaves_time_for_the_next(layout: Layout, blocked: threading.Event) -> None:
-    if why := landlock.unfit(layout):
+def test_what_can_not_be_started_leaves_time_for_the_next(layout: SandboxLayout, blocked: threading.Event) -> None:
+    if why := landlock.why_unavailable(layout):
         pytest.skip(why)
-    chosen = SandboxChoice(layout, {"PATH": str(Path(BWRAP).parent)})
+    chosen = SandboxSelection(layout, {"PATH": str(Path(BWRAP).parent)})
     began = time.monotonic()
-    why = chosen.why
+    why = chosen.report
     chosen.close()
     blocked.set()
     assert any("bubblewrap: it did not answer within" in line for line in why), why
@@ -83,10 +83,10 @@ def test_what_can_not_be_started_leaves_time_for_the_next(layout: Layout, blocke
 
 
 def test_a_look_that_never_comes_back_leaves_no_sandbox_and_says_so(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch
+    layout: SandboxLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released = threading.Event()
-    monkeypatch.setattr(choice, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(choice, "_PROBE_LIMIT_S", 0.1)
     monkeypatch.setattr(choice, "_MARGIN_S", 0.1)
     for name in ("_bubblewrap", "_landlock"):
 
@@ -94,11 +94,11 @@ def test_a_look_that_never_comes_back_leaves_no_sandbox_and_says_so(
             released.wait(BOUND_S)
 
         wait.__name__ = name
-        monkeypatch.setattr(SandboxChoice, name, wait)
-    chosen = SandboxChoice(layout, {"PATH": "/usr/bin"})
+        monkeypatch.setattr(SandboxSelection, name, wait)
+    chosen = SandboxSelection(layout, {"PATH": "/usr/bin"})
     began = time.monotonic()
     assert chosen.sandbox.name == ""
-    assert [line.partition(":")[0] for line in chosen.why[:2]] == ["bubblewrap", "landlock"]
+    assert [line.partition(":")[0] for line in chosen.report[:2]] == ["bubblewrap", "landlock"]
     chosen.close()
     assert time.monotonic() - began < BOUND_S / 2
     released.set()

@@ -15,7 +15,7 @@ from held import Held, held
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
-from bradawl.sandbox.mounts.placeholders import Leftovers
+from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
 from patience import is_within
@@ -249,14 +249,14 @@ def test_nothing_survives_a_killed_agent_and_the_next_one_cleans_up(tmp_path, se
     assert until(lambda: not sleepers(seconds))
     assert (tmp_path / "ws/.mcp.json").is_dir() and (tmp_path / "scratch").is_dir()
     (tmp_path / "ws/.vscode/settings.json").write_text("{}")
-    Leftovers(f"{tmp_path}/home/.config/bradawl/state").clean_up_after_others()
+    PlaceholderStore(f"{tmp_path}/home/.config/bradawl/state").clean_up_after_others()
     assert not (tmp_path / "ws/.mcp.json").exists() and not (tmp_path / "scratch").exists()
     assert (tmp_path / "ws/.vscode/settings.json").read_text() == "{}"
 
 
 def test_a_flood_is_ended(made):
     made.processes.close()
-    made.processes = LocalProcesses(made.environment, flood_bytes=20_000_000, confinement=lambda: made.confinement)
+    made.processes = LocalProcesses(made.environment, flood_bytes=20_000_000, sandbox_backend=lambda: made.backend)
     assert made.run("yes", output_limit_bytes=1_000, timeout_s=20).exit_code is None
     assert not sleepers("yes")
 
@@ -297,7 +297,7 @@ def test_two_agents_in_one_workspace_do_not_take_each_others_cover_away(tmp_path
             assert await asyncio.to_thread(until, lambda: (first.root / "up2").exists())
             (first.root / "on").touch()
             assert await early.wait(10)
-            first.confinement.close()
+            first.backend.close()
             (first.root / "on2").touch()
             assert await late.wait(10)
             return late.result().stdout
@@ -307,7 +307,7 @@ def test_two_agents_in_one_workspace_do_not_take_each_others_cover_away(tmp_path
         finally:
             second.close()
         assert not (first.root / ".mcp.json").is_file()
-        Leftovers(first.layout.state).clean_up_after_others()
+        PlaceholderStore(first.layout.state).clean_up_after_others()
         assert not (first.root / ".mcp.json").exists()
 
 
@@ -352,7 +352,7 @@ def test_a_grant_for_the_sandbox_is_none_for_the_machine(made):
 
 
 def test_tools_and_programs_see_the_same_temporary_folder(made):
-    files = LocalFiles(str(made.home), real=made.confinement.outside)
+    files = LocalFiles(str(made.home), real=made.backend.host_path)
     path = files.resolve("/tmp/by-tool/file", made.cwd)
     asyncio.run(files.replace(path, b"tools", None))
     assert (
@@ -366,7 +366,7 @@ def test_tools_and_programs_see_the_same_temporary_folder(made):
 
 
 def test_the_machines_own_temporary_files_are_found_if_no_others_are(made, tmp_path):
-    files = LocalFiles(str(made.home), real=made.confinement.outside)
+    files = LocalFiles(str(made.home), real=made.backend.host_path)
     shared = Path(f"/tmp/bradawl-test-{os.getpid()}")
     shared.write_text("machine")
     try:
@@ -382,7 +382,7 @@ def test_the_machines_own_temporary_files_are_found_if_no_others_are(made, tmp_p
     "path", ["/etc/passwd", "{root}/x", "{cache}/x", "/tmp/../etc/passwd", "/tmpfile", "{root}/../x"]
 )
 def test_everything_else_is_where_it_is(made, path):
-    files = LocalFiles(str(made.home), real=made.confinement.outside)
+    files = LocalFiles(str(made.home), real=made.backend.host_path)
     path = path.format(root=made.root, cache=made.cache)
     if not path.endswith("../x"):
         assert files.resolve(path, "/") == os.path.realpath(path)
@@ -410,6 +410,6 @@ def test_what_programs_made_unremovable_is_removed(made):
         "for i in $(seq 300); do mkdir d23456789012345678901234567890 && cd d2*; done; true"
     )
     assert made.run(line).exit_code == 0
-    made.confinement.close()
+    made.backend.close()
     assert not Path(made.layout.scratch).exists()
     assert Path("/etc/passwd").exists()

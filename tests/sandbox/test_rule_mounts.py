@@ -15,7 +15,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Allow, Ask, Grant, Policy, Request, Sandbox, decide
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rules import parse_rule
-from bradawl.sandbox.mounts.rule_mounts import Wanted
+from bradawl.sandbox.mounts.rule_mounts import ProgramView
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 KEY = "very-secret"
@@ -354,5 +354,5 @@ def test_questions_that_are_switched_off_cover_nothing(made):
 def test_without_rules_nothing_is_looked_for(made):
     started = time.perf_counter()
     for _ in range(1_000):
-        assert made.confinement._ruled.covers(Wanted((), "/")) == ()
+        assert made.backend._rule_mounts.covers(ProgramView((), "/")) == ()
     assert time.perf_counter() - started < 0.1

@@ -11,7 +11,7 @@ from bwrap import HAS_BWRAP
 from landlock_house import House, house
 
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.discovery.other_users import folders_of_others, secrets_of_system
+from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets
 
 IS_ROOT = os.geteuid() == 0
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="others' files can be read by root alone")
@@ -42,13 +42,13 @@ def other():
 
 def anew(made: House) -> None:
     """As a session that starts now."""
-    made.confinement.close()
+    made.backend.close()
     if hasattr(made, "hold_anew"):
         made.hold_anew()
     else:
-        from bradawl.sandbox.landlock import LandlockConfinement
+        from bradawl.sandbox.landlock import LandlockBackend
 
-        made.confinement = LandlockConfinement(made.layout)
+        made.backend = LandlockBackend(made.layout)
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ def test_what_was_allowed_by_name_is_read(made, other):
 
 
 def test_what_lies_in_a_root_or_is_ones_own_is_none_of_others(other):
-    assert "/home" in folders_of_others("/root", ())
-    assert "/root" not in folders_of_others("/root", ())
-    assert "/root" in folders_of_others("/nonexistent", ())
-    assert "/home" not in folders_of_others("/root", ("/home",))
-    assert "/etc/shadow" not in secrets_of_system(("/etc",))
+    assert "/home" in other_users_folders("/root", ())
+    assert "/root" not in other_users_folders("/root", ())
+    assert "/root" in other_users_folders("/nonexistent", ())
+    assert "/home" not in other_users_folders("/root", ("/home",))
+    assert "/etc/shadow" not in readable_system_secrets(("/etc",))
 
 
 def test_ordinary_files_of_the_system_are_read(made):

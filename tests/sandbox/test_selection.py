@@ -12,28 +12,28 @@ import pytest
 from bwrap import BWRAP, HAS_BWRAP
 from held import SYSTEM_PATH
 
-from bradawl.sandbox.backend import Launch, Layout
-from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.sandbox.backend import Launch, SandboxLayout
+from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
 from bradawl.sandbox.probe import probe
-from bradawl.sandbox.selection import SandboxChoice
+from bradawl.sandbox.selection import SandboxSelection
 from patience import is_within
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
 
 @pytest.fixture
-def layout(tmp_path) -> Layout:
+def layout(tmp_path) -> SandboxLayout:
     for name in ("ws", "home"):
         (tmp_path / name).mkdir()
     place = os.path.realpath(tmp_path)
-    return Layout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
+    return SandboxLayout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
 
 
-def choose(layout: Layout, path: str = SYSTEM_PATH):
-    choice = SandboxChoice(layout, {"PATH": path})
-    choice.begin()
+def choose(layout: SandboxLayout, path: str = SYSTEM_PATH):
+    choice = SandboxSelection(layout, {"PATH": path})
+    choice.start()
     try:
-        return choice.sandbox, choice.why
+        return choice.sandbox, choice.report
     finally:
         choice.close()
 
@@ -47,7 +47,7 @@ def test_bubblewrap_is_chosen_where_it_holds_everything(layout):
 
 
 def test_a_choice_that_nobody_asked_for_looks_at_nothing(layout):
-    SandboxChoice(layout, {}).close()
+    SandboxSelection(layout, {}).close()
     assert not Path(layout.state).exists()
 
 
@@ -92,11 +92,11 @@ HOLES = {
 }
 
 
-class _Holed(Bubblewrap):
+class _Holed(BubblewrapBackend):
     """With one argument another, as a mistake would leave it."""
 
-    def __init__(self, layout: Layout, hole: tuple) -> None:
-        super().__init__(layout, Shape(BWRAP, disables_namespaces=hole[1] is not None))
+    def __init__(self, layout: SandboxLayout, hole: tuple) -> None:
+        super().__init__(layout, BubblewrapFeatures(BWRAP, disables_namespaces=hole[1] is not None))
         self.hole = hole
 
     def _launch(self, program, grant, arguments, on_end) -> Launch:
@@ -139,8 +139,8 @@ def test_less_is_tried_and_said_where_not_all_can_be_had(layout, tmp_path):
     """A bubblewrap that can't mount /proc, as inside many containers."""
     found = []
     for own_proc in (True, False):
-        shape = Shape(_program(tmp_path, 'case " $* " in *--proc*) exit 1;; esac'), own_proc)
-        found.append(probe(lambda each, shape=shape: Bubblewrap(each, shape), str(tmp_path), 5.0))
+        features = BubblewrapFeatures(_program(tmp_path, 'case " $* " in *--proc*) exit 1;; esac'), own_proc)
+        found.append(probe(lambda each, features=features: BubblewrapBackend(each, features), str(tmp_path), 5.0))
     assert found[0].problem or not found[0].lacks
     assert not found[1].problem
 
@@ -166,15 +166,15 @@ def _program(folder: Path, line: str) -> str:
 )
 def test_one_that_does_not_work_is_not_waited_for(tmp_path, line, said):
     started = time.monotonic()
-    found = probe(lambda layout: Bubblewrap(layout, Shape(_program(tmp_path, line))), str(tmp_path), 0.5)
+    found = probe(
+        lambda layout: BubblewrapBackend(layout, BubblewrapFeatures(_program(tmp_path, line))), str(tmp_path), 0.5
+    )
     assert said in found.problem
     assert is_within(time.monotonic() - started, 2)
     assert [path.name for path in tmp_path.iterdir()] == ["bwrap"]
 
 
 def test_a_program_in_the_workspace_or_that_others_may_write_is_never_started(layout, tmp_path):
-    from bradawl.sandbox.selection import _programs
-
     inside = Path(layout.roots[0], "bin")
     inside.mkdir()
     _program(inside, "touch ../ran")
@@ -182,26 +182,29 @@ def test_a_program_in_the_workspace_or_that_others_may_write_is_never_started(la
     shared.mkdir()
     Path(_program(shared, "touch ../ran")).chmod(0o777)
     path = f"{inside}:{shared}:relative:."
-    assert str(inside) not in "".join(_programs(path, layout.roots))
-    assert set(_programs(path, layout.roots)) == {os.path.realpath(BWRAP)}
+    sandbox, report = choose(layout, path)
+    assert not (tmp_path / "ran").exists() and not Path(layout.roots[0], "../ran").exists()
+    used = {line.partition(":")[0] for line in report if ": holds everything" in line}
+    assert (sandbox.name, used) == ("bubblewrap", {os.path.realpath(BWRAP)})
 
 
 NESTED = """
 import sys
-from bradawl.sandbox.selection import SandboxChoice
-from bradawl.sandbox.backend import Layout
+from bradawl.sandbox.selection import SandboxSelection
+from bradawl.sandbox.backend import SandboxLayout
 place = sys.argv[1]
-choice = SandboxChoice(Layout((place + "/ws",), place + "/home", state=place + "/state"), {"PATH": "/usr/bin"})
-print(choice.sandbox.name, *choice.why, sep="\\n")
+layout = SandboxLayout((place + "/ws",), place + "/home", state=place + "/state")
+choice = SandboxSelection(layout, {"PATH": "/usr/bin"})
+print(choice.sandbox.name, *choice.report, sep="\\n")
 choice.close()
 """
 
 
 PROBED = """
 import sys
-from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
+from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
 from bradawl.sandbox.probe import probe
-print(probe(lambda layout: Bubblewrap(layout, Shape(sys.argv[1])), sys.argv[2], 5.0))
+print(probe(lambda layout: BubblewrapBackend(layout, BubblewrapFeatures(sys.argv[1])), sys.argv[2], 5.0))
 """
 
 
@@ -215,7 +218,7 @@ def test_a_process_of_the_sandbox_is_not_taken_for_the_agent_that_has_its_number
     if (tried := subprocess.run([*around, "true"], capture_output=True, text=True, timeout=30)).returncode:
         pytest.skip(f"no namespace for processes can be made: {tried.stderr.strip()}")
     ended = subprocess.run([*around, *command], capture_output=True, text=True, timeout=30)
-    assert ended.stdout.strip() == "Findings(lacks=(), problem='')", ended.stderr
+    assert ended.stdout.strip() == "ProbeResult(lacks=(), problem='')", ended.stderr
 
 
 def test_inside_a_sandbox_another_kind_is_taken_and_why_is_said(layout):
