@@ -128,7 +128,7 @@ def test_a_program_does_not_get_through(made, outside, line, attempt):
 
 
 def test_every_line_is_shown_to_be_held_or_shown_to_be_open():
-    assert set(GUARANTEES) == set(ATTEMPTS) | set(landlock.CANT_HOLD)
+    assert set(GUARANTEES) == set(ATTEMPTS) | set(landlock.MISSING_GUARANTEES)
 
 
 # ------------------------------------------------------------------ what can't be held, shown
@@ -192,7 +192,7 @@ OPEN = {
 }
 
 
-@pytest.mark.parametrize("line", landlock.CANT_HOLD)
+@pytest.mark.parametrize("line", landlock.MISSING_GUARANTEES)
 def test_what_is_said_not_to_be_held_is_not(made, line):
     assert OPEN[line](made), f"{line} is held after all: take it out of the table"
 
@@ -216,9 +216,9 @@ def test_the_probe_the_table_and_the_page_say_the_same(made):
         for path in (made.own, *made.own.rglob("*")):
             os.chown(path, NOBODY, NOBODY)
     ended = made.run(probe.argv, grant=Grant())
-    lacks = landlock.lacks_of(ended.out.encode())
+    lacks = landlock.missing_guarantees(ended.out.encode())
     assert lacks is not None, ended
-    assert set(lacks) == set(landlock.CANT_HOLD)
+    assert set(lacks) == set(landlock.MISSING_GUARANTEES)
     assert made.backend.sandbox.name == "landlock"
     assert set(made.backend.sandbox.lacks) == set(lacks)
 
@@ -227,7 +227,7 @@ def test_the_page_lists_what_the_constant_lists():
     page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
     part = page.split("What Landlock can't hold", 1)[1].split("\n## ", 1)[0]
     rows = [line.split("|")[1].strip(" `") for line in part.splitlines() if line.startswith("| `")]
-    assert rows == list(landlock.CANT_HOLD)
+    assert rows == list(landlock.MISSING_GUARANTEES)
 
 
 def test_the_probe_finds_each_line_open_where_nothing_holds():
@@ -240,14 +240,14 @@ def test_the_probe_finds_each_line_open_where_nothing_holds():
         finally:
             target.kill()
             target.wait()
-    open_lines = set(landlock.lacks_of(ended.stdout) or ())
+    open_lines = set(landlock.missing_guarantees(ended.stdout) or ())
     missing = set(GUARANTEES) - open_lines - {"tiocsti", "icmp"}
     assert missing <= (set() if os.geteuid() == 0 else {"remount", "ptrace"}), missing
 
 
 @pytest.mark.parametrize("printed", [b"", b"Traceback", b"bradawl: the sandbox can't be set up", b"\xff"])
 def test_a_probe_that_got_nowhere_says_nothing(printed):
-    assert landlock.lacks_of(printed) is None
+    assert landlock.missing_guarantees(printed) is None
 
 
 # ------------------------------------------------------------------ ordinary work goes on

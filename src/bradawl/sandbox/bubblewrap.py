@@ -1,4 +1,4 @@
-"""Holds programs by bubblewrap: namespaces of their own, the machine read-only, and a filter of system calls."""
+"""Sandbox backend for bubblewrap: own namespaces, a read-only file system and a system call filter."""
 
 import contextlib
 import os
@@ -57,16 +57,16 @@ _PARTLY: Final = (
 
 
 class BubblewrapFeatures(msgspec.Struct, frozen=True):
-    """What bubblewrap can do here."""
+    """What bubblewrap can do on this machine."""
 
     program: str
     own_proc: bool = True
-    """`/proc` shows the programs of the sandbox only; where none can be mounted the machine's is seen."""
+    """Mounts a `/proc` that shows the sandbox's processes only; if it can't, programs see the machine's."""
     disables_namespaces: bool = True
 
 
 class BubblewrapBackend:
-    """`SandboxBackend` by bubblewrap for one workspace. Not for several threads."""
+    """`SandboxBackend` with bubblewrap for one workspace. Not thread-safe."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class BubblewrapBackend:
         others: OtherUsersPaths | None = None,
         most_processes: int = PROCESSES,
     ) -> None:
-        """Nothing is made before the first launch; `layout.scratch` must not exist yet, and is removed by `close`.
+        """Nothing is created before the first launch. `layout.scratch` must not exist yet; `close` removes it.
 
-        `others` is what is not shown; looked for if not given.
+        `others` are paths of other users to hide; by default they are searched for.
         """
         hidden = find_other_users_paths(layout.home, layout.roots) if others is None else others
         self._layout = layout
@@ -114,18 +114,18 @@ class BubblewrapBackend:
 
     @property
     def sandbox(self) -> Sandbox:
-        """What it is called and what it can't hold."""
+        """Its name and the guarantees it lacks."""
         return Sandbox(NAME, self._lacks)
 
     def host_path(self, path: str) -> str:
-        """The real path of what programs inside call `path`. The folder behind `/tmp` is there from the first on."""
+        """Path on the host of what programs call `path`. Creates the folder behind `/tmp` if it does not exist yet."""
         place = self._translator.host_path(path)
         if place != path and not self._has_scratch:
             self._make_scratch()
         return place
 
     def close(self) -> None:
-        """Remove the temporary folder and what else was made; safe to call twice."""
+        """Remove the temporary folder and all else it created; safe to call twice."""
         if self._watched:
             self._watched.close()
         self._placeholders.close()
@@ -137,7 +137,7 @@ class BubblewrapBackend:
     # ------------------------------------------------------------------ a start
 
     def launch(self, program: Program, grant: Grant) -> Launch:
-        """How to start a program within a grant. Raises `ToolError` where it can't be held."""
+        """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
         self._make_ready(program)
         with self._repositories.caching():
             plan, on_end = self._begun(program, grant)
@@ -150,14 +150,14 @@ class BubblewrapBackend:
             return launch
 
     def _notes(self) -> tuple[str, ...]:
-        """Said once."""
+        """Notes for the program's result; each is given once per session."""
         partly = next((root for root, survey in self._surveys.items() if not survey.is_whole), "")
         is_said, self._has_said = self._has_said, self._has_said or bool(partly)
         return (_PARTLY.format(partly),) if partly and not is_said else ()
 
     def _begun(self, program: Program, grant: Grant) -> tuple[MountSet, Callable[[], tuple[str, ...]]]:
-        """What the program may write to, and what is to be done when it has ended."""
-        # What nobody would look at afterwards is covered.
+        """The mounts for the program, and the function to call when it has ended."""
+        # Repositories whose changes are not checked afterwards are protected by mounts.
         plan = MountSet(self._repositories.made() if self._watched and grant.writable else frozenset())
         for path in grant.writable:
             self._plan(path, grant, plan)
@@ -178,8 +178,8 @@ class BubblewrapBackend:
     def _launch(
         self, program: Program, grant: Grant, arguments: list[str], on_end: Callable[[], tuple[str, ...]]
     ) -> Launch:
-        """The arguments go by a descriptor: the variables of the program are none of bubblewrap's own, which they could
-        make load anything.
+        """Pass the arguments by a descriptor: the program's variables must not reach bubblewrap itself, where they
+        could load code.
         """
         opened: list[int] = []
         arguments += ("--seccomp", "", "--info-fd", "", "")
@@ -214,10 +214,10 @@ class BubblewrapBackend:
         )
 
     def _prepare(self, plan: MountSet, grant: Grant) -> Callable[[], tuple[str, ...]]:
-        """Make what has to stand where something is missing; gives back what is to be done at the end."""
+        """Create placeholders; returns the function to call when the program has ended."""
         watched = self._watched if plan.roots else None
         if watched:
-            watched.begin()  # before anything stands in for what is missing
+            watched.begin()  # before placeholders exist
         try:
             held = self._placeholders.hold(
                 placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts
@@ -267,7 +267,7 @@ class BubblewrapBackend:
     # ------------------------------------------------------------------ what is writable
 
     def _plan(self, path: str, grant: Grant, plan: MountSet) -> None:
-        """Add a path of the grant, with the covers of the root it lies in."""
+        """Add a path of the grant with the mounts of the root it lies in."""
         layout = self._layout
         root = next((each for each in layout.roots if is_within(path, each)), "")
         if not root:
@@ -297,7 +297,7 @@ class BubblewrapBackend:
     # ------------------------------------------------------------------ arguments
 
     def _arguments(self, program: Program, grant: Grant, plan: MountSet) -> list[str]:
-        """What costs bubblewrap least comes last: for each bind it looks through the list of all mounts there are."""
+        """All arguments. Cheap mounts come last: for each bind, bubblewrap scans the list of existing mounts."""
         features, layout = self._features, self._layout
         arguments = ["--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--new-session"]
         arguments += ["--disable-userns"] * features.disables_namespaces + ["--share-net"] * grant.network
@@ -315,7 +315,7 @@ class BubblewrapBackend:
         arguments += ["--bind", layout.scratch, layout.scratch]
         arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
         for path in not_hidden_by(hidden, plan.mounts):
-            if path in self._secrets and not contains_any(path, seen):  # read-only, for who would write there
+            if path in self._secrets and not contains_any(path, seen):  # read-only, to refuse programs that write there
                 arguments += replace_by_empty(path, self._empties)
             else:
                 (arguments if contains_any(path, seen) else last).extend(hide(path, seen, self._empties))
@@ -323,12 +323,12 @@ class BubblewrapBackend:
             if os.path.lexists(path) and self._is_covered_up(path, hidden):
                 arguments += ["--ro-bind", path, path]
         arguments += self._covered(plan, grant, hidden)
-        # To who starts us as root the kernel's settings would be open, and one of them names a program it starts.
+        # As root, a program could write the kernel's settings, one of which names a program that the kernel starts.
         arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * features.own_proc
         return [*arguments, "--dev", "/dev", *last, "--chdir", self._place_of(program, hidden), "--clearenv"]
 
     def _hidden(self, grant: Grant) -> tuple[str, ...]:
-        """Folders and files that are there, by their real paths."""
+        """Hidden folders and files that exist, by real path."""
         layout = self._layout
         found: dict[str, None] = {}
         for path in (*layout.own, layout.state, *self._secrets, *self._shown_secrets):
@@ -339,10 +339,10 @@ class BubblewrapBackend:
         return tuple(found)
 
     def _covered(self, plan: MountSet, grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
-        """Outer folders first, so that what lies within is laid over them."""
+        """Outer folders first: mounts inside a folder must come after the mount of the folder."""
         cache = _made_cache(self._layout.cache, grant)
         mounts = {**plan.mounts, **({cache: Mount(cache, "write")} if cache else {})}
-        for root in self._layout.roots:  # before what is laid over parts of them
+        for root in self._layout.roots:  # before the mounts on parts of them
             if root not in mounts and self._is_covered_up(root, hidden):
                 yield from ("--ro-bind", root, root)
         for path in sorted(mounts, key=lambda each: each.split("/")):
@@ -370,13 +370,13 @@ def _environment(layout: SandboxLayout, names: PathTranslator, program: Program,
     held["PWD"] = names.sandbox_path(names.host_path(program.cwd))
     cache = _made_cache(layout.cache, grant) or f"{TEMPORARY}/.cache"
     caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)
-    if os.geteuid() == 0:  # alone among its users it could give nothing away, which its tar would try
+    if os.geteuid() == 0:  # tar run by root would try to give files to other users, which this namespace does not know
         caches["TAR_OPTIONS"] = "--no-same-owner"
     return {**caches, **held, **({PROCESS_LIMIT: str(PROCESSES)} if "BASH_ENV" in held else {})}
 
 
 def _plan_outside(path: str, grant: Grant, plan: MountSet, layout: SandboxLayout) -> None:
-    """What is missing is made in the nearest folder there is, which is writable for it."""
+    """Add a path outside the workspace. If it is missing, the nearest existing folder becomes writable."""
     place = nearest_existing(path)
     kept = (*layout.own, layout.state, layout.home, "/")
     if any(each and is_within(each, place) for each in kept) or any(is_within(place, own) for own in layout.own):
@@ -388,7 +388,7 @@ def _plan_outside(path: str, grant: Grant, plan: MountSet, layout: SandboxLayout
 
 
 def _made_cache(cache: str, grant: Grant) -> str:
-    """Where the tools keep their things; empty where nothing may be written, or it can't be made."""
+    """Folder for tool caches; empty if nothing may be written or it can't be created."""
     if not cache or not grant.writable:
         return ""
     try:

@@ -14,7 +14,9 @@ _CLOSED: Final = ("--perms", "0555")
 
 
 def bind_parents_in_tmp(places: Iterable[str], scratch: str) -> Iterator[str]:
-    """The way to a place below `/tmp`: who clears old folders away there must not move the workspace with them."""
+    """Bind the parent folders of visible paths below `/tmp`: a program that clears old folders there must not be able
+    to move the workspace.
+    """
     above = {folder for place in places for folder in _folders_between(TEMPORARY, place)}
     for folder in sorted(above, key=lambda each: each.split("/")):
         own = scratch + folder[len(TEMPORARY) :]
@@ -34,16 +36,16 @@ def replace_by_empty(path: str, empties: str) -> list[str]:
 
 
 def not_hidden_by(places: Iterable[str], mounts: dict[str, Mount]) -> tuple[str, ...]:
-    """Those that no cover hides with a folder they lie in: in what is seen empty nothing can be mounted."""
+    """The paths that no mount already hides: nothing can be mounted inside a folder that is shown empty."""
     gone = [path for path, mount in mounts.items() if mount.kind in ("empty", "unreadable")]
     return tuple(each for each in places if not any(each != path and is_within(each, path) for path in gone))
 
 
 def hide(path: str, seen: Iterable[str], empties: str) -> list[str]:
-    """Lay something empty over what is there, in which nothing can be made; nothing for what has gone.
+    """Mount something empty, in which nothing can be created, over a path; no arguments if the path does not exist.
 
-    For a folder it is a file system of its own, the mount that takes bubblewrap least: for all others it looks through
-    the list of mounts. The folders on the way to what is `seen` in there are as closed.
+    A folder gets a tmpfs, the cheapest mount for bubblewrap: for every other kind it scans the list of mounts. Parent
+    folders of `seen` paths inside are closed, too.
     """
     try:
         is_folder = stat.S_ISDIR(os.lstat(path).st_mode)
@@ -59,7 +61,7 @@ def hide(path: str, seen: Iterable[str], empties: str) -> list[str]:
 
 
 def _folders_between(folder: str, path: str) -> Iterator[str]:
-    """The folders between one and a path in it, innermost first."""
+    """The folders between a folder and a path in it, innermost first."""
     if path.startswith(f"{folder}/"):
         while (path := path.rpartition("/")[0]) != folder:
             yield path
@@ -71,7 +73,7 @@ def mount_arguments(mount: Mount, empties: str) -> Iterator[str]:
     if kind == "secret":
         yield from ("--ro-bind", f"{empties}/secret", path)
     elif not os.path.lexists(path):
-        return  # a ghost that nobody could make, or gone by now
+        return  # a placeholder that could not be created, or removed since
     elif kind == "missing" and is_empty_folder(path):
         yield from ("--ro-bind", f"{empties}/gap", path)
         yield from ("--ro-bind", f"{empties}/ignore", f"{path}/.gitignore")

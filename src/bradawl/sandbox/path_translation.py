@@ -1,4 +1,4 @@
-"""Which folders have another place or content inside a sandbox: `/tmp`, `/run`, and what is shown in there."""
+"""Paths that differ inside a sandbox: `/tmp` and `/run` are replaced, some of their folders are shown again."""
 
 import os
 import sys
@@ -15,24 +15,24 @@ TEMPORARY: Final = os.path.realpath(Path("/") / "tmp")
 RUNTIME_FOLDERS: Final = ("/run", "/var/run")
 _RESOLVER: Final = "/etc/resolv.conf"
 _OF_PROGRAMS: Final = ("/bin", "/sbin", "/shims")
-"""Endings of folders whose programs need what lies beside the folder; version managers start theirs through shims."""
+"""Endings of folders whose programs need the files beside the folder; version managers start programs through shims."""
 
 
 @cache
 def emptied_folders() -> tuple[str, ...]:
-    """Folders in which sockets of the machine's services lie; looked for once."""
+    """Folders that hold sockets of the machine's services and are shown empty. Determined once."""
     return tuple(path for path in RUNTIME_FOLDERS if os.path.realpath(path) == path and Path(path).is_dir())
 
 
 def is_replaced(path: str, further: Iterable[str] = ()) -> bool:
-    """Whether it lies where programs see something else: in a temporary folder or in one of `further`."""
+    """Whether a path lies in `/tmp`, `/run` or one of the `further` folders, where programs see other content."""
     return any(is_within(path, folder) for folder in (TEMPORARY, *RUNTIME_FOLDERS, *further))
 
 
 def reexposed_paths(layout: SandboxLayout, path: str, further: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Folders that must be seen although they lie in a replaced place: home, programs on `path`, our interpreter.
+    """Folders that must stay visible although they lie in replaced ones: home, programs on `path`, our interpreter.
 
-    `further` are replaced places, too.
+    `further` names more replaced folders.
     """
     programs = [folder for folder in path.split(":") if folder.startswith("/")]
     prefixes = (_prefix(os.path.realpath(folder), further) for folder in programs)
@@ -44,22 +44,24 @@ def reexposed_paths(layout: SandboxLayout, path: str, further: tuple[str, ...] =
 
 
 def _prefix(folder: str, further: tuple[str, ...]) -> str:
-    """The installation a folder of programs belongs to; itself if that is a whole replaced place or home."""
+    """The installation that a folder of programs belongs to; the folder itself if that is all of a replaced folder or
+    home.
+    """
     parent = str(Path(folder).parent)
     is_whole = parent in (TEMPORARY, *RUNTIME_FOLDERS, *further) or str(Path(parent).parent) in FOLDERS_OF_HOMES
     return parent if folder.endswith(_OF_PROGRAMS) and not is_whole else folder
 
 
 class PathTranslator:
-    """Translates between the names programs see and those of the machine: only `/tmp` differs."""
+    """Translates between paths on the host and paths in the sandbox; only `/tmp` differs."""
 
     def __init__(self, scratch: str, real: Iterable[str]) -> None:
-        """`real` are folders below `/tmp` that programs see as they are."""
+        """`real` are folders below `/tmp` that programs see unchanged."""
         self._scratch = scratch
         self._real = tuple(real)
 
     def host_path(self, path: str) -> str:
-        """The real path of what programs call `path`; for one that is not made simple yet, too."""
+        """Path on the host of what programs call `path`, which need not be normalized."""
         plain = os.path.normpath(path)
         if not is_within(plain, TEMPORARY) or any(is_within(plain, folder) for folder in (self._scratch, *self._real)):
             return path
@@ -67,12 +69,12 @@ class PathTranslator:
         return self._scratch + (plain[len(TEMPORARY) :] if _leaves(rest) else rest)
 
     def sandbox_path(self, path: str) -> str:
-        """What programs call a real path."""
+        """Path in the sandbox of a path on the host."""
         return TEMPORARY + path[len(self._scratch) :] if is_within(path, self._scratch) else path
 
 
 def _leaves(rest: str) -> bool:
-    """Whether a path goes up further than it has gone down."""
+    """Whether a relative path goes further up than it went down before."""
     depth = 0
     for part in rest.split("/"):
         depth += -1 if part == ".." else part not in ("", ".")

@@ -1,4 +1,4 @@
-"""Tries a sandbox out before it is trusted: what it can't hold here, found by a program that tries to break out."""
+"""Tests a sandbox before it is used: a program inside tries to break each guarantee."""
 
 import contextlib
 import os
@@ -25,18 +25,18 @@ _MUCH: Final = 65_536
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """What a sandbox was found to be."""
+    """What a probe found about a sandbox."""
 
     lacks: tuple[str, ...] = ()
-    """Lines that do not hold."""
+    """Guarantees that do not hold."""
     problem: str = ""
-    """Why it can't be used at all; empty if it can."""
+    """Why the sandbox can't be used at all; empty if it can."""
 
 
 def probe(make: Callable[[SandboxLayout], SandboxBackend], folder: str, within_s: float) -> ProbeResult:
-    """Try out a sandbox of this kind; for at most so long, after which it can't be used. Blocks.
+    """Test a sandbox in a small temporary workspace below `folder`. Blocks for at most `within_s` seconds.
 
-    `folder` is where a small workspace is made for it, and removed again. Raises `OSError`, `ToolError`.
+    A sandbox that takes longer can't be used. Raises `OSError`, `ToolError`.
     """
     deadline = time.monotonic() + within_s
     place = f"{folder}/probe-{os.urandom(6).hex()}"
@@ -74,7 +74,7 @@ def _of_us() -> tuple[str, str]:
 
 
 def printed_by(backend: SandboxBackend, program: Program, deadline: float) -> bytes:
-    """What a program prints that may write nothing, to its end or that of its time. Raises `OSError`, `ToolError`."""
+    """Output of a program that may write nothing, up to its end or the deadline. Raises `OSError`, `ToolError`."""
     return _run(backend, program, (), deadline)[0]
 
 
@@ -85,7 +85,7 @@ def _program(layout: SandboxLayout, arguments: tuple[str, ...]) -> Program:
 
 
 def _run(backend: SandboxBackend, program: Program, writable: tuple[str, ...], deadline: float) -> tuple[bytes, bool]:
-    """What it printed, and whether something of it was left when it had ended. Nothing of it is left afterwards."""
+    """The program's output, and whether a process of it survived its end. Kills all survivors."""
     launch = backend.launch(program, Grant(writable=writable))
     try:
         try:
@@ -129,7 +129,7 @@ def _listen(process: "subprocess.Popen[bytes]", launch: Launch, deadline: float)
 
 
 def _read(stream: int, within_s: float) -> bytes | None:
-    """The next piece; empty at the end, None when nothing came in time."""
+    """The next piece; empty at end of file, None if nothing arrived in time."""
     ready, _, _ = select.select([stream], [], [], max(0.0, within_s))
     return os.read(stream, _MUCH) if ready else None
 
@@ -149,7 +149,7 @@ def _end(process: "subprocess.Popen[bytes]", launch: Launch) -> None:
 
 @contextlib.contextmanager
 def _workspace(place: str) -> Iterator[tuple[SandboxLayout, str]]:
-    """A workspace with all that is to be protected, and a word that nobody inside may read."""
+    """A workspace with every kind of protected file, and a secret that no program inside may read."""
     secret = os.urandom(12).hex()
     files = {
         "ws/.git/config": "",
@@ -182,7 +182,7 @@ def _workspace(place: str) -> Iterator[tuple[SandboxLayout, str]]:
 
 
 class _Listeners:
-    """The agent's ends of what may not be reached."""
+    """Sockets of the agent that programs must not reach."""
 
     def __init__(self) -> None:
         self.name = f"bradawl-{os.urandom(6).hex()}"
@@ -202,7 +202,7 @@ class _Listeners:
         return self
 
     def have_received(self) -> bool:
-        """Whether a datagram has come."""
+        """Whether a datagram arrived."""
         try:
             return bool(self._datagrams.recv(64))
         except OSError:

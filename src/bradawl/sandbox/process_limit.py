@@ -1,8 +1,8 @@
-"""Limits how many processes the programs of a sandbox can have, by a control group of the kernel.
+"""Limits the number of processes in a sandbox with a control group (`pids.max`).
 
-The group is a child of the agent's own group. A thread that starts a program is in it while it does so, and what it
-starts is born there: no program runs uncounted, not even for a moment. Needs the right to make groups: root mostly has
-it, a user where systemd has delegated the group to them.
+The group is a child of the agent's own group. A thread that starts a program joins the group while it does so, and the
+program is born in it: no process is uncounted, not even for a moment. Creating groups needs permission: root usually
+has it, a user only where systemd has delegated the group.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 PROCESSES: Final = 4_096
-"""Processes and threads that programs of a session can have at a time."""
+"""Default limit on processes and threads of a session's programs at a time."""
 _NAME: Final = "bradawl-"
 _KIND: Final = "pids"
 _TRIES: Final = 10
@@ -23,17 +23,17 @@ _PAUSE_S: Final = 0.005
 
 
 class ControlGroup(msgspec.Struct, frozen=True):
-    """A control group in which others can be made."""
+    """A control group in which child groups can be created."""
 
     folder: str
     threads: str
-    """Name of the file that takes the id of a thread."""
+    """Name of the file that takes a thread id."""
     is_unified: bool
-    """Version 2, where a group with processes can only have groups of threads."""
+    """cgroup version 2, where a group with processes can only have threaded child groups."""
 
 
 def find_control_group(proc: str = "/proc/self") -> ControlGroup | None:
-    """The group of this process, if this user may make groups in it that limit processes; changes nothing."""
+    """The group of this process, if this user may create groups in it that limit processes. Changes nothing."""
     try:
         groups = Path(f"{proc}/cgroup").read_text("utf-8", "surrogateescape")
         mounts = Path(f"{proc}/mountinfo").read_text("utf-8", "surrogateescape")
@@ -56,15 +56,17 @@ def find_control_group(proc: str = "/proc/self") -> ControlGroup | None:
 
 
 def can_limit_processes() -> bool:
-    """Whether programs can be limited here, as far as can be told without trying."""
+    """Whether processes can be limited here, as far as can be determined without trying."""
     return find_control_group() is not None
 
 
 class ProcessLimit:
-    """A limit on all that is started while `counted` is entered. Nothing is made before; its maker calls `close`."""
+    """A limit on the processes started while `limit_processes` is held. Creates nothing before; its owner calls
+    `close`.
+    """
 
     def __init__(self, most: int = PROCESSES) -> None:
-        """`most` processes and threads."""
+        """`most` counts processes and threads."""
         self._most = most
         self._parent: ControlGroup | None = None
         self._group = ""
@@ -73,7 +75,7 @@ class ProcessLimit:
 
     @contextlib.contextmanager
     def limit_processes(self) -> Iterator[None]:
-        """What this thread starts meanwhile counts, and its children. Does nothing where no group can be made."""
+        """Count what this thread starts meanwhile, and its children. Does nothing if no group can be created."""
         if not self._enter():
             yield
             return
@@ -83,7 +85,7 @@ class ProcessLimit:
             self._leave()
 
     def close(self) -> None:
-        """Remove the group; one with programs that still end is left to the next start. Safe to call twice."""
+        """Remove the group. One whose programs are still ending is left for the next start. Safe to call twice."""
         if not self._group or self._parent is None:
             return
         for _ in range(_TRIES):
@@ -105,7 +107,7 @@ class ProcessLimit:
             return False
         try:
             self._move_to(self._group)
-        except OSError:  # an agent that does not see this process has removed it: it is made again, once
+        except OSError:  # another agent, which does not see this process, removed the group: create it again, once
             self._make()
             return bool(self._group) and self._is_moved_to(self._group)
         return True
@@ -117,7 +119,7 @@ class ProcessLimit:
 
     def _move_to(self, group: str) -> None:
         if self._parent is not None:
-            _write(f"{group}/{self._parent.threads}", "0")  # the thread that writes
+            _write(f"{group}/{self._parent.threads}", "0")  # 0 means the calling thread
 
     def _is_moved_to(self, group: str) -> bool:
         try:
@@ -154,7 +156,7 @@ class ProcessLimit:
 
 
 def _mounted_at(path: str, mounts: str, *, is_unified: bool) -> str:
-    """Where a group is seen: the mount that shows it, and the way from there; empty if none does."""
+    """Path of a group below the mount that shows it; empty if no mount does."""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ")
@@ -192,7 +194,7 @@ def _groups_in(folder: str) -> Iterator[str]:
 
 
 def _is_removed(group: str) -> bool:
-    """The kernel refuses while a process is in it."""
+    """Whether the group is gone. The kernel refuses to remove a group that holds a process."""
     try:
         Path(group).rmdir()
     except FileNotFoundError:
@@ -203,7 +205,7 @@ def _is_removed(group: str) -> bool:
 
 
 def _remove_left_behind(folder: str) -> None:
-    """Groups of agents that were killed."""
+    """Remove groups of agents that were killed."""
     for group in _groups_in(folder):
         pid, _, rest = group.rpartition("/")[2].removeprefix(_NAME).partition("-")
         if pid.isdigit() and _start_ticks(int(pid)) != rest.partition("-")[0]:
@@ -211,7 +213,7 @@ def _remove_left_behind(folder: str) -> None:
 
 
 def _start_ticks(pid: int) -> str:
-    """When a process was started, in ticks since the machine was; empty if there is none."""
+    """Start time of a process in clock ticks since boot; empty if there is no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

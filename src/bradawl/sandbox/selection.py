@@ -1,4 +1,4 @@
-"""Which sandbox holds programs here: chosen once, by how it behaves."""
+"""Selects the sandbox backend for a workspace, once, by probing which one works."""
 
 import os
 import stat
@@ -19,27 +19,27 @@ from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 
 _PROBE_LIMIT_S: Final = 4.0
-"""For each kind of sandbox: one that hangs leaves time for the next, and a busy machine is none without a sandbox."""
+"""Seconds per backend. One that hangs leaves time for the next; a busy machine still gets its sandbox."""
 _MARGIN_S: Final = 0.5
-"""For what follows the last try: ending its processes, removing its workspace."""
+"""Seconds for cleaning up after the last probe: ending its processes, removing its workspace."""
 _JOIN_S: Final = 2 * (_PROBE_LIMIT_S + _MARGIN_S) + 0.3
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _NAME: Final = "bwrap"
 _SYSTEM: Final = ("/usr/bin", "/usr/local/bin", "/bin")
-"""Tried first: some systems let only these make namespaces."""
+"""Searched first: some systems allow only these programs to create namespaces."""
 NOT_INSTALLED: Final = "bubblewrap is not installed"
 
 
 class SandboxSelection:
-    """The sandbox of one workspace."""
+    """The sandbox backend of one workspace, probed in a thread."""
 
     def __init__(
         self, layout: SandboxLayout, environment: Mapping[str, str], programs: TrustedPrograms | None = None
     ) -> None:
-        """`environment` is what programs would see without a sandbox. Nothing is looked at before it is asked for.
+        """Nothing is probed before `start` or the first question.
 
-        `programs` found bubblewrap; without it the PATH of the environment is searched outside of the workspace, and
-        then the environment of this interpreter.
+        `environment` is what programs would get without a sandbox. `programs` finds bubblewrap; by default it is
+        searched on the PATH of the environment outside the workspace, then in the environment of this interpreter.
         """
         self._layout = _completed(layout, environment)
         self._programs = programs or _trusted_outside(layout.roots, environment.get("PATH", os.defpath))
@@ -54,18 +54,18 @@ class SandboxSelection:
 
     @property
     def layout(self) -> SandboxLayout:
-        """What it was made for, with a temporary folder in any case."""
+        """The layout it was created for, with `scratch` and `state` always set."""
         return self._layout
 
     def start(self) -> None:
-        """Start looking, without waiting for what is found."""
+        """Start probing in the background."""
         if self._thread is None:
             thread = threading.Thread(target=self._probe_backends, name="sandbox", daemon=True)
-            thread.start()  # before others see it: one that has not been started can't be waited for
+            thread.start()  # before others see it: a thread that was not started can't be joined
             self._thread = thread
 
     def backend(self) -> SandboxBackend | None:
-        """What holds programs; None where nothing does. Waits for the look to end, the first time."""
+        """The backend that confines programs; None if none works. The first call waits for probing to end."""
         if not self._is_decided:
             self.start()
             if self._thread is not None:
@@ -78,24 +78,24 @@ class SandboxSelection:
 
     @property
     def sandbox(self) -> Sandbox:
-        """What it is called and what it can't hold."""
+        """Name and missing guarantees of the selected backend; an empty `Sandbox` if there is none."""
         found = self.backend()
         return Sandbox() if found is None else found.sandbox
 
     @property
     def report(self) -> tuple[str, ...]:
-        """What was found, a line each; for who wonders why it is this one."""
+        """What was found, one line per candidate, for `bradawl doctor`."""
         self.backend()
         return tuple(self._report)
 
     @property
     def is_workspace_suitable(self) -> bool:
-        """Whether a sandbox could hold programs of this workspace, if there were one."""
+        """Whether any sandbox could protect this workspace."""
         self.backend()
         return self._is_suitable
 
     def close(self) -> None:
-        """Give back what it holds; safe to call twice."""
+        """Release what the backend holds; safe to call twice."""
         if self._thread is not None:
             self._thread.join(_JOIN_S)
         if self._usable is not None:
@@ -121,7 +121,9 @@ class SandboxSelection:
             self._report.append("this program is already inside a sandbox or a container, which may not allow another")
 
     def _in_time(self, look: Callable[[float], SandboxBackend | None]) -> SandboxBackend | None:
-        """In a thread of its own, which is left alone where it waits for ever, as for a file system that is gone."""
+        """Run one probe in a thread of its own, which is abandoned if it hangs, for example on a dead network file
+        system.
+        """
         found: list[SandboxBackend | None] = []
         name = look.__name__.strip("_")
 
@@ -155,7 +157,7 @@ class SandboxSelection:
         return None
 
     def _candidates(self) -> Iterator[str]:
-        """The system's bubblewrap, then the one that was installed with bradawl; says why each other is not used."""
+        """The system's bubblewrap, then the one installed with bradawl. Reports why each other one is not used."""
         system = next(_trusted_bubblewraps(self._programs, self._report), "")
         if system:
             yield system
@@ -174,9 +176,10 @@ class SandboxSelection:
             )
 
     def _probe_bubblewrap(self, program: str, deadline: float, known: str) -> tuple[SandboxBackend | None, str]:
-        """Try with all it can do, then with less: inside a container it may not mount /proc.
+        """Probe bubblewrap with all features, then with fewer: inside a container it may not mount /proc.
 
-        Gives back its first problem, too. If that is the `known` one of another program, less is not tried.
+        Also returns its first problem. If that equals `known`, the problem of another bubblewrap, fewer features are
+        not tried.
         """
         from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
         from bradawl.sandbox.probe import probe
@@ -214,7 +217,7 @@ class SandboxSelection:
             said = printed_by(backend, landlock.probe_program(self._layout), deadline)
         finally:
             backend.close()
-        lacks = landlock.lacks_of(said)
+        lacks = landlock.missing_guarantees(said)
         if lacks is None:
             self._report.append(f"landlock: {said.decode('utf-8', 'replace').strip()[:300] or 'it started nothing'}")
             return None
@@ -228,7 +231,7 @@ class SandboxSelection:
 
 
 def _completed(layout: SandboxLayout, environment: Mapping[str, str]) -> SandboxLayout:
-    """With a temporary folder and one for records, where nobody has said where they are to be."""
+    """The layout with a temporary folder and a state folder, if the caller named none."""
     if layout.scratch and layout.state:
         return layout
     temporary = os.path.realpath(environment.get("TMPDIR") or Path("/") / "tmp")
@@ -246,7 +249,7 @@ def _trusted_outside(roots: tuple[str, ...], path: str) -> TrustedPrograms:
 
 
 def _trusted_bubblewraps(programs: TrustedPrograms, why: list[str]) -> Iterator[str]:
-    """The system's first. Why one is not used is added to `why`."""
+    """Trusted bubblewrap programs, the system's first. Adds to `why` the reason why each other one is not used."""
     found = sorted(programs.every(_NAME), key=lambda each: _rank(str(Path(each).parent)))
     why += [f"{path} is not used: {reason}" for path, reason in programs.rejected(_NAME)]
     for each in found:
@@ -262,7 +265,7 @@ def _rank(folder: str) -> int:
 
 
 def _why_foreign(program: Path) -> str:
-    """Why another user may have put a program there, or a folder above it; empty if none may."""
+    """Why another user may have replaced a program or a folder above it; empty if none can have."""
     owners = {0, os.geteuid()}
     try:
         found = [(each, each.stat()) for each in (program, *program.parents)]

@@ -1,4 +1,4 @@
-"""Where the tools of a project keep what they have fetched or built: a folder of its own, beside the user's."""
+"""Environment variables that put the caches of build tools into a folder of the project's own."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -17,7 +17,7 @@ _ALWAYS: Final = {
     "BUNDLE_USER_CACHE": "bundle",
     "CCACHE_DIR": "ccache",
 }
-"""Read and written by every run."""
+"""Caches that every run reads and writes: variable and folder in the cache."""
 _FETCHED: Final = (
     ("CARGO_HOME", "cargo", "registry", ".cargo"),
     ("GOMODCACHE", "go/pkg/mod", "cache", "go/pkg/mod"),
@@ -26,9 +26,11 @@ _FETCHED: Final = (
     ("NUGET_PACKAGES", "nuget", ".", ".nuget/packages"),
     ("PUB_CACHE", "pub", "hosted", ".pub-cache"),
 )
-"""Variable, folder in the cache, what is there once something was fetched into it, the user's own below home."""
+"""Stores of downloads: variable, folder in the cache, entry that exists after the first download, user's folder in
+home.
+"""
 _WITHOUT_TRACING: Final = {"LSAN_OPTIONS": "detect_leaks=0"}
-"""A program made with an address sanitizer traces itself at its end to find leaks, and fails where nothing can be."""
+"""Programs built with an address sanitizer trace themselves at exit to find leaks, which the sandbox refuses."""
 _NO_WAITING: Final = (
     "PIP_RETRIES",
     "npm_config_fetch_retries",
@@ -36,17 +38,17 @@ _NO_WAITING: Final = (
     "CARGO_NET_RETRY",
     "YARN_HTTP_RETRY",
 )
-"""How often tools try again, for minutes some of them, to reach what can't be reached."""
+"""Numbers of retries. Some tools retry for minutes to reach a network that does not exist."""
 
 
 def cache_variables(
     cache: str, home: str, environment: Mapping[str, str], exists: Callable[[str], bool], *, network: bool
 ) -> dict[str, str]:
-    """Variables that lead the tools to `cache`; one that the environment has keeps its value.
+    """Variables that point tools to `cache`. Variables that `environment` already has are left out.
 
-    What was fetched for the user already would be missing there, and can't be fetched again without a network: then
-    the user's own folder is used, which is only read, until something has been fetched into the cache. Without a
-    network they are told not to try again either.
+    Downloads in the user's own folder would be missing in the cache, and can't be repeated without a network. So the
+    user's folder stays in use, read-only, until something was downloaded into the cache. Without a network the tools
+    are also told not to retry.
     """
     made = {name: f"{cache}/{folder}" for name, folder in _ALWAYS.items()} | _WITHOUT_TRACING
     for name, folder, sign, users in _FETCHED:

@@ -1,4 +1,4 @@
-"""Decides whether any sandbox can protect a workspace."""
+"""Checks whether a sandbox can protect a workspace at all."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from bradawl.sandbox.path_translation import RUNTIME_FOLDERS, TEMPORARY
 
 
 def why_unsuitable(layout: SandboxLayout) -> str:
-    """Why no sandbox can hold programs of this workspace; empty if one may."""
+    """Why no sandbox can protect this workspace; empty if one can."""
     for root in layout.roots:
         if os.path.realpath(root) != root or not Path(root).is_dir():
             return f"the workspace {root} is not a folder by its real path"

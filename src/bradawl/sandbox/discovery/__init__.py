@@ -1,1 +1,1 @@
-"""Find what needs protection: repositories, files with keys, other users, git data outside the workspace."""
+"""Finds what needs protection: repositories, files with keys, git data outside the workspace, files of other users."""

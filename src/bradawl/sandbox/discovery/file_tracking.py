@@ -1,4 +1,4 @@
-"""Files that are found again wherever they are moved: the kernel knows the path of an open descriptor."""
+"""Tracks files across renames by open descriptors, whose current path the kernel knows."""
 
 import contextlib
 import os
@@ -18,16 +18,16 @@ Inode = tuple[int, int]
 
 
 class FileTracker:
-    """Some files of a folder, whatever programs do with their names. Not for several threads."""
+    """Files of one folder that are tracked wherever programs move them. Not thread-safe."""
 
     def __init__(self, root: str) -> None:
-        """Files that are moved out of `root` are let go for as long as they are not in it."""
+        """A file that leaves `root` is not reported until it is back."""
         self._root = root
         self._held: dict[Inode, tuple[int, str]] = {}
         weakref.finalize(self, _close, self._held)
 
     def track(self, path: str, inode: Inode) -> None:
-        """Follow one from now on. Raises `ToolError` where there are no descriptors left for it."""
+        """Track a file from now on. Raises `ToolError` if no descriptor is left."""
         if inode in self._held:
             return
         try:
@@ -44,9 +44,9 @@ class FileTracker:
         self._held[inode] = (file, path)
 
     def moved(self, seen: Collection[Inode]) -> Iterator[tuple[str, Inode]]:
-        """Where those are now that are not among the `seen`, and what has come in the place of those that are gone.
+        """Current paths of tracked files that are not among the `seen`, and files that replaced lost ones.
 
-        Raises `ToolError` where that can't be found out.
+        Raises `ToolError` if that can't be determined.
         """
         for inode in [each for each in self._held if each not in seen]:
             file, known = self._held[inode]
@@ -57,7 +57,7 @@ class FileTracker:
             try:
                 is_there = _inode(os.lstat(path)) == inode
             except PermissionError:
-                continue  # in a folder that nobody may enter, which is covered as a whole
+                continue  # in a folder that can't be entered, which is hidden as a whole
             except OSError:
                 is_there = False
             if is_there:
@@ -74,7 +74,7 @@ class FileTracker:
                         yield known, _inode(after)
 
     def _of_lost(self, inode: Inode, file: int) -> Iterator[tuple[str, Inode]]:
-        """By its other names, if there are some, which are looked for everywhere; it is forgotten then."""
+        """Find a lost file by its other hard links, anywhere below the root; without any it is no longer tracked."""
         others = list(_names_of(inode, self._root)) if os.fstat(file).st_nlink else []
         del self._held[inode]
         os.close(file)
@@ -83,7 +83,7 @@ class FileTracker:
             yield path, inode
 
     def close(self) -> None:
-        """Let go of all; safe to call twice."""
+        """Stop tracking; safe to call twice."""
         _close(self._held)
 
 

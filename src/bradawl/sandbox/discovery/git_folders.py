@@ -1,4 +1,4 @@
-"""Git's folders around a workspace: data that lie outside of it, and folders of submodules."""
+"""Finds git's data folders outside a workspace, and the folders of submodules."""
 
 import os
 import stat
@@ -10,7 +10,9 @@ from bradawl.safety.git.directories import data_above, data_folder
 
 
 def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -> tuple[str, ...]:
-    """Folders with git's data outside the roots that git has to write to for these repositories, or around a root."""
+    """Data folders outside the roots that git must write to: those of the repositories, and of a repository around a
+    root.
+    """
     writable = tuple(roots)
     named = (data_folder(f"{folder}/.git") for folder in repositories if kind_of(f"{folder}/.git") == "file")
     above = (data_above(root, home) for root in writable if not kind_of(f"{root}/.git"))
@@ -19,9 +21,9 @@ def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -
 
 
 def folders_of_modules(data: str) -> Iterator[tuple[str, bool]]:
-    """The folders in which git keeps the data of submodules, theirs, and those of further working trees.
+    """Folders in which git keeps the data of submodules, nested ones included, and of linked working trees.
 
-    With each comes whether it is one with data, or a part of a submodule's name.
+    The flag says whether the folder holds data; otherwise it is a part of a submodule's name.
     """
     waiting = _places_of_modules(data)
     while waiting:
@@ -36,7 +38,7 @@ def _places_of_modules(data: str) -> list[str]:
 
 
 def folders_in(folder: str) -> list[str]:
-    """The folders in one that are no links; none of one that can't be read."""
+    """Folders inside a folder, links left out; empty if it can't be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -45,7 +47,7 @@ def folders_in(folder: str) -> list[str]:
 
 
 def kind_of(path: str) -> Literal["", "file", "folder", "link"]:
-    """The type of what has this path, links not followed; empty if it does not exist or can't be examined."""
+    """Type of a path, links not followed; empty if it does not exist or can't be examined."""
     try:
         mode = os.lstat(path).st_mode
     except OSError:

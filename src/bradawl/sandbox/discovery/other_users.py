@@ -1,6 +1,6 @@
-"""What of the machine belongs to other users or holds the system's secrets, and is not shown to programs.
+"""Finds home folders of other users and system files with secrets that programs must not read.
 
-As a plain user most of it can't be read anyway, and is left out here; root could read all of it.
+A plain user can't read most of them anyway, and those are left out; root could read all.
 """
 
 import os
@@ -14,27 +14,30 @@ from bradawl.core.effects import is_within
 from bradawl.safety.permissions.home_paths import HOME_PARENTS, ROOT_HOMES
 from bradawl.safety.permissions.protected_paths import credentials, system_folders, system_secrets
 
+FOLDERS_OF_HOMES: Final = ("/home", "/Users")
+"""Each folder in them is a user's home."""
+_HOMES_OF_ROOT: Final = ("/root", "/var/root")
 _FIRST_USER: Final = 1_000
 _NOBODY: Final = 65_534
 _MOST: Final = 60
 
 
 class OtherUsersPaths(msgspec.Struct, frozen=True):
-    """What is not shown: absolute real paths that exist."""
+    """Paths to hide: absolute, resolved, existing."""
 
     folders: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
 
 
 def find_other_users_paths(home: str, roots: tuple[str, ...]) -> OtherUsersPaths:
-    """As this user and on this machine; `home` is this user's."""
+    """Search on this machine as this user; `home` is this user's."""
     return OtherUsersPaths(other_users_folders(home, roots), readable_system_secrets(roots))
 
 
 def other_users_folders(home: str, roots: Iterable[str]) -> tuple[str, ...]:
-    """Home folders of other users, or folders with several of them, that this user could look into.
+    """Home folders of other users, or folders that hold several of them, that this user could enter.
 
-    `home` is this user's, which may lie in one of them, as may the `roots`; none lies in a root.
+    `home` and `roots` may lie inside them. No result lies inside a root.
     """
     found: dict[str, None] = {}
     for path in (*_folders_with_others(home), *_homes_of_root(), *_homes_in_list()):
@@ -45,12 +48,12 @@ def other_users_folders(home: str, roots: Iterable[str]) -> tuple[str, ...]:
 
 
 def readable_system_secrets(roots: Iterable[str]) -> tuple[str, ...]:
-    """Files and folders with the system's secrets that this user could read, and that lie in no root."""
+    """System files and folders with secrets that this user could read and that lie in no root."""
     return tuple(path for path in _existing(system_secrets()) if not any(is_within(path, root) for root in roots))
 
 
 def secrets_within(shown: Iterable[str], others: tuple[str, ...]) -> tuple[str, ...]:
-    """Files with keys of other users in what of their home folders is shown because programs lie there."""
+    """Key files of other users in the parts of their homes that are shown because programs lie there."""
     found: dict[str, None] = {}
     for path in shown:
         folder = next((each for each in others if is_within(path, each)), "")
@@ -84,7 +87,7 @@ def _homes_of_root() -> Iterator[str]:
 
 
 def _homes_in_list() -> Iterator[str]:
-    """Those of persons; accounts of services live in folders of the system."""
+    """Homes of persons in the user database; accounts of services live in system folders."""
     import pwd
 
     for user in pwd.getpwall():

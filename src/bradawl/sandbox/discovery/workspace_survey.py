@@ -1,4 +1,4 @@
-"""Finds what of a workspace needs cover wherever it lies: repositories inside it, and files with keys."""
+"""Searches a workspace for nested repositories and files with keys."""
 
 import contextlib
 import os
@@ -18,28 +18,28 @@ from bradawl.safety.permissions.protected_paths import is_secret_name
 from bradawl.sandbox.discovery.file_tracking import FileTracker
 
 _DEPTH: Final = 3
-"""Levels below the root at which repositories are looked for; files with keys are looked for at any."""
+"""Levels below the root at which repositories are searched. Files with keys are searched at any level."""
 _FOLDERS: Final = 4_000
 _FOLDERS_AT_ONCE: Final = 20_000
 _FOLDERS_OF_REPOSITORIES: Final = 400
 _SETTLED_NS: Final = 50_000_000
 _FIRST_S: Final = 1.0
 _MORE_S: Final = 0.005
-"""How long further folders are looked at, at first and with each command after."""
+"""Seconds for searching further folders: the first time, and with each later command."""
 _PASSED_OVER: Final = frozenset(
     (".git", "node_modules", "__pycache__", "site-packages", ".tox", ".nox", ".mypy_cache", ".ruff_cache")
 )
 
 
 class SurveyResult(msgspec.Struct, frozen=True):
-    """Absolute paths, nearest first."""
+    """Absolute paths, nearest to the root first."""
 
     repositories: tuple[str, ...] = ()
     """Folders below the root that have a `.git` of any kind."""
     secrets: tuple[str, ...] = ()
-    """Files with keys, but for those that git tracked when they were first seen."""
+    """Files with keys, except those that git tracked when they were first seen."""
     closed: tuple[str, ...] = ()
-    """Folders of this user that can't be listed or entered: what is in there can't be told."""
+    """Folders of this user that can't be listed or entered, so that their contents are unknown."""
 
 
 class _Secret(NamedTuple):
@@ -56,17 +56,17 @@ class _Folder(msgspec.Struct, frozen=True):
 
 
 _CLOSED: Final = _Folder(0, (), (), has_git=True, is_closed=True)
-"""There may be a repository in it as well."""
+"""A repository may be in it, too."""
 
 
 class WorkspaceSurvey:
-    """Looks through a root, at 4,000 folders each time; one that is unchanged is not read. Its maker closes it.
+    """Searches a root; at most 4,000 folders each time, and unchanged folders are not read again. Its owner closes it.
 
-    In further folders files with keys are looked for bit by bit, for a second at first; what was found once is followed
-    wherever it is moved, also to folders that are not looked at.
+    Further folders are searched for files with keys step by step, for one second at first. A file found once is tracked
+    wherever it is moved, also into folders that are not searched.
 
-    What git tracks is no secret of this machine, and git would take its cover for the new content. But programs can
-    add a file to the index: a file that was once untracked stays a secret, under its path and wherever it is moved.
+    Files that git tracks are not secret, and git would take the mask for new content. But a program can add a file to
+    the index. So a file that was untracked once stays secret, under its path and wherever it is moved.
     """
 
     def __init__(
@@ -78,13 +78,15 @@ class WorkspaceSurvey:
         follows: bool = False,
         memory: str = "",
     ) -> None:
-        """`follows` is for who looks more than once; `memory` a file of bradawl's own that outlives the session."""
+        """`follows` is for callers that search more than once. `memory` is a file in bradawl's state that outlives the
+        session.
+        """
         self._memory = Path(memory) if memory else None
         self._remembered: frozenset[str] | None = None
         self.is_cut = False
-        """Whether there were more folders at the last look."""
+        """Whether the last search did not reach all folders."""
         self.is_whole = True
-        """Whether all of them have been looked through for files with keys, at that look or before."""
+        """Whether all folders have been searched for files with keys, in the last search or an earlier one."""
         self._tracker = FileTracker(root) if follows else None
         self._gradual = _GradualSearch()
         self._rest: list[str] = []
@@ -100,7 +102,7 @@ class WorkspaceSurvey:
 
     @contextlib.contextmanager
     def caching(self) -> Iterator[None]:
-        """Meanwhile nothing is looked at a second time: for a moment in which no program runs."""
+        """Search at most once in the body. Only correct while no program runs."""
         self._is_caching = True
         try:
             yield
@@ -108,7 +110,7 @@ class WorkspaceSurvey:
             self._is_caching, self._cached = False, None
 
     def result(self) -> SurveyResult:
-        """What is there now."""
+        """The current result."""
         if self._cached is not None:
             return self._cached
         found = self._look_through()
@@ -117,7 +119,7 @@ class WorkspaceSurvey:
         return found
 
     def close(self) -> None:
-        """Let go of what is followed, and remember what programs made git track; safe to call twice."""
+        """Stop tracking, and save which secret files programs added to git's index. Safe to call twice."""
         if self._memory is not None:
             self._remember(self._memory)
         if self._tracker:
@@ -147,7 +149,7 @@ class WorkspaceSurvey:
         return SurveyResult(tuple(repositories), paths, tuple(closed))
 
     def _track(self, followed: FileTracker, kept: list[_Secret]) -> list[_Secret]:
-        """What is elsewhere now, though once it was found."""
+        """Files found earlier that are elsewhere now."""
         for each in kept:
             followed.track(each.path, each.inode)
         moved = [_Secret(path, inode) for path, inode in followed.moved({each.inode for each in kept})]
@@ -156,14 +158,14 @@ class WorkspaceSurvey:
         return moved
 
     def repositories(self) -> tuple[str, ...]:
-        """The repositories alone, for which fewer folders are looked at."""
+        """Nested repositories alone, for which fewer folders are searched."""
         if self._is_caching:
             return self.result().repositories
         walk = self._walk(_FOLDERS_OF_REPOSITORIES, _DEPTH)
         return tuple(self._with_known(path for _, path, folder in walk if folder.has_git and path != self._root))
 
     def _with_known(self, found: Iterable[str]) -> list[str]:
-        """With those found before that are still there: programs could make more folders than are looked at."""
+        """Adds repositories found earlier that still exist: programs could create more folders than are searched."""
         there = (path for path in self._repositories if os.path.lexists(f"{path}/.git"))
         self._repositories = dict.fromkeys((*found, *there))
         return list(self._repositories)
@@ -181,7 +183,7 @@ class WorkspaceSurvey:
         return is_tracked(path, max(inside, key=len, default=self._root))
 
     def _known_before(self) -> frozenset[str]:
-        """Files with keys that git tracks since they were hidden: it was a program that added them."""
+        """Secret files that a program added to git's index in an earlier session."""
         if self._remembered is None:
             self._remembered = frozenset()
             with contextlib.suppress(OSError):
@@ -216,7 +218,7 @@ class WorkspaceSurvey:
         try:
             status = os.lstat(path)
             known = self._known.get(path)
-            if known and known.changed_ns == status.st_ctime_ns:  # programs can set the other time
+            if known and known.changed_ns == status.st_ctime_ns:  # programs can set mtime
                 return known
             return (
                 _look_into(path, status, self._passed_over)
@@ -228,7 +230,7 @@ class WorkspaceSurvey:
 
 
 class _GradualSearch:
-    """Folders that are not looked at each time. After a first look through all of them it begins again."""
+    """Searches folders beyond the limit, some at a time; begins again after the last one."""
 
     def __init__(self) -> None:
         self.is_whole = False
@@ -236,7 +238,7 @@ class _GradualSearch:
         self._waiting: deque[str] = deque()
 
     def look(self, rest: Iterable[str], passed_over: frozenset[str], closed: list[str]) -> list[_Secret]:
-        """Go on looking; gives back the files with keys that were found. Closed folders are added to `closed`."""
+        """Continue the search. Returns the files with keys and adds closed folders to `closed`."""
         import time
 
         secrets: list[_Secret] = []
@@ -257,16 +259,16 @@ class _GradualSearch:
 
 
 def _look_into(path: str, status: os.stat_result, passed_over: frozenset[str]) -> _Folder:
-    """Raises `OSError`."""
+    """Examine one folder. Raises `OSError`."""
     if os.access(path, os.R_OK | os.X_OK):
         return _read(path, status, passed_over)
     if status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode):
-        return _CLOSED  # a program may open it again, and another user's not
+        return _CLOSED  # a program may open it again; it can't open another user's
     raise PermissionError
 
 
 def _read(path: str, status: os.stat_result, passed_over: frozenset[str]) -> _Folder:
-    """One that changed just now may change again without getting another time; it is not kept in mind."""
+    """Read one folder. One that changed within the clock's resolution is not cached: its next change may not show."""
     import time
 
     inner: list[str] = []
@@ -286,7 +288,7 @@ def _read(path: str, status: os.stat_result, passed_over: frozenset[str]) -> _Fo
 
 
 def _secret(entry: "os.DirEntry[str]") -> _Secret | None:
-    """The regular file it is, or the one it links to if that has such a name, too: a link may name any file."""
+    """The regular file, or the target of a link whose name is that of a file with keys: a link may name any file."""
     path = entry.path
     try:
         if entry.is_symlink():
@@ -300,14 +302,14 @@ def _secret(entry: "os.DirEntry[str]") -> _Secret | None:
 
 
 def secrets_below(folder: str) -> tuple[str, ...]:
-    """Files with keys below a folder that a sandbox would show without content; looked for now, at any depth.
+    """Files with keys below a folder, at any depth; searched now.
 
-    Raises `NotUnderstood` where there are too many folders to look through.
+    Raises `NotUnderstood` if there are too many folders.
     """
     survey = WorkspaceSurvey(folder, _FOLDERS_AT_ONCE, frozenset({".git"}))
     secrets = survey.result().secrets
     if survey.is_cut:
-        from bradawl.safety.shell.allow.parser import NotUnderstood  # only lines without a sandbox are looked at so
+        from bradawl.safety.shell.allow.parser import NotUnderstood  # only commands without a sandbox need it
 
         raise NotUnderstood
     return secrets

@@ -1,1 +1,1 @@
-"""File system operations that withstand hostile programs: closed folders, deep trees."""
+"""File system operations that withstand hostile programs: closed folders, very deep trees."""

@@ -1,7 +1,7 @@
-"""Folders of this user that it may not read, write to or enter.
+"""Opens folders of this user whose permissions a program has removed.
 
-Whoever owns a folder may take these rights away and give them back. So a program could keep what it did in a folder
-from being seen or put back, until somebody opens the folder again.
+The owner of a folder can remove its permissions and restore them. So a program could hide its changes in a folder until
+the folder is opened again.
 """
 
 import contextlib
@@ -17,10 +17,10 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_way(path: str, place: str) -> dict[str, int]:
-    """Open the folders from `place` down to `path`; gives back those that were closed, and their modes with the
-    file type.
+    """Open the folders from `place` down to `path`; returns the folders that were closed and their modes with file
+    type.
 
-    Below `place` no link is followed. What can't be opened, and what lies in it, is left as it is.
+    Below `place` no link is followed. What can't be opened is left as it is.
     """
     opened: dict[str, int] = {}
     with contextlib.ExitStack() as held, contextlib.suppress(OSError):
@@ -37,7 +37,7 @@ def open_way(path: str, place: str) -> dict[str, int]:
 
 
 def close_again(opened: Mapping[str, int]) -> None:
-    """Give folders the modes back that they had, the innermost first. No link is followed."""
+    """Restore the modes of folders, innermost first. No link is followed."""
     for path in sorted(opened, reverse=True):
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
             folder = os.open("/", _AT)
@@ -49,9 +49,9 @@ def close_again(opened: Mapping[str, int]) -> None:
 
 
 def enter(name: str, parent: int | None = None) -> int:
-    """A descriptor of a folder that this user may list, write to and enter, as far as it is its own.
+    """Descriptor of a folder, with its permissions restored if this user owns it.
 
-    Raises `OSError` for what is no folder, or may not be entered.
+    Raises `OSError` if it is no folder, or can't be entered. The caller closes the descriptor.
     """
     folder = os.open(name, _AT, dir_fd=parent)
     try:
@@ -62,7 +62,7 @@ def enter(name: str, parent: int | None = None) -> int:
 
 
 def make_readable(name: str, parent: int | None = None) -> None:
-    """Let this user read its own file again, if that can be; its hard links have the same mode."""
+    """Restore read permission on this user's file if possible; its hard links share the mode."""
     with contextlib.ExitStack() as held, contextlib.suppress(OSError):
         file = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         held.callback(os.close, file)
@@ -72,7 +72,7 @@ def make_readable(name: str, parent: int | None = None) -> None:
 
 
 def _open(folder: int) -> int:
-    """Give this user all rights to its own folder; gives back its mode with the file type if that was less, else 0."""
+    """Give this user all rights to its own folder. Returns the old mode with file type if that was less, else 0."""
     found = os.fstat(folder)
     if os.geteuid() not in (0, found.st_uid) or found.st_mode & _ALL == _ALL:
         return 0
@@ -81,5 +81,5 @@ def _open(folder: int) -> int:
 
 
 def _itself(held: int) -> Path:
-    """What `chmod` reaches something open by, whatever its path leads to by now."""
+    """Path by which `chmod` reaches the open file itself, whatever its name leads to by now."""
     return Path(f"/proc/self/fd/{held}")

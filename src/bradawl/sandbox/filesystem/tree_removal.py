@@ -9,9 +9,9 @@ from bradawl.sandbox.filesystem.closed_folders import enter
 
 
 def remove_folder(path: str) -> None:
-    """Remove a folder with all that programs made in it, whatever rights they gave it. No link is followed.
+    """Remove a folder with all its contents, whatever permissions programs set. No link is followed.
 
-    However deep it is: what lies in its folders is moved up, until there is nothing to move.
+    Works at any depth: contents of inner folders are moved up until there is nothing to move.
     """
     with contextlib.suppress(OSError):
         top = enter(path)
@@ -24,7 +24,7 @@ def remove_folder(path: str) -> None:
 
 
 def _thin_out(top: int) -> bool:
-    """Remove what is in a folder, and move up what is in its folders; true while that leads somewhere."""
+    """Remove a folder's files and move up the contents of its folders; True as long as something was moved."""
     has_moved = False
     for name in _names_in(top):
         with contextlib.suppress(OSError):
@@ -34,7 +34,7 @@ def _thin_out(top: int) -> bool:
             try:
                 for each in _names_in(inner):
                     if not _unlink(each, inner):
-                        # Moving a folder changes its entry "..": the right to write in it is needed, too.
+                        # Moving a folder changes its entry "..", so it must be writable.
                         os.close(enter(each, inner))
                         os.rename(each, f"moved-{os.urandom(8).hex()}", src_dir_fd=inner, dst_dir_fd=top)
                         has_moved = True
@@ -50,7 +50,7 @@ def _names_in(folder: int) -> list[str]:
 
 
 def _unlink(name: str, folder: int) -> bool:
-    """False for a folder."""
+    """Remove a file; False for a folder."""
     if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
         return False
     os.unlink(name, dir_fd=folder)

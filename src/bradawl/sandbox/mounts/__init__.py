@@ -1,1 +1,1 @@
-"""What a sandbox mounts over parts of a writable folder, so that programs can't change or see them."""
+"""Plans the mounts over a writable folder: protected files read-only, secrets masked, missing files blocked."""

@@ -1,4 +1,4 @@
-"""What a sandbox shows in place of what it hides, or where nothing is."""
+"""Creates the empty files and folders that are mounted over hidden or missing paths."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ _IS_COMPLETE: Final = "complete-3"
 
 
 def make_mask_sources(place: Path) -> None:
-    """What is seen in place of what is hidden; the same for all agents, so that it stays."""
+    """Create the mask sources in `place`. All agents share them, so they stay."""
     if not (place / _IS_COMPLETE).exists():
         (place / "folder").mkdir(0o755, parents=True, exist_ok=True)
         (place / "file").touch(0o444)
@@ -26,14 +26,14 @@ def make_mask_sources(place: Path) -> None:
 
 
 def _make_gap(folder: Path) -> None:
-    """A folder that git takes to hold only what is ignored, which it neither shows nor cleans away.
+    """A folder that git treats as fully ignored: git neither shows it nor removes it.
 
-    The file that says so is laid over a socket: who lists files, as searches and git do, passes over it. The link is
-    what is ignored.
+    Its `.gitignore` is mounted over a socket, because file searches and git skip sockets. The link in it is the ignored
+    entry.
     """
     folder.mkdir(0o755, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         (folder / "nothing").symlink_to(".gitignore")
-    with contextlib.suppress(OSError):  # a file system without sockets: then it is listed
+    with contextlib.suppress(OSError):  # a file system without sockets: searches show the file
         os.mknod(folder / ".gitignore", stat.S_IFSOCK | 0o644)
     (folder / ".gitignore").touch()

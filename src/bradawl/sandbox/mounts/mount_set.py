@@ -10,7 +10,7 @@ from bradawl.sandbox.mounts.plan import Mount
 
 
 class MountSet:
-    """What may be written to, and what of it may not."""
+    """Mounts and placeholders for one program."""
 
     def __init__(self, unprotected: frozenset[str]) -> None:
         self.unprotected = unprotected
@@ -20,8 +20,9 @@ class MountSet:
         self.placeholders: dict[str, Placeholder] = {}
 
     def close_replaceable(self, grant: Grant, pinned: frozenset[str]) -> None:
-        """What a program that is running could replace by a link until it is bound, which bubblewrap would follow, is
-        not bound: nothing but what is `pinned`.
+        """Replace mounts that a running program could swap for a link before bubblewrap mounts them, because bubblewrap
+        would follow the link. Only `pinned` paths are safe: read-only mounts of others become unreadable, writable ones
+        are dropped.
         """
         for path, mount in tuple(self.mounts.items()):
             is_inside = any(is_within(path, root) for root in self.roots)
@@ -33,7 +34,7 @@ class MountSet:
                 self.mounts[path] = Mount(path, "unreadable")
 
     def add(self, mounts: Iterable[Mount], uncovered: tuple[str, ...]) -> None:
-        """The strictest word on a path counts, save for what was allowed by name."""
+        """Add mounts. The strictest kind for a path wins, unless the path was allowed by name."""
         for mount in mounts:
             known = self.mounts.get(mount.path)
             is_allowed = mount.kind != "write" and any(

@@ -1,4 +1,4 @@
-"""What a sandbox has to put on the disk for a while, removed again also after the agent was killed."""
+"""Creates placeholder files as mount points for missing paths, and removes them also after a kill."""
 
 import contextlib
 import errno
@@ -22,14 +22,14 @@ _NOT_FOR_US = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class Placeholder(msgspec.Struct, frozen=True):
-    """An empty file or folder that stands where nothing is, so that something can be laid over it."""
+    """An empty file or folder at a missing path, so that something can be mounted there."""
 
     path: str
     is_folder: bool
 
 
 class _HeldPlaceholder(msgspec.Struct):
-    """A ghost that stands now. Who needs it holds a lock on it: another agent must not remove it meanwhile."""
+    """A placeholder that exists now. Its users hold a shared lock on it, so that no other agent removes it."""
 
     lock: int
     identity: str
@@ -38,26 +38,29 @@ class _HeldPlaceholder(msgspec.Struct):
 
 
 class PlaceholderStore:
-    """What was made and has to go. Each agent keeps a record, locked as long as it lives; the next one reads it."""
+    """The placeholders and temporary folders of one agent. A locked record lists them; after a kill, the next agent
+    cleans up.
+    """
 
     def __init__(self, state: str) -> None:
-        """`state` is the folder for records; without one nothing is removed after a kill."""
+        """`state` is the folder for records; without one nothing is cleaned up after a kill."""
         self._state = state
         self._record = -1
         self._path = ""
         self._held: dict[str, _HeldPlaceholder] = {}
         self._waiting: dict[str, str] = {}
-        """Ghosts of ours that another agent still needed when we did not: where, and which."""
+        """Our placeholders that another agent still needed when we did not: path and identity."""
         self._folders: set[str] = set()
         self._spare = SpareFolders(f"{state}/{_SPARE}" if state else "")
         self._spare_files = SpareFiles(f"{state}/{_SPARE_FILES}" if state else "")
 
-    # ------------------------------------------------------------------ ghosts
+    # ------------------------------------------------------------------ placeholders
 
     def hold(self, placeholders: Iterable[Placeholder]) -> tuple[str, ...]:
-        """Make those that are missing; gives back the paths that exist now, each to be given to `release` once.
+        """Create missing placeholders. Returns the paths that exist now; pass each to `release` once.
 
-        What can't be made for want of rights no program can make either. Raises `ToolError` for other causes.
+        A path that can't be created for lack of permission is skipped: no program can create it either. Raises
+        `ToolError` for other failures.
         """
         held: list[str] = []
         for placeholder in placeholders:
@@ -89,7 +92,7 @@ class PlaceholderStore:
         return True
 
     def _make(self, placeholder: Placeholder) -> bool:
-        """False if there is something already, which may be the ghost of another agent."""
+        """Create it; False if something exists already, which may be another agent's placeholder."""
         try:
             if placeholder.is_folder:
                 self._spare.put(placeholder.path)
@@ -100,7 +103,7 @@ class PlaceholderStore:
         return True
 
     def release(self, paths: Iterable[str]) -> None:
-        """Remove those that nobody needs any more, if they are still the same and empty."""
+        """Remove placeholders with no more users, if they are still the same and empty."""
         for path in paths:
             if held := self._held.get(path):
                 held.needed_by -= 1
@@ -126,14 +129,14 @@ class PlaceholderStore:
     # ------------------------------------------------------------------ folders
 
     def make_folder(self, path: str) -> None:
-        """A new folder that only this user may enter; removed by `close`, with all that is in it. Raises `OSError`."""
+        """Create a folder that only this user may enter; `close` removes it with its contents. Raises `OSError`."""
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         Path(path).mkdir(0o700)
         self._folders.add(path)
         self._record_entry("folder", "-", path)
 
     def close(self) -> None:
-        """Remove all of it, save for what another agent needs; safe to call twice."""
+        """Remove everything, except what another agent needs. Safe to call twice."""
         self.release([path for path, held in self._held.items() for _ in range(held.needed_by)])
         for path in self._folders:
             remove_folder(path)
@@ -149,7 +152,7 @@ class PlaceholderStore:
     # ------------------------------------------------------------------ the record
 
     def _record_entry(self, what: str, identity: str, path: str) -> None:
-        """Without a record everything works, as long as nobody kills the agent."""
+        """Without a record everything works; only a kill leaves placeholders behind."""
         with contextlib.suppress(OSError):
             if self._record < 0 and self._state:
                 self._open_record()
@@ -171,7 +174,7 @@ class PlaceholderStore:
                 self._record_entry("folder", "-", path)
 
     def clean_up_after_others(self) -> None:
-        """Remove what agents left that were killed."""
+        """Remove what killed agents left behind."""
         with contextlib.suppress(OSError):
             for path in Path(self._state).glob(f"{_RECORD}*") if self._state else ():
                 if str(path) != self._path:
@@ -182,7 +185,7 @@ def _clean_up(path: Path) -> None:
     with contextlib.suppress(OSError):
         record = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused as long as its agent lives
+            fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while its agent lives
             left = False
             for what, identity, place in _read_entries(record):
                 if what == "folder":
@@ -204,14 +207,14 @@ def _read_entries(record: int) -> Iterable[tuple[str, str, str]]:
 
 
 def _identity(status: os.stat_result) -> str:
-    """Tells one from another that was made in its place: numbers of what was removed are soon given again."""
+    """Identifies a file or folder; inode numbers alone are soon reused."""
     if stat.S_ISDIR(status.st_mode):
         return f"folder {status.st_dev} {status.st_ino}"
     return f"file {status.st_dev} {status.st_ino} {status.st_mtime_ns}"
 
 
 def _is_unlocked(lock: int) -> bool:
-    """Whether no other agent holds a lock on it; one of ours is made the only one by this."""
+    """Whether no other agent holds a lock on it; our lock becomes exclusive."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -220,7 +223,7 @@ def _is_unlocked(lock: int) -> bool:
 
 
 def _remove_if_unlocked(path: str, identity: str, spare: SpareFolders | None = None) -> bool:
-    """False if another agent needs it."""
+    """Remove it; False if another agent needs it."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""What is laid over a writable folder so that programs can't change, replace or see what they must not."""
+"""Plans the mounts over one writable folder, so that programs can't change, replace or read protected files."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from bradawl.sandbox.mounts.placeholders import Placeholder
 _MORE_OF_GIT: Final = (".git/worktrees/*/commondir", ".git/worktrees/*/gitdir")
 _FOLDERS_OF_GIT: Final = ("hooks", "info")
 _MOST_REPOSITORIES: Final = 12
-"""Nested repositories of which git may still change the data; of further ones nothing changes."""
+"""Nested repositories whose data git may still change; the data of further ones are read-only."""
 _MOST_MOUNTS: Final = 300
 _MOST_FOLDERS: Final = 20_000
 _MOST_BESIDE_A_LINK: Final = 250
@@ -27,8 +27,10 @@ Kind = Literal["write", "read", "secret", "missing", "unreadable", "empty"]
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """One path, and how programs see it: writable, and then it can't be moved away; read-only; without content; as a
-    folder that git passes over, where nothing is; there, but closed; or as an empty folder.
+    """One path and how programs see it.
+
+    `write`: writable, and can't be moved. `read`: read-only. `secret`: a text that says it is hidden. `missing`: an
+    empty folder that git ignores. `unreadable`: exists but can't be opened. `empty`: an empty folder.
     """
 
     path: str
@@ -36,10 +38,10 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 class MountPlan:
-    """The covers of one writable folder, outermost first, and what has to be made for them."""
+    """The mounts of one writable folder, outermost first, and the placeholders they need."""
 
     def __init__(self, root: str, unprotected: frozenset[str] = frozenset()) -> None:
-        """`unprotected` are repositories, and data of working trees, that get no cover: see `Repositories.made`."""
+        """`unprotected` are repositories and data of working trees that get no mounts: see `Repositories.made`."""
         self._root = root
         self._unprotected = unprotected
         self._is_in_repository = any(kind_of(f"{place}/.git") for place in _and_parents(root))
@@ -50,7 +52,7 @@ class MountPlan:
     # ------------------------------------------------------------------ the whole
 
     def of_workspace(self, found: SurveyResult) -> "MountPlan":
-        """Cover all that is protected or secret in a root of the workspace. Raises `ToolError` where it is too much."""
+        """Cover protected and secret files in a root of the workspace. Raises `ToolError` if there are too many."""
         for name in protected_names():
             if not name.startswith(".git/"):
                 self._protect(self._root, tuple(name.split("/")), in_git=False)
@@ -66,7 +68,7 @@ class MountPlan:
         return self
 
     def of_installation(self, places: Iterable[str]) -> "MountPlan":
-        """Cover bradawl's own program where it lies in this folder: nothing in there is writable again."""
+        """Make bradawl's own installation in this folder read-only; no mount makes a part of it writable again."""
         for place in places:
             if not is_within(place, self._root) and not is_within(self._root, place):
                 continue
@@ -83,7 +85,7 @@ class MountPlan:
         return self
 
     def of_what_is_only_read(self, found: SurveyResult) -> tuple[Mount, ...]:
-        """The covers of files with keys alone, where nothing is writable."""
+        """The mounts over files with keys alone, for a folder that is not writable."""
         self._add_secrets(found)
         mounts = tuple(mount for mount in self.mounts.values() if mount.kind != "write")
         if len(mounts) > _MOST_MOUNTS:
@@ -106,7 +108,7 @@ class MountPlan:
         )
 
     def of_data_folder(self) -> "MountPlan":
-        """Cover what is protected in a folder of git's data that lies elsewhere."""
+        """Cover protected files in a folder of git's data outside the workspace."""
         self._of_data(self._root)
         return self
 
@@ -136,7 +138,7 @@ class MountPlan:
     # ------------------------------------------------------------------ one name
 
     def _protect(self, folder: str, parts: tuple[str, ...], *, in_git: bool) -> None:
-        """Cover what a name leads to, and keep the folders on the way where they are."""
+        """Cover what a name leads to, and pin the folders on the way."""
         if parts[0] == "*":
             self._protect_all(folder, parts, in_git=in_git)
             return
@@ -147,19 +149,22 @@ class MountPlan:
             case "link":
                 self._make_read_only(folder)
                 target = real_path(path)
-                if is_within(target, self._root) and kind_of(target) in ("file", "folder"):  # not a link to itself
+                if is_within(target, self._root) and kind_of(target) in (
+                    "file",
+                    "folder",
+                ):  # a link to itself has no target
                     self._pin_folders_to(str(Path(target).parent))
                     self._add(target, "read")
             case "folder" if rest:
                 self._add(path, "write")
                 self._protect(path, rest, in_git=in_git)
-            case kind if _is_empty(path, kind):  # it may be what another agent let stand there
+            case kind if _is_empty(path, kind):  # it may be another agent's placeholder
                 self._add_placeholder(path, is_folder=kind == "folder", in_git=in_git)
             case _:
                 self._add(path, "read")
 
     def _protect_all(self, folder: str, parts: tuple[str, ...], *, in_git: bool) -> None:
-        """A submodule's folder may have a name of several parts: one without data of its own is gone through."""
+        """Submodule names may have several parts: folders without data of their own are searched deeper."""
         for inner in folders_in(folder):
             if inner in self._unprotected:
                 continue
@@ -170,11 +175,10 @@ class MountPlan:
                 self._protect_all(inner, parts, in_git=in_git)
 
     def _protect_missing(self, path: str, rest: tuple[str, ...], *, in_git: bool) -> None:
-        """Let something empty stand where a program could put a protected file.
+        """Block a missing protected file with a placeholder.
 
-        Outside git's data it is a folder, whatever it stands for: git, copies and searches pass over an empty folder,
-        and it can't be taken for the file. What would be two folders down is not reached by a program as long as the
-        first is missing and can't be made.
+        Outside git's data the placeholder is always a folder: git, copies and searches ignore an empty folder, and it
+        can't be taken for the file. Two levels down nothing is needed: programs can't create the missing first folder.
         """
         if rest and "*" in rest:
             return
@@ -182,14 +186,16 @@ class MountPlan:
         self._add_placeholder(path, is_folder=is_folder, in_git=in_git)
 
     def _add_placeholder(self, path: str, *, is_folder: bool, in_git: bool) -> None:
-        """Git would clean an empty folder away, and fail; so where it may look, it is told to leave it alone."""
+        """Where git may look, the placeholder is one that git ignores: otherwise `git clean` would try to remove it and
+        fail.
+        """
         self.placeholders[path] = Placeholder(path, is_folder)
         self._add(path, "missing" if is_folder and self._is_in_repository and not in_git else "read")
 
     # ------------------------------------------------------------------ folders on the way
 
     def _pin_folders_to(self, folder: str) -> None:
-        """What is a mount point can't be moved away; what only contains one can."""
+        """Make each folder on the way a mount point: a mount point can't be moved, a folder that contains one can."""
         path = self._root
         for part in folder[len(self._root) :].split("/"):
             if part:
@@ -197,8 +203,8 @@ class MountPlan:
                 self._add(path, "write")
 
     def _make_read_only(self, folder: str) -> None:
-        """Make a folder read-only that holds a link to what is protected, save for what else is in it: a link can't
-        be covered, only kept from being replaced.
+        """Make a folder read-only that holds a link to a protected path, except its other entries: a link can't be
+        covered, only kept from being replaced.
         """
         if folder in self._read_only:
             return
@@ -212,14 +218,14 @@ class MountPlan:
                 self._add(path, "write")
 
     def _add(self, path: str, kind: Kind) -> None:
-        """The strictest word on a path counts; its place among the others is that of the first."""
+        """The strictest kind for a path wins; it keeps the position of the first."""
         known = self.mounts.get(path)
         if known is None or known.kind == "write":
             self.mounts[path] = Mount(path, kind)
 
 
 def _and_parents(folder: str) -> Iterator[str]:
-    """A folder and all above it, without the slash at the end that the outermost has."""
+    """A folder and its parents; the root of the file system as the empty string."""
     while folder.strip("/"):
         yield folder
         folder = folder.rpartition("/")[0]
@@ -227,7 +233,7 @@ def _and_parents(folder: str) -> Iterator[str]:
 
 
 def is_empty_folder(path: str) -> bool:
-    """Whether it is a folder, no link to one, and nothing is in it."""
+    """Whether it is an empty folder, not a link to one."""
     return kind_of(path) == "folder" and _is_empty(path, "folder")
 
 

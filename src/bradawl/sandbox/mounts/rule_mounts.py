@@ -1,4 +1,4 @@
-"""Covers for what permission rules refuse, so that programs nobody can see through meet the rules, too."""
+"""Mounts that enforce permission rules on programs: paths a rule refuses to read or write."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -24,29 +24,29 @@ _SYSTEM: Final = {
     "/lib": ("ld-linux-aarch64.so.1", "aarch64-linux-gnu/libc.so.6", "x86_64-linux-gnu/libc.so.6"),
     "/lib64": ("ld-linux-x86-64.so.2", "libc.so.6"),
 }
-"""Folders and files of the system that every program needs."""
+"""System folders and files that every program needs."""
 
 
 class ProgramView(NamedTuple):
-    """What a program is to see."""
+    """What a program must see and may write."""
 
     writable: tuple[str, ...]
     cwd: str
     seen: tuple[str, ...] = ()
-    """Places besides the workspace that it sees although they lie in ones it does not."""
+    """Visible places outside the workspace that lie inside hidden ones."""
     unseen: tuple[str, ...] = ()
 
     def is_writable(self, path: str) -> bool:
-        """Whether a path lies where the program may write."""
+        """Whether the program may write to a path."""
         return any(is_within(path, each) for each in self.writable)
 
     def writable_at(self, path: str) -> tuple[str, ...]:
-        """The path if the program may write there; else the places below it where it may."""
+        """The path if the program may write there, else the writable places below it."""
         return (path,) if self.is_writable(path) else tuple(each for each in self.writable if is_within(each, path))
 
 
 class RuleMounts:
-    """Which paths of a machine the rules of a grant refuse; asked anew for each program. Not for several threads."""
+    """Finds the paths that the rules of a grant refuse; searched again for each program. Not thread-safe."""
 
     def __init__(self, roots: tuple[str, ...]) -> None:
         self._roots = roots
@@ -54,22 +54,22 @@ class RuleMounts:
         self._before: frozenset[str] = frozenset()
 
     def set_rules(self, rules: tuple[Rule, ...]) -> None:
-        """The rules that hold from now on."""
+        """Set the rules that apply from now on."""
         if rules != self._tree.rules:
             self._tree = RuleMatcher(rules, self._roots)
 
     # ------------------------------------------------------------------ covers
 
     def add_to(self, mounts: dict[str, Mount], wanted: ProgramView) -> dict[str, Mount]:
-        """Covers with those of the rules laid over them, nothing below which is opened again. Raises `ToolError`."""
+        """The mounts with those of the rules on top; nothing below a refused path is reopened. Raises `ToolError`."""
         return _laid_over(mounts, [mount for mount in self.mounts(wanted) if self._is_visible(mount.path, wanted)])
 
     def mounts(self, wanted: ProgramView) -> tuple[Mount, ...]:
-        """What the rules speak of, and the folders on the way that must not be moved.
+        """The mounts for refused paths, and for the folders above them, which must not be moved.
 
-        A file that may not be read is unreadable. So is a folder in which git tracks something, which would take it
-        for deleted otherwise; any other is seen empty. What may not be written is read-only. Raises `ToolError` where
-        the rules speak of too much, or of a place that the program or the sandbox needs.
+        A file that may not be read is `unreadable`. So is a folder with files that git tracks, which git would take for
+        deleted otherwise; other folders are `empty`. What may not be written is `read`. Raises `ToolError` if the rules
+        match too much, or a path that the program or the sandbox needs.
         """
         if not self._tree.rules:
             return ()
@@ -86,7 +86,7 @@ class RuleMounts:
         return tuple(mounts.values())
 
     def _check_needed(self, mounts: Iterable[Mount], matches: Iterable[Match], wanted: ProgramView) -> None:
-        """Raises `ToolError` where nothing could start, which names the rule."""
+        """Raises `ToolError` with the rule's text if no program could start."""
         own, system = (*self._roots, *wanted.seen), _needed()
         for mount in (each for each in mounts if each.kind in _HIDING):
             hides_cwd = is_within(wanted.cwd, mount.path) and mount != Mount(wanted.cwd, "empty")
@@ -107,11 +107,11 @@ class RuleMounts:
         return seen or not any(is_within(path, each) for each in wanted.unseen)
 
     def hidden(self) -> tuple[str, ...]:
-        """What may not be read and lies outside the workspace."""
+        """Existing paths outside the workspace that may not be read."""
         return tuple(path for path in self._refused("read", self._matches()) if not self._root_of(path))
 
     def _refused(self, on: Subject, matches: Iterable[Match]) -> tuple[str, ...]:
-        """Real paths that exist, outermost only; where a link is named, what it leads to."""
+        """Real paths that exist, outermost only; for links, their targets."""
         found = {real_path(match.path) for match in matches if match.rule.on == on}
         outermost: list[str] = []
         for path in sorted(found, key=lambda each: each.split("/")):
@@ -128,7 +128,7 @@ class RuleMounts:
             raise _too_much(str(error), f"{MOST_FOLDERS:,} folders") from None
 
     def _may_be_moved(self, match: Match) -> bool:
-        """Whether a rule against reading speaks of the same name wherever in the workspace it is moved to."""
+        """Whether a read rule matches the same name in every folder of the workspace."""
         root = self._root_of(match.path)
         name = match.path.rpartition("/")[2]
         if match.rule.on == "write":
@@ -142,31 +142,31 @@ class RuleMounts:
             folder = folder.rpartition("/")[0]
 
     def _root_of(self, path: str) -> str:
-        """The innermost root in which a path lies; empty for one outside."""
+        """The innermost root that contains a path; empty if none does."""
         return max((root for root in self._roots if is_within(path, root)), key=len, default="")
 
     # ------------------------------------------------------------------ what appears
 
     def places(self) -> Iterator[WatchedPath]:
-        """What is looked at from when the first of some programs begins: links, which no cover keeps in their place."""
+        """Paths to compare when programs have ended: links, which no mount keeps in place."""
         found = tuple(self._written())
         self._before = frozenset(match.path for match in found)
         return (place for match in found if match.kind == "link" for place in self._place(match.path))
 
     def all_places(self) -> Iterator[WatchedPath]:
-        """As `places`, with everything that is there: for where nothing can be covered."""
+        """As `places`, with all existing matches: for backends without mounts."""
         found = tuple(self._written())
         self._before = frozenset(match.path for match in found)
         return (place for match in found for place in self._place(match.path))
 
     def appeared(self) -> Iterator[WatchedPath]:
-        """What the rules refuse to write and that was not there before."""
+        """Paths that the rules refuse to write and that did not exist before."""
         for match in self._written():
             if match.path not in self._before:
                 yield from self._place(match.path)
 
     def _written(self) -> Iterator[Match]:
-        """As far as can be looked; the next start says where that is not all."""
+        """As far as the search reaches; the next start reports if that is not everything."""
         try:
             yield from (match for match in self._tree.matches() if match.rule.on == "write")
         except TooManyFolders:
@@ -206,7 +206,7 @@ def _leads_to(match: Match, path: str) -> bool:
 
 
 def _nearest(mounts: dict[str, Mount], path: str) -> str:
-    """The kind of the innermost cover in which a path lies; empty for none."""
+    """Kind of the innermost mount above a path; empty if there is none."""
     while path:
         path = path.rpartition("/")[0]
         if path in mounts:

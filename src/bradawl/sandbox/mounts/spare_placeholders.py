@@ -1,4 +1,4 @@
-"""Empty files and folders kept at hand: to make and remove one each time can take longer than a command does."""
+"""Reuses empty files and folders as placeholders: creating and removing them can take longer than a command."""
 
 import contextlib
 import errno
@@ -10,23 +10,23 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class SpareFiles:
-    """Empty files of which a second name is kept, one for each place: at another place it is never used."""
+    """Empty files kept by a second hard link, one per path. A file is only reused at its own path."""
 
     def __init__(self, place: str) -> None:
-        """`place` is the folder for the second names, made when first needed; empty if there is none."""
+        """`place` is the folder for the second links, created when first needed; empty for no reuse."""
         self._place = place
         self._names: dict[str, str] = {}
         self._is_clean = False
 
     def put(self, path: str) -> None:
-        """Let there be an empty file. Raises `OSError`, also where something is already."""
+        """Put an empty file at a path. Raises `OSError`, also if the path exists."""
         name = self._names.get(path, "")
         if name and _is_unused(name):
             try:
                 os.link(name, path, follow_symlinks=False)
             except FileExistsError:
                 raise
-            except OSError:  # it is gone, or another file system lies there now
+            except OSError:  # it was removed, or another file system is mounted there now
                 pass
             else:
                 return
@@ -42,13 +42,13 @@ class SpareFiles:
             if not self._is_clean:
                 self._clean()
             os.link(path, name, follow_symlinks=False)
-        except OSError:  # another file system, or one without links
+        except OSError:  # another file system, or one without hard links
             self._place = ""
         else:
             self._names[path] = name
 
     def _clean(self) -> None:
-        """Remove what killed agents have left; one that lives makes its own again."""
+        """Remove files of killed agents; a living agent creates its own again."""
         Path(self._place).mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.scandir(self._place) as entries:
             for entry in entries:
@@ -56,14 +56,14 @@ class SpareFiles:
         self._is_clean = True
 
     def close(self) -> None:
-        """Remove the second names; safe to call twice."""
+        """Remove the second links; safe to call twice."""
         for name in self._names.values():
             _remove(name)
         self._names.clear()
 
 
 def _is_unused(name: str) -> bool:
-    """Whether a file is as it was made: who has written to it, or given it a name, may do so again."""
+    """Whether a file is unchanged: a program that wrote to it or linked it could do so again."""
     try:
         found = os.lstat(name)
     except OSError:
@@ -77,21 +77,21 @@ def _remove(name: str) -> None:
 
 
 class SpareFolders:
-    """Empty folders to be moved to where one is needed and back: to remove one can take longer than a command does."""
+    """Empty folders that are moved to a path and back: removing one can take longer than a command."""
 
     def __init__(self, place: str) -> None:
-        """`place` is where they lie between times, also those of agents before; empty if there is none."""
+        """`place` is where they are kept, across agents; empty for no reuse."""
         self._place = place
         self._free: list[str] | None = None
 
     def put(self, path: str) -> None:
-        """Let there be an empty folder. Raises `OSError`, also where something is already."""
+        """Put an empty folder at a path. Raises `OSError`, also if the path exists."""
         if self._free is None:
             self._free = self._found()
         while self._free and not os.path.lexists(path):
             try:
                 os.rename(self._free.pop(), path)  # noqa: PTH104 - pathlib takes twice as long
-            except FileNotFoundError:  # another agent has taken it, or the goal can't be there
+            except FileNotFoundError:  # another agent has taken it, or the target can't exist
                 continue
             except OSError as error:
                 if error.errno != errno.EXDEV:
@@ -102,7 +102,7 @@ class SpareFolders:
         Path(path).mkdir(0o755)
 
     def take_back(self, path: str) -> bool:
-        """Move an empty folder away; one in which there is something stays, or comes back."""
+        """Move an empty folder away; False if it can't be moved. One with entries stays, or is moved back."""
         if not self._place:
             return False
         goal = f"{self._place}/{os.urandom(8).hex()}"

@@ -1,8 +1,7 @@
-"""Keeps the history of repositories: what programs remove of git's objects and references is put back.
+"""Restores git's objects and references that programs removed or damaged.
 
-Before programs start, new objects are copied to a folder that programs can't reach, and the references are read. When a
-program has ended, what is missing is made again; what git itself does, such as packing objects or deleting a branch,
-stays.
+Before a program starts, new objects are copied to a folder that programs can't reach, and the references are read. When
+it has ended, missing ones are restored. What git itself does, such as packing objects or deleting a branch, stays.
 """
 
 import contextlib
@@ -53,24 +52,26 @@ _LISTS: Final = {
     "shallow": re.compile(rb"(?:%b\n)*" % _OBJECT),
     "index": re.compile(rb"DIRC.*", re.DOTALL),
 }
-"""What git writes in these; at anything else it stops, and without a line in the first it has no references."""
+"""What git writes in these files. At anything else git fails; without a line in the first it finds no references."""
 _MOST_TOLD: Final = 3
 _RECORDS: Final = 50
 
 
 class RepositoryLocation(msgspec.Struct, frozen=True):
-    """Where the data of a repository lie."""
+    """Where a repository's data are."""
 
     data: str
     place: str
-    """A folder that holds the data, or is it, and that programs can't move."""
+    """A folder that is or contains the data and that programs can't move."""
 
 
 class GitHistory:
-    """The history of some repositories, watched while programs run. Not for several threads."""
+    """The history of some repositories, watched while programs run. Not thread-safe."""
 
     def __init__(self, repositories: Callable[[], Iterable[RepositoryLocation]], kept: str) -> None:
-        """`repositories` is asked when the first of some programs begins. `kept` is a folder of bradawl's own."""
+        """`repositories` is called when the first of several overlapping programs begins. `kept` is a folder in
+        bradawl's state.
+        """
         self._repositories = repositories
         self._kept = kept
         self._watched: dict[str, _WatchedRepository] = {}
@@ -82,7 +83,7 @@ class GitHistory:
         return self._running > 0
 
     def begin(self) -> None:
-        """To be called before a program starts."""
+        """Call before a program starts."""
         if self._running == 0:
             known, self._watched = self._watched, {}
             for each in self._repositories():
@@ -92,9 +93,9 @@ class GitHistory:
         self._running += 1
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """To be called once for each `begin`, when the program is gone: what is there again.
+        """Call once per `begin`, when the program is gone. Returns the restored paths.
 
-        `allowed` names files and folders that the program might change.
+        `allowed` names files and folders that the program was allowed to change.
         """
         self._running -= 1
         restored: list[str] = []
@@ -105,21 +106,21 @@ class GitHistory:
 
 
 class WorkspaceWatch:
-    """The protected files and the history of the repositories, watched together."""
+    """Watches protected files and git history together while programs run."""
 
     def __init__(self, files: ProtectedFiles, history: GitHistory) -> None:
-        """It closes `files` when it is closed."""
+        """It owns `files` and closes it."""
         self._files = files
         self._history = history
         self._pinned: frozenset[str] = frozenset()
 
     def pinned(self, covered: Iterable[str]) -> frozenset[str]:
-        """Of the paths that a start covers, those that no running program can move: all of them have them covered."""
+        """The covered paths that no running program can move: those that are covered for all of them."""
         self._pinned = frozenset(covered) & self._pinned if self._history.is_busy else frozenset(covered)
         return self._pinned
 
     def begin(self) -> None:
-        """To be called before a program starts."""
+        """Call before a program starts."""
         self._files.begin()
         try:
             self._history.begin()
@@ -128,16 +129,16 @@ class WorkspaceWatch:
             raise
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """As those of both."""
+        """Call once per `begin`. Returns the paths that both have restored."""
         return (*self._files.end(allowed), *self._history.end(allowed))
 
     def close(self) -> None:
-        """Forget what was; safe to call twice."""
+        """Remove the records; safe to call twice."""
         self._files.close()
 
 
 class _WatchedRepository:
-    """One repository."""
+    """The history of one repository."""
 
     def __init__(self, repository: RepositoryLocation, kept: str) -> None:
         self.data = repository.data
@@ -162,7 +163,7 @@ class _WatchedRepository:
             self._is_new = False
 
     def end(self, aside_in: str) -> list[str]:
-        """Put back what is gone; gives back what that was."""
+        """Restore what is gone; returns the restored paths."""
         if not self._was_repository():
             return []
         lost, missing = self._lost(), self._missing_references()
@@ -186,7 +187,7 @@ class _WatchedRepository:
         return list({each.name: each for each in self._objects.lost()}.values())
 
     def _open_up(self) -> bool:
-        """Give back this user's rights to folders that a program has taken away; true if there was something."""
+        """Restore this user's permissions on folders; True if a folder was closed."""
         top = ("", "/objects", "/objects/info", "/refs", *(f"/objects/{name}" for name in self._objects.folders))
         inner = (path[len(self.data) :] for path, entry in self._references.items() if entry.kind == "folder")
         opened = [open_way(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))]
@@ -199,7 +200,9 @@ class _WatchedRepository:
     # ------------------------------------------------------------------ references
 
     def _missing_references(self) -> list[str]:
-        """All that are gone if what makes it a repository is; else those that git would have removed otherwise."""
+        """References to restore: all lost ones if it is no repository any more, else those that git did not delete
+        itself.
+        """
         before = self._references
         gone = [path for path, entry in before.items() if _is_gone(path, entry)]
         gone += [path for path in self._damaged() if path not in gone]
@@ -215,7 +218,7 @@ class _WatchedRepository:
         return [*replaced, *(path for path in deleted if self._is_not_deleted(path[len(names) - 5 :], packed))]
 
     def _damaged(self) -> list[str]:
-        """Files that git would not have written so, of those that changed; of new ones the lists."""
+        """Changed files that git would not have written so; of new files, the lists only."""
         names = f"{self.data}/refs/"
         lists = [f"{self.data}/{name}" for name in _LISTS]
         changed = [
@@ -240,7 +243,7 @@ class _WatchedRepository:
         )
 
     def _has_lost_names(self, now: Entry) -> bool:
-        """Whether names are in the list no more that git has not removed: it removes their logs with them."""
+        """Whether names are missing from the list that git did not delete: git deletes their logs with them."""
         lost = _packed(self._references.get(f"{self.data}/packed-refs")).keys() - _packed(now).keys()
         return any(
             os.path.lexists(f"{self.data}/logs/{name}") and not os.path.lexists(f"{self.data}/{name}") for name in lost
@@ -255,7 +258,7 @@ class _WatchedRepository:
         return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
 
     def _is_not_deleted(self, name: str, packed: dict[str, str]) -> bool:
-        """Git removes the log of a reference with it, and packs one with the value that it has, or has got since."""
+        """Git deletes the log with a reference, and packs a reference with its current value."""
         entry, value = self._references[f"{self.data}/{name}"], packed.get(name, "")
         known = self._references.get(f"{self.data}/packed-refs")
         if entry.kind != "file":
@@ -295,13 +298,13 @@ class _WatchedRepository:
         return [*_shortened(restored, folder, "objects"), *_shortened(failed, folder, "objects that are lost")]
 
     def _set_caches_aside(self, aside: SetAsideFolder) -> None:
-        """What git has computed from the objects, and makes again when it needs it, may be damaged as well."""
+        """Set aside git's caches of object data, which may be damaged, too; git recreates them."""
         for name in _CACHES:
             with contextlib.suppress(OSError):
                 put_back(f"{self.data}/objects/{name}", self._place, None, aside)
 
     def _set_pipes_aside(self, aside: SetAsideFolder) -> list[str]:
-        """Those that git would wait at for ever, where it looks for its references and its state."""
+        """Set aside named pipes among references and state files, which would block git forever."""
         waiting = [
             path for path, entry in self._references.items() if entry.kind == "folder" and is_changed(path, entry)
         ]
@@ -313,7 +316,7 @@ class _WatchedRepository:
         return _shortened(restored, self.data, "pipes")
 
     def _make_folders(self, aside: SetAsideFolder) -> None:
-        """Those without which git takes it for no repository."""
+        """Create the folders without which git recognizes no repository."""
         folder = Entry("folder", b"", (), 0o755)
         for name in ("objects", "refs"):
             with contextlib.suppress(OSError):
@@ -322,7 +325,7 @@ class _WatchedRepository:
     # ------------------------------------------------------------------ a record
 
     def _write_record(self) -> None:
-        """The references as a list, for who misses one later."""
+        """Save the list of references, to recover one that is missed later."""
         lines: list[bytes] = []
         start = len(self.data) + 1
         for path, entry in self._references.items():
@@ -344,7 +347,7 @@ class _WatchedRepository:
 
 
 def _is_gone(path: str, entry: Entry) -> bool:
-    """Whether it is missing, or a file can't be read or has become something else, such as a pipe."""
+    """Whether it is missing, unreadable, or not a regular file any more, such as a pipe."""
     if entry.kind == "file":
         mode = _mode(path)
         return not stat.S_ISREG(mode) or (entry.mode & stat.S_IRUSR) > (mode & stat.S_IRUSR)
@@ -364,7 +367,7 @@ def _mode(path: str) -> int:
 
 
 def _packed(found: Entry | None) -> dict[str, str]:
-    """The names in a list of packed references, and their values."""
+    """Names and values in a packed-refs file."""
     lines = ((found.content if found else b"") or b"").splitlines()
     pairs = (os.fsdecode(line).partition(" ") for line in lines if not line.startswith((b"#", b"^")))
     return {name: value for value, _, name in pairs}

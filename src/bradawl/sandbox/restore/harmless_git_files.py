@@ -19,7 +19,7 @@ _WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
 
 
 def is_new_repository(path: str, entry: Entry, before: Snapshot) -> bool:
-    """Whether a file is what `git init` and the like leave where no repository was: nothing that runs anything."""
+    """Whether a file is one that `git init` or `git clone` creates in a new repository and that runs nothing."""
     if tree := re.fullmatch(r"(.+/worktrees/[^/]+)/(config\.worktree|commondir)", path):
         return not any(is_within(known, tree[1]) for known in before) and _is_plain_tree(tree[2], entry)
     head, git, inner = path.rpartition("/.git/")
@@ -33,7 +33,7 @@ def is_new_repository(path: str, entry: Entry, before: Snapshot) -> bool:
     if inner.startswith("hooks/"):
         return entry.kind == "file" and inner.endswith(".sample")
     if entry.content == b"" and entry.kind == "file":
-        return True  # a sandbox may have put it there for a program that still runs
+        return True  # may be the placeholder of a program that still runs
     lines = (entry.content or b"[unknown]").splitlines()
     is_config = inner in ("config", "config.worktree") and entry.kind == "file"
     return is_config and all(re.fullmatch(_HARMLESS, line) or (module and _stays(line, path, head)) for line in lines)
@@ -47,7 +47,7 @@ def _is_plain_tree(name: str, entry: Entry) -> bool:
 
 
 def adds_only_harmless_lines(path: str, before: Entry, now: Entry) -> bool:
-    """Whether what was added to git's configuration is of the kind that git itself writes there day by day."""
+    """Whether only lines were added to git's configuration that git itself writes in daily use."""
     if not path.endswith("/config") or {before.kind, now.kind} != {"file"} or now.content is None:
         return False
     known = set((before.content or b"").splitlines())

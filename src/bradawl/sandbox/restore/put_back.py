@@ -1,7 +1,7 @@
-"""Makes a file, folder or link again as it was, in folders where hostile programs were at work.
+"""Restores single files, folders and links, safely against programs that tamper with the path.
 
-No link is followed on the way down, and nothing is overwritten: what stands in the way is moved aside. Folders on the
-way that a program has closed to this user are opened, and stay open.
+No link is followed on the way down. Nothing is overwritten: what is in the way is moved aside. Closed folders on the
+way are opened and stay open.
 """
 
 import contextlib
@@ -25,19 +25,19 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class SetAsideFolder:
-    """Moves what stands in the way to a new folder below `folder`, made when first needed."""
+    """Moves what is in the way to a new folder below `folder`, created when first needed."""
 
     def __init__(self, folder: str) -> None:
         self._parent = folder
         self._folder = ""
 
     def move_in(self, name: str, parent: int, path: str) -> None:
-        """Move a file, link or folder away; nothing there is fine. `path` says what it was called."""
+        """Move a file, link or folder away; does nothing if it does not exist. `path` names it in the new folder."""
         kind = _kind(name, parent)
         if kind is None:
             return
         if kind == stat.S_IFDIR:
-            # Moving a folder changes its entry "..": the right to write in it is needed, too.
+            # Moving a folder changes its entry "..", so it must be writable.
             with contextlib.suppress(OSError):
                 os.close(enter(name, parent))
         if not self._folder:
@@ -53,7 +53,7 @@ class SetAsideFolder:
 
 
 def _move_to_other_file_system(name: str, parent: int, goal: str) -> None:
-    """Only files, folders and links are copied, and no more than `_KEPT_BYTES` of them: the rest is removed."""
+    """Copy files, folders and links, at most `_KEPT_BYTES`; the rest is removed."""
     import shutil
 
     left = _KEPT_BYTES
@@ -79,9 +79,9 @@ def _move_to_other_file_system(name: str, parent: int, goal: str) -> None:
 
 
 def forget_old(kept: str) -> None:
-    """Remove what was moved aside to `kept` so long ago that nobody has missed it; if it is too much, the oldest.
+    """Remove what was moved aside to `kept` over 30 days ago, and the oldest if it is too much.
 
-    What was moved aside last stays. Blocks while it looks at all of it.
+    The last one stays. Blocks while it reads the folder.
     """
     folders: list[tuple[float, str]] = []
     with contextlib.suppress(OSError), os.scandir(kept) as entries:
@@ -96,7 +96,7 @@ def forget_old(kept: str) -> None:
 
 
 def _bytes_in(folder: str, limit: int) -> int:
-    """Bytes on the disk, counted until they are more than `limit`; each name counts as well."""
+    """Bytes on disk, counted up to `limit`; each name counts as well."""
     total = 0
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
@@ -108,7 +108,10 @@ def _bytes_in(folder: str, limit: int) -> int:
 
 
 def put_back(path: str, place: str, entry: Entry | None, aside: SetAsideFolder) -> None:
-    """Make `path` again what it was; None for nothing. Above `place` nothing is made or moved. Raises `OSError`."""
+    """Restore `path` to an earlier state; None means that it did not exist. Raises `OSError`.
+
+    Nothing above `place` is created or moved.
+    """
     if entry is not None and entry.kind == "other":
         raise OSError(errno.EINVAL, "it is neither file, folder nor link")
     if entry is not None and entry.kind == "file" and entry.content is None:
@@ -124,9 +127,9 @@ def put_back(path: str, place: str, entry: Entry | None, aside: SetAsideFolder) 
 
 
 def put_copy_back(path: str, place: str, kept: str, aside: SetAsideFolder) -> None:
-    """Make `path` again from a copy of it, as a file that shares nothing with the copy if that can be.
+    """Restore `path` from a copy, without sharing data with the copy if possible. Raises `OSError`.
 
-    As `put_back` otherwise.
+    Nothing above `place` is created or moved.
     """
     folder, name = os.path.split(path)
     with _entered(folder, place, aside) as parent:
@@ -151,7 +154,7 @@ def _make_file(name: str, parent: int, entry: Entry) -> None:
         rest = memoryview(entry.content or b"")
         while rest:
             rest = rest[os.write(made, rest) :]
-        with contextlib.suppress(PermissionError):  # only root may give files away
+        with contextlib.suppress(PermissionError):  # only root may change the owner
             os.fchown(made, entry.user, entry.group)
         os.fchmod(made, entry.mode)
     finally:
@@ -160,7 +163,7 @@ def _make_file(name: str, parent: int, entry: Entry) -> None:
 
 @contextlib.contextmanager
 def _entered(path: str, place: str, aside: SetAsideFolder) -> Iterator[int]:
-    """A descriptor of a folder; what is missing on the way from `place`, or was replaced, is made."""
+    """Descriptor of a folder; missing or replaced folders on the way from `place` are created."""
     held = enter(place)
     try:
         reached = place

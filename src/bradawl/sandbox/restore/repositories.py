@@ -1,4 +1,4 @@
-"""Which of git's files are looked at after programs have run, where a sandbox covers what was there before."""
+"""Selects the git files of a workspace to check after programs have run."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ from bradawl.sandbox.restore.snapshot import Entry, WatchedPath, take_snapshot
 
 _OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
 _OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names())
-"""What may appear in any folder of git's data, and can't be covered there."""
+"""Files that no data folder of git should have and that can't be blocked by a mount."""
 
 _NOT_HELD: Final = (".git/config", ".git/modules/*/config", ".git/modules/*/hooks")
 _OF_MODULES: Final = ("config", "config.worktree", "hooks", "info/attributes")
@@ -28,17 +28,16 @@ _MOST_FOLDERS_OF_MODULES: Final = 2_000
 
 
 class Repositories:
-    """The repositories of a workspace: those that were there first, and those that were made since.
+    """The repositories of a workspace: those that existed first, and those that programs created.
 
-    What was there is covered. Of what programs make nothing is, also for programs that ran before it was made: it is
-    looked at as a whole when they have ended, and so is a new submodule of one that was there. It stays so for the
-    programs after them, which may move it and remove it again, as long as there is nothing in it that would start
-    something. A cover falls off a file that somebody outside replaces, as git does with its configuration: that is
-    looked at, too.
+    Repositories that existed first are covered by mounts. Those that programs create are not, nor are new submodules of
+    existing ones: they are checked as a whole when programs have ended. Later programs may move and remove them, as
+    long as they contain nothing that git would run. A mount is lost if a program outside the sandbox replaces the file,
+    as git does with its configuration; so covered files are checked, too.
     """
 
     def __init__(self, roots: tuple[str, ...], home: str, surveys: Iterable[WorkspaceSurvey]) -> None:
-        """`surveys` look through the roots."""
+        """`surveys` search the roots."""
         self._roots = roots
         self._home = home
         self._surveys = tuple(surveys)
@@ -52,7 +51,7 @@ class Repositories:
 
     @contextlib.contextmanager
     def caching(self) -> Iterator[None]:
-        """Meanwhile nothing is looked at a second time, by the surveys either: while no program runs."""
+        """Search at most once in the body, surveys included. Only correct while no program runs."""
         with contextlib.ExitStack() as surveys:
             for survey in self._surveys:
                 surveys.enter_context(survey.caching())
@@ -70,8 +69,8 @@ class Repositories:
         return self._cached[name]
 
     def made(self) -> frozenset[str]:
-        """Folders of repositories and of git's data for further working trees that are new since this was first asked
-        for, and plain.
+        """Repositories and data of linked working trees created since the first call, with nothing in them that git
+        would run.
         """
         return self._made_of(self._now(), self._trees())
 
@@ -84,7 +83,7 @@ class Repositories:
         return frozenset(plain)
 
     def places(self) -> Iterator[WatchedPath]:
-        """What is looked at from when the first of some programs begins."""
+        """Paths to compare, as of when the first of overlapping programs begins."""
         now, trees = self._now(), self._trees()
         made = self._made_of(now, trees)
         repositories = frozenset(now) - made
@@ -102,14 +101,16 @@ class Repositories:
         yield from self._not_covered(now, trees)
 
     def places_of_trees(self) -> Iterator[WatchedPath]:
-        """Where further working trees say which data are theirs, for who can't cover it; not of those that are new."""
+        """Files in which linked working trees name their data, for backends without mounts; new working trees
+        left out.
+        """
         trees = (tree for tree in self._trees() if tree not in self._made)
         return (place for tree in trees for place in self._placed(tree, ("commondir", "gitdir")))
 
     def _of_modules(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[WatchedPath]:
-        """In data outside of the roots what no data may have, and these names in the data of all submodules.
+        """These names in the data of all submodules, and unexpected files in data folders outside the roots.
 
-        Raises `ToolError` at the start where there are more than can be looked at.
+        With `is_start`, raises `ToolError` if there are too many to check.
         """
         left = _MOST_FOLDERS_OF_MODULES
         for data in self._covered_data:
@@ -125,7 +126,7 @@ class Repositories:
                     yield from self._placed(folder, names, data)
 
     def histories(self) -> Iterator[RepositoryLocation]:
-        """The data of the repositories of the roots and of their submodules, wherever they lie."""
+        """Data of the repositories of the roots and of their submodules, wherever they are."""
         own = ((real_path(f"{root}/.git"), root) for root in self._roots)
         inside = ((data, root) for data, root in own if is_within(data, root) and Path(data).is_dir())
         for data, place in (*inside, *((each, each) for each in self._data_outside())):
@@ -135,11 +136,11 @@ class Repositories:
                 yield RepositoryLocation(module, place)
 
     def may_stay(self, path: str, before: Entry, now: Entry | None) -> bool:
-        """Whether a change of what was looked at is one that programs, or others meanwhile, may have made."""
+        """Whether a change may stay: programs, or others meanwhile, may have made it."""
         return self.is_gone(path, before, now) or (now is not None and adds_only_harmless_lines(path, before, now))
 
     def is_gone(self, path: str, before: Entry, now: Entry | None) -> bool:
-        """Whether a file went with a repository or working tree that was made since, or is a folder on the way."""
+        """Whether a file was removed together with a new repository or working tree, or is a parent folder."""
         if now is not None and before.kind != "parent":
             return False
         places = (each for each in self._made if is_within(path, each) or is_within(each, path))
@@ -147,11 +148,11 @@ class Repositories:
 
     @property
     def covered(self) -> tuple[str, ...]:
-        """Repositories below the roots that were there first, as of when `places` was asked."""
+        """Repositories below the roots that existed at the last call of `places`."""
         return tuple(each for each in sorted(self._covered_repositories) if each not in self._roots)
 
     def appeared(self) -> Iterator[WatchedPath]:
-        """What has come up since; working trees and submodules have their settings with a repository's."""
+        """Paths created since. Settings of working trees and submodules belong to their repository."""
         yield from self._of_modules(_OF_ANY_DATA, is_start=False)
         yield from self._not_covered(self._now(), self._trees())
 
@@ -174,7 +175,7 @@ class Repositories:
         return self._cached_result("data", lambda: data_folders(self._roots, self._roots, self._home))
 
     def _trees(self) -> tuple[str, ...]:
-        """Where git keeps what it has to know of further working trees, of the repositories of the roots."""
+        """Data folders of linked working trees of the roots' repositories."""
         return self._cached_result("trees", self._look_for_trees)
 
     def _look_for_trees(self) -> tuple[str, ...]:
@@ -193,7 +194,9 @@ class Repositories:
         return self._placed(tree, ("config.worktree", "commondir"))
 
     def _placed(self, folder: str, names: tuple[str, ...], place: str = "") -> Iterator[WatchedPath]:
-        """From the root on, or from `place` outside of it: the folders on the way may have been replaced."""
+        """Paths relative to the root, or to `place` outside of it, because folders on the way may have been
+        replaced.
+        """
         start = next((root for root in self._roots if is_within(folder, root)), place or folder)
         way = folder[len(start) :].strip("/")
         return ((start, f"{way}/{name}".strip("/")) for name in names)

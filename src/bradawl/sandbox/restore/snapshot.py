@@ -1,4 +1,4 @@
-"""What the protected files of a folder are like now: kind, content, mode."""
+"""Takes snapshots of protected files: type, content and mode."""
 
 import contextlib
 import os
@@ -23,31 +23,31 @@ _MOST_ENTRIES = 100_000
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 WatchedPath = tuple[str, str]
-"""A folder, absolute and resolved, and a name in it, where `*` stands for one name or several."""
+"""A folder, absolute and resolved, and a name in it, where `*` matches one or more path components."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One file, folder or link, or a folder on the way to one (`parent`)."""
+    """One file, folder or link, or a parent folder of one (`parent`)."""
 
     kind: Literal["file", "folder", "parent", "link", "other"]
     place: bytes
-    """The folder that was looked through; programs can't move it."""
+    """The watched folder in which it was found; programs can't move it."""
     stamp: tuple[int, ...]
-    """Changes whenever content or mode do."""
+    """Changes whenever content or mode change."""
     mode: int = 0
     user: int = -1
     group: int = -1
     content: bytes | None = None
-    """Of a link: where it leads. None for a file that is too large, or that may not be read."""
+    """For a link, its target. None if the file is too large or can't be read."""
 
 
 Snapshot = dict[str, Entry]
 
 
 def take_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
-    """All there is of some places; what bears the stamp that is known already is not read again.
+    """All entries at the watched paths. Entries whose stamp is in `known` are not read again.
 
-    Raises `ToolError` where there is so much that looking at it would keep a command waiting.
+    Raises `ToolError` if there are so many that a command would have to wait.
     """
     search = _SnapshotTaker(known)
     search.through(places)
@@ -61,17 +61,16 @@ def take_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
 
 
 def take_truncated_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
-    """As `take_snapshot`, and of more than that the first: for what is looked at when a program has ended."""
+    """As `take_snapshot`, but stops at the limit instead of raising: for checks after a program has ended."""
     search = _SnapshotTaker(known)
     search.through(places)
     return search.found
 
 
 def retake_snapshot(places: Iterable[WatchedPath], before: Snapshot) -> Snapshot:
-    """As `take_snapshot`, and what was there before, also if nothing leads to it any more.
+    """As `take_snapshot`, with all entries of `before`, even if nothing leads to them any more.
 
-    Folders that programs may have closed to this user are open meanwhile. Of more than can be looked at the first is
-    given back, enough for the next start to be refused.
+    Opens folders that programs closed, and closes them again. Stops at the limit; the next start is refused then.
     """
     search = _SnapshotTaker(before, opens=True)
     try:
@@ -89,15 +88,15 @@ class _SnapshotTaker:
         self.found: Snapshot = {}
         self.folder = ""
         self.opened: dict[str, int] = {}
-        """Folders that were closed to this user, and their modes then; with `opens` they are opened."""
+        """Folders that were closed to this user and their old modes; with `opens` they are opened."""
         self._known = known
         self._opens = opens
         self._left = _TOTAL_BYTES
         self.is_cut = ""
-        """The place in which there was too much; empty if there was not."""
+        """The watched folder that exceeds the limit; empty if none does."""
 
     def through(self, places: Iterable[WatchedPath]) -> None:
-        """Look at all of them."""
+        """Search all watched paths."""
         for folder, name in places:
             self.folder = folder
             self.follow(folder, tuple(name.split("/")))
@@ -105,13 +104,13 @@ class _SnapshotTaker:
                 return
 
     def follow(self, path: str, parts: tuple[str, ...], nested: int = 0) -> None:
-        """Go down a name, one part at a time."""
+        """Follow a name, one component at a time."""
         if not parts:
             self._take_all(path)
         elif parts[0] == "*":
             for inner in self._inside(path):
                 if (status := self._status(inner)) is None or stat.S_ISREG(status.st_mode):
-                    continue  # nothing is obeyed in there
+                    continue  # git reads nothing in there
                 self._step(inner, parts[1:])
                 if nested < _NESTED and self._is_parent(inner):
                     self.follow(inner, parts, nested + 1)
@@ -119,7 +118,7 @@ class _SnapshotTaker:
             self._step(f"{path}/{parts[0]}", parts[1:])
 
     def add(self, path: str, before: Entry) -> None:
-        """Take one thing that may have been left out; behind a link that stands in its way now is another."""
+        """Add an entry that the search may have missed. If a link is on the way now, it would be another file."""
         status = None if path in self.found else self._status(path)
         if status is not None and real_path(folder := path.rpartition("/")[0]) == folder:
             self._take(path, status)
@@ -161,7 +160,7 @@ class _SnapshotTaker:
         return None
 
     def _open_way(self, folder: str) -> bool:
-        """Open closed folders on the way down from the place that is looked through; false if there are none."""
+        """Open closed folders on the way down from the watched folder; False if there are none."""
         opened = open_way(folder, self.folder) if self._opens and is_within(folder, self.folder) else {}
         self.opened = {**opened, **self.opened}
         return bool(opened)
@@ -179,7 +178,7 @@ class _SnapshotTaker:
                     waiting += self._inside(path)
 
     def _take(self, path: str, status: os.stat_result) -> bool:
-        """True for a folder."""
+        """Add an entry; True for a folder."""
         if stat.S_ISDIR(status.st_mode):
             self.found[path] = self._entry(path, "folder", status)
             return True
@@ -222,13 +221,13 @@ def _status(path: str) -> os.stat_result | None:
 
 
 def is_changed(path: str, entry: Entry) -> bool:
-    """Whether it is another than it was, or a folder in which something was made or removed."""
+    """Whether an entry changed, or the list of a folder's entries."""
     status = _status(path)
     return status is None or _stamp(status) != entry.stamp
 
 
 def pipes_in(folder: str, changed: Iterable[str]) -> list[str]:
-    """Named pipes in a folder itself, in some that have changed, and in what is new in those. No link is followed."""
+    """Named pipes in a folder, in changed folders, and in new folders inside those. No link is followed."""
     found: list[str] = []
     waiting, seen = [(path, True) for path in changed], {folder}
     waiting.append((folder, False))
@@ -253,7 +252,7 @@ def _stamp(status: os.stat_result) -> tuple[int, ...]:
 
 
 def _content(path: str, limit: int) -> bytes | None:
-    """None if there is more of it than that, or it may not be read."""
+    """Content of a file; None if it is larger than `limit` or can't be read."""
     try:
         opened = os.open(path, _READ)
     except OSError:
