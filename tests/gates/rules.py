@@ -76,7 +76,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|providers/(catalog|debug_log)\.py|(app|testing)/.*|__main__\.py"
     r"|workspace/process_tree\.py"  # reads /proc for workspace/processes.py
     r"|workspace/(child_process|private_folder|watchdog)\.py"  # parts of workspace/processes.py
-    r"|workspace/atomic_write\.py"  # writes for workspace/files.py
+    r"|workspace/(atomic_write|in_place_write|new_files|safe_open)\.py"  # read and write for workspace/files.py
     r"|sandbox/(bubblewrap|bubblewrap_arguments|bubblewrap_bundled|landlock|probe|process_limit|selection)\.py"
     r"|sandbox/(discovery/(file_tracking|workspace_survey)|filesystem/(closed_folders|tree_removal))\.py"
     r"|sandbox/mounts/(mask_sources|placeholders|spare_placeholders)\.py"

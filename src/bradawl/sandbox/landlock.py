@@ -45,8 +45,8 @@ _PROBED = frozenset({"chmod_outside"})
 """Guarantees below that the probe tests for itself."""
 
 MISSING_GUARANTEES: Final = {
-    "chmod_outside": "Landlock does not check chmod, chown, utime and setxattr: a program can apply them to files of the"
-    " same user that it may not write",
+    "chmod_outside": "Landlock does not check chmod, chown, utime and setxattr: a program can apply them to files of"
+    " the same user that it may not write",
     "protected_file": "a writable folder can have no exceptions: what a program changes is restored when it has ended",
     "new_protected_file": "as protected_file: what a program creates is moved away when it has ended",
     "rename_protected": "as protected_file: what a program moves away is restored when it has ended",

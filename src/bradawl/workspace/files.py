@@ -13,18 +13,9 @@ from typing import TypeVar
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import FileContent, FileEntry
-from bradawl.workspace.atomic_write import (
-    check_regular,
-    create,
-    folder_of,
-    has_saved,
-    locked,
-    open_file,
-    open_folder,
-    put,
-    read_all,
-    recover,
-)
+from bradawl.workspace.atomic_write import create, put
+from bradawl.workspace.in_place_write import is_being_overwritten, undo_interrupted_write
+from bradawl.workspace.safe_open import check_regular, folder_of, locked, open_file, open_folder, read_all
 from bradawl.workspace.temporary_names import is_temporary
 
 _LONGEST_PATH = 4096
@@ -220,8 +211,8 @@ def _read(path: str, limit_bytes: int) -> FileContent:
         descriptor = open_file(folder, name, path)
         try:
             _check_size(path, os.fstat(descriptor), limit_bytes)
-            if has_saved(folder, descriptor):
-                _recover(folder, name, path)
+            if is_being_overwritten(folder, descriptor):
+                _undo_or_wait(folder, name, path)
             data = read_all(descriptor, limit_bytes + 1)
         finally:
             os.close(descriptor)
@@ -230,11 +221,11 @@ def _read(path: str, limit_bytes: int) -> FileContent:
     return FileContent(path, data, hashlib.sha256(data).hexdigest())
 
 
-def _recover(folder: int, name: str, path: str) -> None:
+def _undo_or_wait(folder: int, name: str, path: str) -> None:
     """Before a file with hard links is read: if somebody is writing it, wait; if somebody has died doing so, undo."""
     with contextlib.suppress(OSError), locked(folder, name, path) as (descriptor, is_locked):
         if is_locked:
-            recover(folder, name, descriptor)
+            undo_interrupted_write(folder, name, descriptor)
 
 
 def _check_size(path: str, status: os.stat_result, limit_bytes: int) -> None:
@@ -280,7 +271,7 @@ def _replace_existing(path: str, data: bytes, expected: str) -> None:
         if not os.access(name, os.W_OK, dir_fd=folder):
             raise ToolError(f"{path} is read-only; use another file or ask the user")
         if status.st_nlink > 1 and is_locked:
-            recover(folder, name, descriptor)
+            undo_interrupted_write(folder, name, descriptor)
             os.lseek(descriptor, 0, os.SEEK_SET)
             status = os.fstat(descriptor)
         if hashlib.sha256(read_all(descriptor, status.st_size + 1)).hexdigest() != expected:
