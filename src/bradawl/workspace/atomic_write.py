@@ -12,7 +12,7 @@ from bradawl.workspace.safe_open import folder_of, is_still
 
 
 def create(path: str, data: bytes) -> None:
-    """Make the file and the folders above it; what is there already stays. Raises `ToolError`."""
+    """Create a file and the folders above it. An existing file stays as it is. Raises `ToolError`."""
     try:
         _make(path, data)
     except FileExistsError:
@@ -28,7 +28,7 @@ def _make(path: str, data: bytes) -> None:
     with _made_folder_of(path) as (folder, name), temporary_file(folder, 0o666) as (temporary, descriptor):
         write_all(descriptor, data)
         try:
-            # Unlike a rename it never overwrites a file that came meanwhile.
+            # Unlike a rename, a link never overwrites a file that was created meanwhile.
             os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
             raise
@@ -51,7 +51,7 @@ def _made_folder_of(path: str) -> Iterator[tuple[int, str]]:
 
 
 def _file_above(path: str) -> str:
-    """What stands where one of the folders of a path would have to be."""
+    """The file in place of one of the folders of a path."""
     above = [folder for folder in Path(path).parents if not folder.is_dir()]
     return str(next((folder for folder in reversed(above) if os.path.lexists(folder)), Path(path).parent))
 
@@ -60,15 +60,14 @@ def _file_above(path: str) -> str:
 
 
 def put(folder: int, name: str, descriptor: int, data: bytes, status: os.stat_result) -> None:
-    """Replace the content of an open, locked file, known as of `status`; returns when it is on disk.
+    """Replace the content of an open, locked file, known as of `status`. Returns when it is on disk.
 
-    Raises `OSError`; `ToolError` when it has changed since.
+    Raises `OSError`; `ToolError` if the file has changed since.
 
-    A new file takes its place, with owner, mode and extended attributes of the old one: a crash leaves the old or
-    the new one. A file with several hard links is written in place, or the links would part: both contents are
-    saved beside it first, and after a crash `recover` finishes the job. Where the folder takes no new file, or the
-    owner can't be kept, it is written in place as well; without the copy, when the folder takes none, a crash of the
-    machine may leave it half written (an error does not: then the old content is put back).
+    A new file takes the place of the old one, with its owner, mode and extended attributes: after a crash the file is
+    the old or the new one. A file with several hard links is overwritten in place, because replacing it would separate
+    the links; `undo_interrupted_write` recovers from a crash. If the folder takes no new file, or the owner can't be
+    kept, the file is overwritten in place, too.
     """
     if status.st_nlink > 1:
         overwrite_in_place(folder, name, descriptor, data)
@@ -89,7 +88,7 @@ def _swap_in(folder: int, name: str, descriptor: int, data: bytes, status: os.st
 
 
 def _check_unchanged(folder: int, name: str, descriptor: int, before: os.stat_result) -> None:
-    """A last look before the old content is gone: programs that know of no lock may have written meanwhile."""
+    """Last check before the old content is lost: programs that ignore the lock may have written meanwhile."""
     now = os.fstat(descriptor)
     if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns) or not is_still(descriptor, folder, name):
         raise ToolError(
@@ -106,5 +105,5 @@ def _copy_attributes(new: int, old: int, status: os.stat_result) -> None:
     if hasattr(os, "listxattr"):
         with contextlib.suppress(OSError):
             for name in os.listxattr(old):
-                with contextlib.suppress(OSError):  # security labels are the system's to set
+                with contextlib.suppress(OSError):  # only the system sets security labels
                     os.setxattr(new, name, os.getxattr(old, name))

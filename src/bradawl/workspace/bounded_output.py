@@ -1,4 +1,4 @@
-"""Keeps the beginning and the end of a stream of any length."""
+"""Keeps the beginning and the end of a byte stream of any length."""
 
 from collections import deque
 
@@ -6,7 +6,7 @@ _MERGED = 65_536
 
 
 class HeadAndTail:
-    """Bytes as they come; past the limit the middle is dropped and counted. Holds little more than the limit."""
+    """A byte stream of which the middle is dropped and counted beyond a limit. Holds little more than the limit."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._head_limit = limit_bytes // 2
@@ -17,12 +17,12 @@ class HeadAndTail:
         self._dropped = 0
 
     def add(self, data: bytes) -> None:
-        """Take the next piece."""
+        """Append the next piece."""
         room = self._head_limit - len(self._head)
         if room > 0:
             self._head += data[:room]
             data = data[room:]
-        if len(data) > self._tail_limit:  # a flood: all that was kept so far is pushed out
+        if len(data) > self._tail_limit:  # more than the whole tail: replace it
             self._dropped += self._tail_size + len(data) - self._tail_limit
             self._tail.clear()
             self._tail_size = 0
@@ -42,13 +42,13 @@ class HeadAndTail:
             self._dropped += dropped
 
     def kept(self) -> tuple[bytes, int]:
-        """What was kept, and how many bytes are missing between its two halves."""
+        """The kept bytes, and the number of bytes dropped between their two halves."""
         excess = max(0, self._tail_size - self._tail_limit)
         tail = b"".join(self._tail)
         return bytes(self._head) + tail[excess:], self._dropped + excess
 
     def take(self) -> tuple[bytes, int]:
-        """What was kept; it begins anew after that."""
+        """The kept bytes and the number of dropped ones, as `kept`; starts anew."""
         kept = self.kept()
         self._head.clear()
         self._tail.clear()

@@ -1,4 +1,4 @@
-"""A started program, until it is gone with all that it started."""
+"""A started program: waits for it, ends it, and collects its output and all processes it started."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ _DRAIN_GRACE_S = 0.1
 _BACKGROUND_GRACE_S = 0.3
 _REAP_S = 0.5
 _POLL_S = 0.01
-_IDS_ARE_NEW_S = 1.0  # nobody starts as many programs as there are ids in that time
+_IDS_ARE_NEW_S = 1.0  # fewer programs start in that time than there are PIDs
 _KILL_ROUNDS = 200
 _KILL_POLL_S = 0.001
 
@@ -49,25 +49,25 @@ def _nothing(_: "ChildProcess") -> None: ...
 
 
 class ChildSandbox(msgspec.Struct, frozen=True):
-    """What holds a program, for who waits for its end."""
+    """The sandbox of a child process, as far as its end depends on it."""
 
-    sandbox: str = ""
+    backend_name: str = ""
     init: "NamespaceInit | None" = None
     reports_signals_as_codes: bool = False
     on_end: Callable[[], tuple[str, ...]] | None = None
     host_path: Callable[[str], str] | None = None
     has_launcher: bool = False
-    """The process that was started becomes the program, or starts it, once the sandbox is set up."""
-    name: str = ""
-    """What the program is called in messages."""
+    """The started process sets up the sandbox and then executes or starts the program."""
+    program_name: str = ""
+    """Name of the program in messages."""
     notes: tuple[str, ...] = ()
-    """For its result."""
+    """Sentences about the sandbox for the result."""
     explain_setup_error: Callable[[bytes], str] | None = None
-    """What the launcher means by its words, of a program that has not begun."""
+    """Explains stderr of a launcher that did not start the program."""
 
 
 class ChildProcess:
-    """`Process` on this machine. Cancelling `wait` or `end` kills it at once, with all its family."""
+    """`Process` on this machine. Cancelling `wait` or `end` kills it at once, with all processes it started."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class ChildProcess:
         mark: str,
         term_grace_s: float,
         on_gone: Callable[["ChildProcess"], None],
-        hold: ChildSandbox | None = None,
+        sandbox: ChildSandbox | None = None,
     ) -> None:
-        self._sandbox = hold or ChildSandbox()
+        self._sandbox = sandbox or ChildSandbox()
         self._init = self._sandbox.init
         self._restored: tuple[str, ...] = ()
         self._process = process
@@ -101,26 +101,26 @@ class ChildProcess:
 
     @property
     def leader(self) -> int:
-        """The id of the program, which is that of its session and group too."""
+        """PID of the started process, which is also its session and process group."""
         return self._process.pid
 
     @property
     def leaders(self) -> tuple[int, ...]:
-        """It, and the one that keeps what it started, if there is one."""
+        """PIDs of the process and, in a sandbox, of its namespace's init."""
         return (self._process.pid, self._init.id) if self._init is not None else (self._process.pid,)
 
     @property
     def is_sandboxed(self) -> bool:
-        """Whether it runs in the sandbox, where it is not gone already."""
-        return bool(self._sandbox.sandbox) and not self._is_gone
+        """Whether it runs in a sandbox and has not ended."""
+        return bool(self._sandbox.backend_name) and not self._is_gone
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
-        return self._sandbox.name
+        """Name of the program in messages."""
+        return self._sandbox.program_name
 
     def has_begun(self) -> bool:
-        """Whether the sandbox is set up and the program runs in it; also if it has ended."""
+        """Whether the sandbox is set up and the program runs, or has ended."""
         if not self._has_begun:
             self._has_begun = (
                 self._is_gone or self._exited.done() or not self._sandbox.has_launcher or self._is_replaced()
@@ -128,7 +128,7 @@ class ChildProcess:
         return self._has_begun
 
     def _is_replaced(self) -> bool:
-        """Whether the launcher's arguments are gone: the program's own come when the launcher has done its work."""
+        """Whether the launcher has executed the program: its command line is another then."""
         if self._init is None:
             own = b"".join(os.fsencode(each) + b"\0" for each in self._arguments)
             return command_line(self._process.pid) not in {b"", own}
@@ -138,7 +138,7 @@ class ChildProcess:
         return bool(own) and any(command_line(each) not in {b"", own} for each in children(self._init.id))
 
     def process_states(self) -> dict[int, ProcessState]:
-        """Its processes, without the launcher's; to be asked once it has begun."""
+        """States of its processes by PID, without the launcher. Only valid once it has begun."""
         if self._is_gone:
             return {}
         if self._init is not None and self._init.id:
@@ -149,14 +149,14 @@ class ChildProcess:
     def _watch_exit(self) -> None:
         try:
             self._pidfd = os.pidfd_open(self._process.pid)
-        except (AttributeError, OSError):  # not this system, or no descriptor left
+        except (AttributeError, OSError):  # not Linux, or no descriptor left
             threading.Thread(target=self._wait_in_thread, daemon=True).start()
         else:
             self._loop.add_reader(self._pidfd, self._on_exit)
 
     def _wait_in_thread(self) -> None:
         self._process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
             self._loop.call_soon_threadsafe(self._on_exit)
 
     def _on_exit(self) -> None:
@@ -175,7 +175,7 @@ class ChildProcess:
         self._kill_group_and_init()
 
     def _kill_group_and_init(self) -> None:
-        """The group first: before the keeper is known it is in there."""
+        """Kill the group first: init is in it before its PID is known."""
         signal_group(self._process.pid, signal.SIGKILL)
         if self._init is not None:
             self._init.kill()
@@ -183,7 +183,7 @@ class ChildProcess:
     # -------------------------------------------------------------- the port
 
     async def wait(self, timeout_s: float) -> bool:
-        """Wait for its own end, then take the rest of its output and end what it left running."""
+        """Wait for the program's end, then read the rest of its output and end what it left running."""
         try:
             if not self._exited.done():
                 await asyncio.wait((self._exited,), timeout=timeout_s)
@@ -198,7 +198,7 @@ class ChildProcess:
         return True
 
     async def end(self) -> None:
-        """Ask, wait, then kill, down to children that moved to another session."""
+        """Terminate, wait, then kill all its processes, also those in other sessions."""
         if self._is_gone:
             return
         self._was_ended = True
@@ -217,11 +217,11 @@ class ChildProcess:
         self._close()
 
     def printed(self) -> tuple[bytes, int]:
-        """What it has printed since the last look."""
+        """Output since the last call, and the number of bytes dropped."""
         return self._streams.recent()
 
     def result(self) -> CommandResult:
-        """How it ended; what its shell says of its end does not count when that was not its own."""
+        """How it ended. The shell's report counts only if the program ended by itself."""
         stdout, stderr, dropped = self._streams.output()
         code = self._process.returncode
         is_own_end = not (self._was_ended or self._is_flood)
@@ -247,7 +247,7 @@ class ChildProcess:
             seconds=self._seconds or self._loop.time() - self._started,
             ended_background=self._left_running,
             exports=report.exports,
-            sandbox=self._sandbox.sandbox,
+            sandbox=self._sandbox.backend_name,
             restored=self._restored,
             notes=self._sandbox.notes,
             spilled=self._streams.spilled(is_needed=dropped > 0),
@@ -256,15 +256,15 @@ class ChildProcess:
     # -------------------------------------------------------------- its end
 
     async def _settle(self) -> bool:
-        """Take the rest of its output and end what it left running; true if there was something."""
+        """Read the rest of the output and end what is left running; True if something was."""
         self._streams.pump()
         if not self._drained.done():
             await asyncio.wait((self._drained,), timeout=_DRAIN_GRACE_S)
         if await self._has_left_nothing():
             return False
         left = self._ask_to_end()
-        # Those asked are looked for by name: whose parent went first can't be found any more, and a request that
-        # comes while a shell is turning into a program can get lost.
+        # Remember the PIDs: a process whose parent has ended can't be found again, and a signal can get lost while a
+        # shell executes a program.
         if not await self._wait_while(lambda: self._has_left_something() or bool(living(left)), _BACKGROUND_GRACE_S):
             self._kill(left)
         self._streams.pump()
@@ -284,7 +284,7 @@ class ChildProcess:
         return self._init is not None and self._init.lives
 
     def _left(self) -> set[int]:
-        """What lives of its family; once it is reaped, its id may be another's and stands for nobody."""
+        """PIDs of its living processes. After reaping, its own PID may belong to another process and does not count."""
         if self._init is not None and self._init.lives:
             return self._init.left()
         is_reaped = self._process.returncode is not None
@@ -307,8 +307,8 @@ class ChildProcess:
         return True
 
     def _ask_to_end(self) -> set[int]:
-        left = self._left()  # first: once a parent is gone, who descends from it can't be told
-        # A launcher that is asked goes at once, and nobody tells how the program ended.
+        left = self._left()  # first: descendants can't be found once their parent is gone
+        # A terminated launcher would exit at once, and the program's exit code would be lost.
         held_by = self._init.id if self._init is not None and self._init_lives() else 0
         signal_group(held_by or self._process.pid, signal.SIGTERM)
         signal_all(left, signal.SIGTERM)
@@ -316,7 +316,7 @@ class ChildProcess:
 
     def _kill(self, process_states: set[int]) -> None:
         self._kill_group_and_init()
-        for _ in range(_KILL_ROUNDS):  # one that is forking meanwhile is found in a later round
+        for _ in range(_KILL_ROUNDS):  # a process that forked meanwhile is found in the next round
             if not process_states:
                 return
             signal_all(process_states, signal.SIGKILL)
@@ -324,7 +324,7 @@ class ChildProcess:
             process_states = living(process_states) | self._left()
 
     def kill(self) -> None:
-        """Kill it with all its family and reap it, without awaiting: a second cancellation can't come between."""
+        """Kill and reap all its processes without awaiting, so that a second cancellation can't interrupt it."""
         if self._is_gone:
             return
         self._was_ended = True
@@ -336,11 +336,11 @@ class ChildProcess:
     def _reap(self) -> None:
         try:
             self._process.wait(_REAP_S)
-        except subprocess.TimeoutExpired:  # stuck in the kernel; reaped whenever it gets out
+        except subprocess.TimeoutExpired:  # stuck in the kernel; reaped when it gets out
             threading.Thread(target=self._process.wait, daemon=True).start()
 
     def _close(self) -> None:
-        """Release every descriptor; what it has printed and how it ended can still be had."""
+        """Release every descriptor. Output and exit code stay available."""
         if self._is_gone:
             return
         self._is_gone = True
@@ -353,9 +353,9 @@ class ChildProcess:
             self._pidfd = -1
         self._end_sandbox()
         if not self._exited.done() and not self._loop.is_closed():
-            self._exited.set_result(None)  # who waits elsewhere need not wait on
+            self._exited.set_result(None)  # wakes other waiters
         self._on_gone(self)
-        self._on_gone = _nothing  # who made it need not live as long
+        self._on_gone = _nothing  # drops the reference to its owner
 
     def _end_sandbox(self) -> None:
         if self._init is not None:

@@ -1,4 +1,4 @@
-"""Reads what bash says about its exported variables."""
+"""Parses bash's report of exported variables and computes what a command changed."""
 
 import os
 import re
@@ -24,14 +24,14 @@ _SIMPLE = {b"a": b"\a", b"b": b"\b", b"e": b"\x1b", b"E": b"\x1b", b"f": b"\f", 
     b"v": b"\v",
 }
 _OWN = frozenset({"PWD", "SHLVL", "_", "SHELLOPTS", "BASHOPTS"})
-"""Set by each bash anew, or no variables at all."""
-_NOT_THE_SCRIPTS = ("__bradawl", "BRADAWL_CALL")  # the first are exported like all others after `set -a`
+"""Set anew by each bash, or no variables."""
+_NOT_THE_SCRIPTS = ("__bradawl", "BRADAWL_CALL")  # exported like all variables after `set -a`
 
 
 def parse_exports(said: bytes) -> dict[str, str] | None:
-    """Names and values that `export -p` of bash has printed; None if that is not what it is.
+    """Names and values in the output of `export -p`; None if it can't be parsed.
 
-    Arrays are left out, and names without a value: neither reaches a program.
+    Arrays and names without a value are left out: no program receives them.
     """
     line, place, found = re.compile(_LINE, re.DOTALL), 0, dict[str, str]()
     while place < len(said):
@@ -65,9 +65,9 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 def changes(before: bytes, after: bytes) -> dict[str, str | None]:
-    """What became of the exported variables between two answers of bash; None for one that is gone.
+    """Changes of exported variables between two outputs of `export -p`; None for a removed variable.
 
-    Nothing if either can't be read.
+    Empty if either can't be parsed.
     """
     if before == after:
         return {}
@@ -76,7 +76,7 @@ def changes(before: bytes, after: bytes) -> dict[str, str | None]:
 
 
 def difference(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
-    """New and changed variables, and None for those that are gone; save for those each bash sets by itself."""
+    """New and changed values, and None for removed variables, without those that each bash sets itself."""
     changed: dict[str, str | None] = {name: value for name, value in new.items() if old.get(name) != value}
     changed |= dict.fromkeys(name for name in old if name not in new)
     return {

@@ -1,4 +1,4 @@
-"""Walks a folder breadth first and leaves out what git, and what a `.bradawlignore`, ignores."""
+"""Walks a folder breadth first, leaving out files that `.gitignore` or `.bradawlignore` name."""
 
 import contextlib
 import os
@@ -12,15 +12,15 @@ from bradawl.workspace.temporary_names import is_temporary
 
 _OWN_IGNORE = ".bradawlignore"
 ReadText = Callable[[str], str]
-"""The text of a small file; empty when it can't be read."""
+"""Returns the text of a small file; empty if it can't be read."""
 OpenFolder = Callable[[str], int | None]
-"""A descriptor, which the caller closes, of a folder that no link leads to; None when it can't be opened."""
+"""Returns a descriptor of a folder, links not followed, which the caller closes; None if it can't be opened."""
 
 
 def own_ignore_file(root: str) -> str | None:
-    """The `.bradawlignore` that holds for a folder: its own, or the nearest above it up to the top of the repository.
+    """The `.bradawlignore` for a folder: its own, or the nearest above it within the repository.
 
-    It hides more than git does: what it says counts where `.gitignore` files say nothing.
+    Its rules add to git's: they apply where `.gitignore` files have no matching rule.
     """
     for folder in _upwards(root):
         if (path := Path(folder, _OWN_IGNORE)).is_file():
@@ -29,7 +29,7 @@ def own_ignore_file(root: str) -> str | None:
 
 
 def _upwards(folder: str) -> Iterator[str]:
-    """A folder and those above it, up to the top of its repository."""
+    """A folder and its parents up to the top of its repository."""
     yield folder
     while not os.path.lexists(f"{folder}/.git") and folder != "/":
         folder = folder.rpartition("/")[0] or "/"
@@ -37,7 +37,7 @@ def _upwards(folder: str) -> Iterator[str]:
 
 
 class Walk:
-    """One walk. Symlinks are never followed, `.git` is never entered; an unreadable folder counts as empty."""
+    """One walk. Links are not followed, `.git` is not entered, an unreadable folder counts as empty."""
 
     def __init__(self, root: str, read_text: ReadText, open_folder: OpenFolder) -> None:
         self._root = root
@@ -45,7 +45,7 @@ class Walk:
         self._open_folder = open_folder
 
     def files(self) -> Iterator[FileEntry]:
-        """Regular files, nearest folders first, sorted by name within one folder."""
+        """Regular files, nearest folders first, sorted by name within a folder."""
         waiting = deque([(self._root, (*self._own_rules(), *self._rules_above()))])
         while waiting:
             folder, chain = waiting.popleft()
@@ -63,7 +63,7 @@ class Walk:
         chain: tuple[RuleSet, ...],
         waiting: "deque[tuple[str, tuple[RuleSet, ...]]]",
     ) -> Iterator[FileEntry]:
-        """Files of one open folder; the folders in it are put among those that wait."""
+        """Files of one open folder; its folders are appended to `waiting`."""
         entries = _entries(descriptor)
         chain += self._rules_in(folder, {entry.name for entry in entries if entry.name.startswith(".git")})
         start = f"{folder.rstrip('/')}/"
@@ -80,13 +80,13 @@ class Walk:
                 yield found
 
     def _rules_in(self, folder: str, names: set[str]) -> tuple[RuleSet, ...]:
-        """Rules of the files of these names; no others are tried, for most folders have none."""
+        """Rules of a folder's ignore files; only those in `names` are read, because most folders have none."""
         files = ((".git", ".git/info/exclude"), (".gitignore", ".gitignore"))
         texts = (self._read_text(f"{folder.rstrip('/')}/{path}") for name, path in files if name in names)
         return tuple(rules for text in texts if text and (rules := parse_rules(folder, text)))
 
     def _rules_above(self) -> tuple[RuleSet, ...]:
-        """Rules of the folders above the root, up to the top of its repository."""
+        """Rules of the parents of the root, up to the top of its repository."""
         chain: tuple[RuleSet, ...] = ()
         for folder in list(_upwards(self._root))[1:]:
             names = {name for name in (".git", ".gitignore") if os.path.lexists(f"{folder.rstrip('/')}/{name}")}
@@ -112,6 +112,6 @@ def _is_shown(entry: os.DirEntry[str]) -> bool:
 def _file(entry: os.DirEntry[str], path: str) -> FileEntry | None:
     try:
         status = entry.stat(follow_symlinks=False)
-    except OSError:  # it may be gone by now
+    except OSError:  # it may have been removed
         return None
     return FileEntry(path, status.st_mtime_ns, status.st_size)

@@ -1,4 +1,4 @@
-"""What git would ignore, as far as `.gitignore` files and `.git/info/exclude` say it."""
+"""Parses `.gitignore` rules and matches paths against them as git does."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ class Rule(msgspec.Struct, frozen=True):
     """One line of a `.gitignore`."""
 
     pattern: re.Pattern[str]
-    """Matches a path relative to the folder of the file."""
+    """Matches a path relative to the folder of the `.gitignore`."""
     is_negated: bool
     only_folders: bool
 
@@ -23,11 +23,11 @@ class RuleSet(msgspec.Struct, frozen=True):
     """The rules of one folder."""
 
     folder: str
-    """Absolute, without a final slash; empty for the root of the file system."""
+    """Absolute, without a trailing slash; empty for the root of the file system."""
     rules: tuple[Rule, ...]
 
     def verdict(self, path: str, *, is_folder: bool) -> bool | None:
-        """True: ignored, False: expressly kept, None: these rules say nothing. `path` is absolute and lies below."""
+        """True: ignored. False: a negated rule keeps it. None: no rule matches. `path` is absolute, below `folder`."""
         relative = path[len(self.folder) + 1 :]
         for rule in reversed(self.rules):
             if rule.only_folders and not is_folder:
@@ -38,7 +38,7 @@ class RuleSet(msgspec.Struct, frozen=True):
 
 
 def is_ignored(chain: tuple[RuleSet, ...], path: str, *, is_folder: bool) -> bool:
-    """Whether rule sets, outermost first, leave a path out; the innermost that says something decides."""
+    """Whether a path is ignored. `chain` is ordered outermost first; the innermost rule set with a match decides."""
     for rules in reversed(chain):
         verdict = rules.verdict(path, is_folder=is_folder)
         if verdict is not None:
@@ -47,7 +47,7 @@ def is_ignored(chain: tuple[RuleSet, ...], path: str, *, is_folder: bool) -> boo
 
 
 def parse_rules(folder: str, text: str) -> RuleSet | None:
-    """The rules in the text of a `.gitignore` that lies in `folder`; None when it has none."""
+    """The rules of a `.gitignore` in `folder`; None if it has none."""
     rules = tuple(_rules(text.removeprefix("\ufeff").split("\n")))
     return RuleSet(folder.rstrip("/"), rules) if rules else None
 
@@ -80,7 +80,7 @@ def _rule(line: str) -> Rule | None:
     try:
         pattern = _compiled(line, is_anchored)
     except re.error:
-        return None  # git, too, lets a broken pattern match nothing
+        return None  # git also lets an invalid pattern match nothing
     return Rule(pattern, is_negated, only_folders)
 
 
@@ -113,7 +113,7 @@ def _stars(pattern: str, place: int) -> tuple[str, int]:
 
 
 def _piece(pattern: str, place: int) -> tuple[str, int]:
-    """One element of a pattern as a regular expression, and where the next begins."""
+    """Translate one element of a pattern to a regular expression; also returns the position of the next one."""
     char = pattern[place]
     if char == "*":
         return _stars(pattern, place)
@@ -122,7 +122,7 @@ def _piece(pattern: str, place: int) -> tuple[str, int]:
     if char == "[":
         match = _CLASS.match(pattern, place)
         if match is None:
-            return "(?!)", len(pattern)  # git: a class that is not closed matches nothing
+            return "(?!)", len(pattern)  # git: an unclosed class matches nothing
         process_states = _IN_CLASS.sub(lambda found: re.escape(found[1]) if found[1] else "\\" + found[2], match[2])
         return f"(?!/)[{'^' if match[1] else ''}{process_states}]", match.end()
     if char == "\\" and place + 1 < len(pattern):

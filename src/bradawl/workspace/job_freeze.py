@@ -1,7 +1,7 @@
-"""Stops the sandboxed programs of a session while paths are used outside of the sandbox.
+"""Stops background jobs of the sandbox (SIGSTOP) while bradawl examines or mounts paths.
 
-A background job may rename folders and replace them by links. Finding what a sandbox covers, mounting it, and searching
-without a sandbox take several steps, and a job must not be able to act between them.
+A job can rename folders and replace them by links. Finding the paths to protect, mounting them, and searching without a
+sandbox take several steps; a job must not act between them.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _SHOWN: Final = 80
 
 
 class FreezeGate:
-    """Lets programs start one at a time while others run in the sandbox, which are stopped meanwhile."""
+    """Starts sandboxed programs one at a time, with all running ones stopped meanwhile."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class FreezeGate:
         stop_limit_s: float = _STOP_LIMIT_S,
         start_limit_s: float = _START_LIMIT_S,
     ) -> None:
-        """`running` gives all programs that run now, in the sandbox or not."""
+        """`running` returns all programs that run, sandboxed or not."""
         self._running = running
         self._stop_limit_s = stop_limit_s
         self._start_limit_s = start_limit_s
@@ -46,14 +46,14 @@ class FreezeGate:
 
     @property
     def is_open(self) -> bool:
-        """Whether no sandboxed program runs, and no other start or search is under way."""
+        """Whether no sandboxed program runs and no other start or search is in progress."""
         return not (self._holders or self._lock.locked() or any(child.is_sandboxed for child in self._running()))
 
     @asynccontextmanager
     async def programs_stopped(self, *, waits_for_searches: bool) -> AsyncIterator[None]:
-        """Keep all sandboxed programs stopped in the body. Raises `ToolError` where one can't be stopped.
+        """Keep all sandboxed programs stopped in the body. Raises `ToolError` if one can't be stopped.
 
-        A program that would run in the sandbox waits for the searches that were kept; another search does not.
+        With `waits_for_searches` it waits until no search holds the programs stopped.
         """
         async with self._loop_lock():
             while waits_for_searches and self._holders:
@@ -70,18 +70,18 @@ class FreezeGate:
                 self.release(turn)
 
     def _loop_lock(self) -> asyncio.Lock:
-        """A lock belongs to one event loop, and a session may see several, one after another."""
+        """A lock belongs to one event loop; a session may use several, one after another."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._lock = loop, asyncio.Lock()
         return self._lock
 
     def hold_for(self, search: "ChildProcess") -> None:
-        """Keep the programs stopped until `release` is called for this search; to be called in `programs_stopped`."""
+        """Keep the programs stopped until `release(search)`. Call it inside `programs_stopped`."""
         self._holders.add(search)
 
     def release(self, holder: object) -> None:
-        """Let the programs go on unless another start or search needs them stopped. For no holder nothing happens."""
+        """Continue the programs, unless another start or search holds them stopped. Unknown holders are ignored."""
         self._holders.discard(holder)
         if self._holders:
             return
@@ -92,7 +92,7 @@ class FreezeGate:
             self._released = None
 
     async def wait_until_begun(self, child: "ChildProcess") -> None:
-        """Wait until the sandbox of a program is set up and the program runs in it, or has ended."""
+        """Wait until a program runs in its sandbox, or has ended. Raises `ToolError` after a time limit."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._start_limit_s
         while not child.has_begun():
@@ -109,9 +109,9 @@ class FreezeGate:
         return [child for child in self._running() if child.is_sandboxed]
 
     async def _stop_all(self) -> None:
-        """Done when two looks in a row find the same processes, none of which runs.
+        """Signal all processes until two rounds in a row find the same ones, none of which runs.
 
-        Every process is signalled in each round: one that was stopped before may be continued by one that still runs.
+        Each round signals every process: a stopped one may be continued by one that still runs.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -126,7 +126,9 @@ class FreezeGate:
                 raise self._not_stopped(running)
             self._stopped |= running
             spared = _children_of_vfork(now) if taken_s < self._stop_limit_s / 2 else set()
-            signal_all(sorted(set(now) - spared), signal.SIGSTOP)  # parents first: they see no stopped child
+            signal_all(
+                sorted(set(now) - spared), signal.SIGSTOP
+            )  # parents first, so that they don't see a stopped child
             before = now
             await asyncio.sleep(_POLL_S)
 
@@ -150,7 +152,7 @@ class FreezeGate:
 
 
 def _children_of_vfork(process_states: dict[int, ProcessState]) -> set[int]:
-    """A parent in an uninterruptible wait may wait for its child to replace its program, and stops only then."""
+    """A parent in vfork waits uninterruptibly for its child to execute a program, and can't stop before."""
     return {
         each
         for each, member in process_states.items()
@@ -159,7 +161,7 @@ def _children_of_vfork(process_states: dict[int, ProcessState]) -> set[int]:
 
 
 def check_not_replaced(paths: Iterable[str]) -> None:
-    """Raise `ToolError` if a path, or a folder above it, has become a link since it was resolved."""
+    """Raise `ToolError` if a path, or a folder above it, became a link since it was resolved."""
     folders: dict[str, str] = {}
     for path in paths:
         folder = path.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""The process with which everything ends that a sandbox holds: the first of its own process namespace."""
+"""The init process of a sandbox's PID namespace: when it ends, the kernel ends all others in it."""
 
 import asyncio
 import contextlib
@@ -15,13 +15,13 @@ _LONGEST = 4_096
 
 
 class NamespaceInit:
-    """Found by what the launcher says of it; until then, and once it is gone, there is nobody to signal.
+    """Init of one sandbox. Its PID is read from the launcher; 0 until then, and nothing is signalled.
 
-    It ends by itself when the last program it keeps has ended. Its maker calls `close()`.
+    It ends by itself after the last program in the namespace. Its owner calls `close()`.
     """
 
     def __init__(self, info_fd: int, mark: str, on_known: Callable[[int], None]) -> None:
-        """`info_fd` is the descriptor on which the launcher speaks; it is closed here. `on_known` gets the id, once."""
+        """`info_fd` is the descriptor for the launcher's JSON; it is closed here. `on_known` gets the PID, once."""
         self._info_fd = info_fd
         self._mark = mark
         self._on_known = on_known
@@ -33,7 +33,7 @@ class NamespaceInit:
         self._loop.add_reader(info_fd, self.learn)
 
     def learn(self) -> None:
-        """Take what the launcher has said by now."""
+        """Read what the launcher has written so far."""
         if self._info_fd < 0:
             return
         try:
@@ -50,7 +50,7 @@ class NamespaceInit:
     def _take(self, said: bytes) -> None:
         try:
             found = msgspec.json.decode(said, type=dict[str, int])["child-pid"]
-        except (msgspec.DecodeError, KeyError):  # it ended before there was anybody
+        except (msgspec.DecodeError, KeyError):  # the launcher ended before it started init
             return
         with contextlib.suppress(ProcessLookupError):
             try:
@@ -69,12 +69,12 @@ class NamespaceInit:
 
     @property
     def lives(self) -> bool:
-        """Whether programs may be left that it keeps."""
+        """Whether init runs, so that programs may be left in the namespace."""
         self.learn()
         return bool(self.id and living((self.id,)))
 
     async def has_ended(self, within_s: float) -> bool:
-        """Wait for its end; false if it lives on."""
+        """Wait for its end; False if it still runs."""
         if not self.lives or self._pidfd < 0:
             return not self.lives
         ended = self._loop.create_future()
@@ -86,21 +86,21 @@ class NamespaceInit:
         return ended.done()
 
     def left(self) -> set[int]:
-        """The processes it keeps, and itself, which heeds no request to end."""
+        """PIDs of all processes in the namespace, init included. Init ignores SIGTERM."""
         return {self.id, *call_processes(self._mark, self.id)} if self.lives else set()
 
     def kill(self) -> None:
-        """End it, and the system ends all it keeps at once."""
+        """Kill init, and with it all processes in the namespace."""
         if self.lives:
             signal_all((self.id,), signal.SIGKILL)
 
     def close(self) -> None:
-        """Let go of it; it is not ended by this. Safe to call twice."""
+        """Release the descriptors; init is not ended. Safe to call twice."""
         if self._info_fd >= 0:
             self._end_listening()
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
         if self.id:
-            with contextlib.suppress(ChildProcessError):  # ours only where orphans come to us
+            with contextlib.suppress(ChildProcessError):  # its parent is this process only if that reaps orphans
                 os.waitpid(self.id, os.WNOHANG)

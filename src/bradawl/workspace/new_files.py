@@ -37,7 +37,7 @@ def write(descriptor: int, data: bytes) -> None:
 
 def sync_folder(folder: int) -> None:
     """Wait until the folder's entries are on disk, where the file system can do that."""
-    with contextlib.suppress(OSError):  # some file systems can't, and the content is safe already
+    with contextlib.suppress(OSError):  # some file systems can't; the content itself is already on disk
         descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:
             os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""A temporary folder only we can enter: what bash reads before a line, and output that is too much for the memory."""
+"""A private temporary folder for the shell prelude and for output that exceeds memory."""
 
 import contextlib
 import os
@@ -13,37 +13,37 @@ _SPILL = "output-"
 
 
 class NoTemporaryFolder(OSError):
-    """The folder for temporary files is missing, or can't be written; `filename` names it."""
+    """The folder for temporary files is missing or not writable; `filename` names it."""
 
 
 class PrivateFolder:
-    """Made when first needed, and again when a cleaner of temporary files was here. Its maker calls `close()`."""
+    """Created when first needed, and again after a cleaner of temporary files removed it. Its owner calls `close()`."""
 
     def __init__(self, temporary: str) -> None:
-        """`temporary` is the folder it is made in."""
+        """`temporary` is the parent folder."""
         self._temporary = os.path.realpath(temporary)
         self._removal: weakref.finalize[[str], PrivateFolder] | None = None
         self._folder = ""
 
     @property
     def place(self) -> str:
-        """Where it is; empty while there is none."""
+        """Path of the folder; empty while there is none."""
         return self._folder
 
     def prelude(self) -> str:
-        """The file bash reads before a shell line. Raises `OSError`."""
+        """Path of the file that bash reads before a shell line. Raises `OSError`."""
         path = Path(self._made(), _PRELUDE_NAME)
         if not os.access(path, os.R_OK):
             path.write_text(PRELUDE)
         return str(path)
 
     def new_file(self) -> tuple[int, str]:
-        """An empty file, open for writing, and its path. Raises `OSError`."""
+        """Descriptor and path of a new empty file. Raises `OSError`."""
         path = f"{self._made()}/{_SPILL}{os.urandom(8).hex()}"
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), path
 
     def _made(self) -> str:
-        """The folder, which must still be ours: where all may write, a name that is free is anybody's."""
+        """Path of the folder. Checks its owner: in a shared folder, another user may have taken a removed name."""
         if not self._folder or not _is_ours(self._folder):
             folder = Path(self._temporary, f"bradawl-{os.urandom(8).hex()}")
             try:
@@ -57,7 +57,7 @@ class PrivateFolder:
         return self._folder
 
     def close(self) -> None:
-        """Remove it with all that is in it; safe to call twice."""
+        """Remove the folder with its contents; safe to call twice."""
         if self._removal is not None:
             self._removal()
         self._folder = ""
@@ -80,7 +80,7 @@ def _remove(folder: str) -> None:
 
 
 class SpillFile:
-    """Output on its way to a file, once it is too much to be kept in memory."""
+    """Output that is written to a file once it exceeds a size."""
 
     def __init__(self, folder: PrivateFolder, begins_after: int, limit_bytes: int) -> None:
         self._folder = folder
@@ -92,7 +92,7 @@ class SpillFile:
         self._has_failed = False
 
     def add(self, data: bytes) -> None:
-        """Take the next piece; what does not fit, or can't be written, is left out."""
+        """Append the next piece. What does not fit, or can't be written, is dropped."""
         if self._descriptor < 0 and not self._path and not self._has_failed:
             self._waiting += data
             if len(self._waiting) <= self._begins_after:
@@ -115,20 +115,20 @@ class SpillFile:
                 written = os.write(self._descriptor, view)
                 view = view[written:]
                 self._room -= written
-        except OSError:  # the disk is full: half of it, taken for the whole, would be worse than none
+        except OSError:  # the disk is full: a part must not be taken for the whole
             self.discard()
         if self._room <= 0:
             self.close()
 
     def finish(self) -> str:
-        """The file's path, empty if there is none; it is the caller's now."""
+        """Path of the file, empty if there is none; the caller owns it now."""
         self.close()
         path, self._path = self._path, ""
         self._has_failed = True
         return path
 
     def discard(self) -> None:
-        """Remove the file, and take no more."""
+        """Remove the file and accept no more output."""
         path = self.finish()
         self._waiting.clear()
         if path:
@@ -136,7 +136,7 @@ class SpillFile:
                 Path(path).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Take no more; the file stays."""
+        """Accept no more output; the file stays."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

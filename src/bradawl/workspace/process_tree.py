@@ -1,4 +1,4 @@
-"""Finds the processes that belong to a command, also those that moved to a session of their own."""
+"""Finds all processes of a command in /proc, also those in other sessions, and signals them."""
 
 import contextlib
 import os
@@ -17,23 +17,23 @@ _PIECE = 131_072
 _LOOKS = 4
 _LOOK_AGAIN_S = 0.0005
 _STOPPED = b"TtZXx"
-_THREADS = 17  # the field of a process's state that counts its threads
+_THREADS = 17  # index of the field that counts threads
 
 
 class ProcessState(msgspec.Struct, frozen=True):
-    """A process as it was seen: the id of its parent, and the states of its threads, a letter each."""
+    """Parent PID of a process, and the states of its threads, one letter each."""
 
     parent: int
     states: bytes
 
     @property
     def is_stopped(self) -> bool:
-        """Whether none of its threads can run before it is signalled; so is one that has ended."""
+        """Whether all its threads are stopped or have ended."""
         return not self.states.strip(_STOPPED)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a thread waits in the kernel and can't be stopped yet."""
+        """Whether a thread is in an uninterruptible wait and can't be stopped yet."""
         return b"D" in self.states
 
 
@@ -44,33 +44,33 @@ class _Process(msgspec.Struct, frozen=True):
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
-    """Signal everybody in a process group; nobody there is fine."""
+    """Signal all processes of a group; an empty group is no error."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
 def signal_all(processes: Iterable[int], number: signal.Signals) -> None:
-    """Signal processes that may be gone by now."""
+    """Signal processes, which may have ended."""
     for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process, number)
 
 
 def group_lives(group: int) -> bool:
-    """True while a process of the group runs; one that is dead and only not reaped yet does not count."""
+    """Whether a process of the group runs; zombies do not count."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # someone is in it who runs as another user
+        return True  # it holds a process of another user
     return not _PROC.is_dir() or any(process.group == group for process in _living(_ids()))
 
 
 def ids_since(process: int) -> range | None:
-    """The ids given out after that of `process`; None when that can't be told.
+    """The range of PIDs given out after that of `process`; None if it can't be determined.
 
-    Only for a process so young that the ids can't have gone round since.
+    Only valid for a young process: PIDs must not have wrapped around since.
     """
     try:
         last = int(_read(_LAST_ID, 64))
@@ -80,14 +80,14 @@ def ids_since(process: int) -> range | None:
 
 
 def living(processes: Iterable[int]) -> set[int]:
-    """Those of some ids that are processes which run."""
+    """The PIDs among `processes` that are running processes."""
     return {process.id for process in _living(processes)}
 
 
 def call_processes(mark: str, root: int | None = None, among: range | None = None) -> set[int]:
-    """Living processes that carry `mark` in their environment or descend from `root` or from one that carries it.
+    """Running processes with `mark` in their environment, and descendants of these or of `root`.
 
-    `root` itself is left out. `among` are the ids to look at, None for all. None without /proc.
+    `root` itself is left out. `among` limits the PIDs to examine; None means all. Empty without /proc.
     """
     running = tuple(_living(_ids(among)))
     carried = mark.encode()
@@ -100,9 +100,9 @@ def call_processes(mark: str, root: int | None = None, among: range | None = Non
 
 
 def tree(root: int) -> dict[int, ProcessState]:
-    """All that descend from a process, by their ids; a process that ends meanwhile may be in there or not.
+    """States of all descendants of a process by PID. A process that ends meanwhile may be missing.
 
-    Children are read before the states of their parent: who ends in between is not found stopped.
+    Children are read before their parent's state: a parent that ends in between is not found stopped.
     """
     found: dict[int, ProcessState] = {}
     left = [(root, 0)]
@@ -116,13 +116,13 @@ def tree(root: int) -> dict[int, ProcessState]:
 
 
 def process_states(processes: Iterable[int]) -> dict[int, ProcessState]:
-    """How some processes are; without those that are gone."""
+    """States of some processes by PID, without those that have ended."""
     seen = ((process.id, _process_state(process.id, process.parent)) for process in _living(processes))
     return {each: member for each, member in seen if member}
 
 
 def command_line(process: int) -> bytes:
-    """Its arguments, each with a NUL after it; empty if it is gone or is just replacing its program."""
+    """Its arguments, each ended by NUL; empty if it has ended or is just executing another program."""
     try:
         return _read(f"/proc/{process}/cmdline", _PIECE)
     except OSError:
@@ -130,7 +130,7 @@ def command_line(process: int) -> bytes:
 
 
 def children(process: int) -> set[int]:
-    """The ids of its children."""
+    """PIDs of its children."""
     return set(_children(process))
 
 
@@ -139,15 +139,15 @@ def _children(process: int) -> list[int]:
         read = [_read(f"/proc/{process}/task/{thread}/children", _PIECE) for thread in _threads(process)]
     except FileNotFoundError:
         if _PROC.joinpath("thread-self/children").exists():
-            return []  # it has ended
-        return [each.id for each in _living(_ids()) if each.parent == process]  # a kernel without these lists
+            return []  # the process has ended
+        return [each.id for each in _living(_ids()) if each.parent == process]  # a kernel without these files
     except OSError:
         return []
     return [int(each) for each in b" ".join(read).split()]
 
 
 def _process_state(process: int, parent: int) -> ProcessState | None:
-    """One of whose threads one has just ended counts as running, so that it is looked at again."""
+    """A thread that ends meanwhile counts as running, so that the process is examined again."""
     try:
         threads = _threads(process)
     except OSError:
@@ -182,10 +182,10 @@ def _living(ids: Iterable[int]) -> Iterator[_Process]:
 
 def _process(process: int) -> _Process | None:
     try:
-        # The name in the second field may hold spaces and brackets; the fields behind it can't.
+        # The second field, the name, may hold spaces and brackets; later fields can't.
         fields = _read(f"/proc/{process}/stat", _STAT_BYTES).rpartition(b")")[2].split()
         state, parent, group = fields[:3]
-        # Where only the first thread has ended, the process looks dead and runs on.
+        # A process whose first thread has ended looks dead but may run on.
         is_dead = state in {b"Z", b"X"} and int(fields[_THREADS]) <= 1
     except (OSError, ValueError, IndexError):
         return None
@@ -193,9 +193,11 @@ def _process(process: int) -> _Process | None:
 
 
 def _carries(process: _Process, mark: bytes) -> bool:
-    """Of a process that is just replacing its program the environment is empty for an instant: then look again."""
+    """Whether its environment holds the mark. It is empty for an instant while the process executes a program:
+    retry.
+    """
     if process.group == 0:
-        return False  # a thread of the kernel, or one from outside
+        return False  # a kernel thread, or a process outside this PID namespace
     with contextlib.suppress(OSError):
         for _ in range(_LOOKS):
             if environment := _read(f"/proc/{process.id}/environ", _PIECE):

@@ -1,4 +1,4 @@
-"""The streams of a program on their way to us."""
+"""Reads a program's output and its shell's report through pipes, within limits."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ class _Pipe:
         return os.pipe()
 
     def _raise_sink(self, lowest: int) -> None:
-        """Move the end the program inherits out of the way of the numbers scripts use."""
+        """Move the program's end away from the descriptor numbers that scripts use."""
         with contextlib.suppress(OSError):
             raised = fcntl.fcntl(self.sink, fcntl.F_DUPFD_CLOEXEC, lowest)
             os.close(self.sink)
@@ -53,15 +53,15 @@ class _Pipe:
         loop.add_reader(self.source, self.pump)
 
     def pump(self) -> None:
-        """Take what is there, a bounded amount at a time."""
+        """Read what is available, a bounded amount at a time."""
         for _ in range(_PIECES_PER_WAKE):
-            if not self.is_open:  # whoever took the last piece may have closed all
+            if not self.is_open:  # the callback may have closed all pipes
                 return
             try:
                 data = os.read(self.source, self._piece)
             except BlockingIOError:
                 return
-            except ConnectionResetError:  # of the report: the shell ended without having read the key
+            except ConnectionResetError:  # report: the shell ended without having read the key
                 data = b""
             if not data:
                 self.close()
@@ -71,7 +71,7 @@ class _Pipe:
             self._take(data)
 
     def _widen(self) -> None:
-        """Much is coming: fewer and larger pieces cost less."""
+        """Use fewer and larger pieces for a stream with much output."""
         self._piece = _LARGE_PIECE
         with contextlib.suppress(OSError, AttributeError):
             fcntl.fcntl(self.source, fcntl.F_SETPIPE_SZ, _LARGE_PIECE)
@@ -93,9 +93,9 @@ class _Pipe:
 
 
 class _ReportPipe(_Pipe):
-    """A connected pair of sockets: unlike the end of a pipe, nobody can open one anew through /proc.
+    """A socket pair for the shell's report: unlike a pipe, it can't be opened by another process through /proc.
 
-    It hands the shell the key that its reports have to bear.
+    Sends the shell the key that marks its reports.
     """
 
     def __init__(self, take: Callable[[bytes], None], key: str) -> None:
@@ -109,10 +109,10 @@ class _ReportPipe(_Pipe):
 
 
 class ProgramStreams:
-    """What a program prints, and what its shell reports; kept within limits."""
+    """Standard output, standard error and the shell's report of one program, kept within limits."""
 
     def __init__(self, command: Command, progress: Progress | None, folder: PrivateFolder, flood_bytes: int) -> None:
-        """Who prints more than `flood_bytes` sets off `on_flood`. Raises `OSError` when no pipe is to be had."""
+        """More than `flood_bytes` of output calls `on_flood`. Raises `OSError` if no pipe can be created."""
         limit = command.output_limit_bytes
         self._progress = progress
         self._stdout, self._stderr, self._report = HeadAndTail(limit), HeadAndTail(limit), HeadAndTail(_REPORT_LIMIT)
@@ -120,7 +120,7 @@ class ProgramStreams:
         self._spill = SpillFile(folder, limit, command.spill_limit_bytes) if command.spill_limit_bytes else None
         self._left_bytes = flood_bytes
         self.keeps_recent = False
-        """Whether someone will ask what was printed lately."""
+        """Whether output is kept for `recent`."""
         self.on_flood: Callable[[], None] | None = None
         self._pipes: list[_Pipe] = []
         self.key = os.urandom(KEY_LENGTH // 2).hex()
@@ -136,11 +136,11 @@ class ProgramStreams:
 
     @property
     def sinks(self) -> tuple[int, ...]:
-        """The ends for the program: standard output, standard error, and for a shell line the report."""
+        """The program's ends: standard output, standard error and, for a shell line, the report."""
         return tuple(pipe.sink for pipe in self._pipes)
 
     def watch(self, loop: asyncio.AbstractEventLoop, on_drained: Callable[[], None]) -> None:
-        """Take from now on what comes; `on_drained` is called when nobody can print any more."""
+        """Read output from now on. `on_drained` is called when all writers have closed their ends."""
 
         def ended() -> None:
             if not any(pipe.is_open for pipe in self._pipes[:2]):
@@ -164,29 +164,29 @@ class ProgramStreams:
             self._progress(data)
 
     def pump(self) -> None:
-        """Take what is there now."""
+        """Read what is available."""
         for pipe in self._pipes:
             pipe.pump()
 
     def recent(self) -> tuple[bytes, int]:
-        """What came since the last look; who looks on and on needs no file with all of it."""
+        """Output since the last call, and the number of dropped bytes. Stops writing the file with all output."""
         if self._spill is not None:
             self._spill.discard()
             self._spill = None
         return self._recent.take()
 
     def output(self) -> tuple[bytes, bytes, int]:
-        """Both streams as far as they were kept, and how much was not."""
+        """Kept standard output and standard error, and the number of dropped bytes."""
         (stdout, dropped_out), (stderr, dropped_err) = self._stdout.kept(), self._stderr.kept()
         return stdout, stderr, dropped_out + dropped_err
 
     def report(self) -> bytes:
-        """What the shell has said; nothing if it was too much to be true."""
+        """The shell's report; empty if it exceeds the limit."""
         said, dropped = self._report.kept()
         return b"" if dropped else said
 
     def spilled(self, is_needed: bool) -> str:
-        """The file with all of the output, for who takes it over; empty if there is none, or it is not needed."""
+        """Path of the file with all output, which the caller then owns; empty if there is none or it is not needed."""
         spill, self._spill = self._spill, None
         if spill is None:
             return ""

@@ -22,7 +22,7 @@ _LOCK_PAUSE_S = 0.005
 
 @contextlib.contextmanager
 def folder_of(path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """The folder of a resolved path, open, and the name in it; `make` makes the folders that are missing.
+    """Descriptor of a resolved path's folder, and the name in it. `make` creates missing folders.
 
     Raises `OSError`; `ToolError` for a link on the way and for a path that is not resolved.
     """
@@ -63,12 +63,12 @@ def _step_into(above: int, folder: str, path: str, *, make: bool = False) -> int
 
 
 def is_link(folder: int, name: str) -> bool:
-    """Whether a name in an open folder is a link, wherever it leads."""
+    """Whether a name in an open folder is a link."""
     return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
 def open_folder(path: str) -> int:
-    """A folder for `os.scandir`, by its resolved path; the caller closes it. Raises like `folder_of`."""
+    """Descriptor of a folder for `os.scandir`; the caller closes it. Raises like `folder_of`."""
     with folder_of(path) as (folder, name):
         try:
             return os.open(name, _LIST_FLAGS, dir_fd=folder)
@@ -79,12 +79,12 @@ def open_folder(path: str) -> int:
 
 
 def open_file(folder: int, name: str, path: str) -> int:
-    """Open for reading; never waits, never follows a link, never opens a device.
+    """Open for reading without blocking, following links or opening devices. The caller closes the descriptor.
 
-    Raises `OSError`; `ToolError` for what is no regular file.
+    Raises `OSError`; `ToolError` if it is no regular file.
     """
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    check_regular(path, status)  # to open a device or a pipe may set it off
+    check_regular(path, status)  # opening a device or a pipe may have effects
     try:
         return os.open(name, READ_FLAGS, dir_fd=folder)
     except OSError as error:
@@ -94,7 +94,7 @@ def open_file(folder: int, name: str, path: str) -> int:
 
 
 def check_regular(path: str, status: os.stat_result) -> None:
-    """Raises `ToolError` that says what it is instead."""
+    """Raises `ToolError` that names the type of a file that is not regular."""
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISLNK(status.st_mode):
@@ -105,16 +105,16 @@ def check_regular(path: str, status: os.stat_result) -> None:
 
 
 def link_error(path: str) -> ToolError:
-    """Of a path that was resolved, and yet ends in a link."""
+    """The error for a resolved path that ends in a link."""
     return ToolError(f"{path} is a link that leads nowhere, or has changed since it was checked; try again")
 
 
 @contextlib.contextmanager
 def locked(folder: int, name: str, path: str) -> Iterator[tuple[int, bool]]:
-    """The file, open for reading and locked against everyone who writes it through this function; and whether it is.
+    """Descriptor of a file, open for reading, and whether it is locked against other callers of this function.
 
-    The lock is the system's, on the file itself: it holds between processes, and through every link to the file.
-    Where the file system has none, or another program keeps one, the work goes on without.
+    The lock is on the file itself (flock): it works across processes and through every link. If the file system has no
+    locks, or another program holds the lock for long, the body runs without.
     """
     end = time.monotonic() + _WAIT_FOR_LOCK_S
     while True:
@@ -131,7 +131,7 @@ def locked(folder: int, name: str, path: str) -> Iterator[tuple[int, bool]]:
 def _lock(descriptor: int, end: float) -> bool:
     try:
         import fcntl
-    except ImportError:  # another system than those with flock
+    except ImportError:  # a system without flock
         return False
     while True:
         try:
@@ -147,7 +147,7 @@ def _lock(descriptor: int, end: float) -> bool:
 
 
 def is_still(descriptor: int, folder: int, name: str) -> bool:
-    """False when another file has taken the name since it was opened."""
+    """Whether the name still refers to the open file."""
     try:
         there = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -157,7 +157,7 @@ def is_still(descriptor: int, folder: int, name: str) -> bool:
 
 
 def read_all(descriptor: int, most: int) -> bytes:
-    """Up to so many bytes from the beginning."""
+    """Up to `most` bytes from the current position."""
     size = os.fstat(descriptor).st_size
     pieces: list[bytes] = []
     while most > 0 and (piece := os.read(descriptor, min(most, max(size + 1, 65_536)))):

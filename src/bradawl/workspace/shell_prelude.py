@@ -1,4 +1,4 @@
-"""What bash runs around a shell line so that it can say how and where it ended."""
+"""The bash code that runs before a shell line and reports its exit codes, working directory and exports."""
 
 import os
 from typing import Final
@@ -9,23 +9,23 @@ from bradawl.core.workspace import PROCESS_LIMIT
 from bradawl.workspace.exported_variables import changes
 
 MARK: Final = "BRADAWL_CALL"
-"""Variable that marks a call's processes: whoever carries its last word belongs to the call.
+"""Variable that marks the processes of a call by its last word.
 
-The words before it are those of the calls that the program itself runs in."""
+Earlier words are the marks of calls inside which the program itself runs.
+"""
 REPORT_FD: Final = "BRADAWL_REPORT"
-"""Variable that names the descriptor the report goes to."""
+"""Variable with the number of the descriptor for the report."""
 KEY_LENGTH: Final = 32
 _SPARE_FD = 199
 HELD_BACK: Final = "BRADAWL_BASH_ENV"
-"""Variable with the value that BASH_ENV is to have in the line; bash must not read that file by itself."""
+"""Variable with the value of BASH_ENV for the line; bash must not read that file by itself."""
 
-# bash passes a descriptor that it was given to all programs it starts. While a group has that number closed, bash
-# holds a copy with the flag close-on-exec, as descriptor 10 or above; a copy of that copy has the flag, too. The key
-# comes over the descriptor because the environment and the arguments of a process can be read in /proc.
-# The group's redirections keep `set -x` of the script out of its output; builtins, because a script may define
-# functions of any name, quoted, because of aliases; no joining of PIPESTATUS, because a script may set IFS. `local`
-# only succeeds where a function has called `exit`: its own variables still hide those that outlive it, so that exports
-# can't be told there.
+# bash passes an inherited descriptor to all programs it starts. While a group has that number closed, bash keeps a copy
+# with close-on-exec, as descriptor 10 or above; a copy of that copy has the flag, too. The key comes over the
+# descriptor because environment and arguments of a process can be read in /proc. The group's redirections keep the
+# script's `set -x` out of the report. Builtins are used because a script may define functions of any name, quoted
+# because of aliases. PIPESTATUS is not joined because a script may set IFS. `local` succeeds only if a function has
+# called `exit`: its local variables then hide the exported ones, so exports can't be reported.
 PRELUDE: Final = f"""\
 __bradawl_fd=${REPORT_FD}
 if [[ -v {HELD_BACK} ]]; then export BASH_ENV=${HELD_BACK}; else unset BASH_ENV; fi
@@ -49,7 +49,7 @@ trap '{{ __bradawl_code=$? __bradawl_parts=("${{PIPESTATUS[@]}}"); \
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a shell line has said about its end; empty where it did not."""
+    """What the shell reported about its end; empty where it did not."""
 
     pipe_status: tuple[int, ...] = ()
     cwd: str | None = None
@@ -57,9 +57,9 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def parse_report(report: bytes, key: str, exit_code: int | None) -> Report:
-    """Codes of the last pipeline's parts, the last working directory, and what became of the exported variables.
+    """Exit codes of the last pipeline, the last working directory, and changes of the exported variables.
 
-    Only what stands between `key`, which no program but the shell knows, counts.
+    Only text between two occurrences of `key`, which only the shell knows, counts.
     """
     pieces = report.split(b"\0" + key.encode() + b"\0")
     fields = pieces[-2].split(b"\0") if len(pieces) >= 4 else []
