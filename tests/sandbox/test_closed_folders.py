@@ -1,14 +1,13 @@
 """What programs do in folders that they then close to this user is found, and put back."""
 
-import ctypes
 import os
 import stat
 import tempfile
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked import as_owner
 
 from bradawl.sandbox.filesystem.closed_folders import close_again, enter, open_way
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
@@ -16,36 +15,8 @@ from bradawl.sandbox.restore.git_history import GitHistory, RepositoryLocation, 
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back
 
-_RIGHTS_TO_PASS_OVER_MODES = 0b110
-"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, of linux/capability.h."""
 NAMES = (".git/config", ".git/hooks", ".git/commondir", "*/.git/config", ".vscode", ".mcp.json", "migrations/001.sql")
 CLOSED = (0, 0o111, 0o300, 0o400, 0o444, 0o500, 0o555)
-
-
-def as_owner(act: Callable[[], object]) -> None:
-    """Do something in a process that is no more than the owner of its files: root may not pass over modes any more."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            _drop_rights()
-            act()
-            code = 0
-        except Exception:  # noqa: BLE001 - told to whoever reads the test's output
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-
-
-def _drop_rights() -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    sets = (ctypes.c_uint32 * 6)()
-    assert libc.capget(header, sets) == 0
-    for place in range(3):
-        sets[place] &= ~_RIGHTS_TO_PASS_OVER_MODES
-    assert libc.capset(header, sets) == 0
 
 
 @pytest.fixture

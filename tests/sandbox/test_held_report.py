@@ -11,7 +11,7 @@ from landlock_house import SYSTEM_PYTHON
 FORGE = Path(__file__).parents[1] / "unit/forge_report.py"
 # Double quotes, as some of the lines put it between single ones; the real path, as an environment may be hidden.
 PYTHON = SYSTEM_PYTHON if os.access(SYSTEM_PYTHON, os.X_OK) else f'"{os.path.realpath(sys.executable)}"'
-GUARANTEES = (
+LINES = (
     "{forge}",
     "exec {forge}",
     "({forge})",
@@ -28,7 +28,7 @@ def made(either_way):
     return either_way
 
 
-@pytest.mark.parametrize("line", GUARANTEES)
+@pytest.mark.parametrize("line", LINES)
 def test_no_held_program_can_report_in_place_of_its_shell(made, line):
     result = made.run(line.format(forge=f"{PYTHON} -I -S forge_report.py $$"))
     assert result.exit_code == 0, result.stderr

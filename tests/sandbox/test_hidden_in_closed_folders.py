@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from bwrap import HAS_BWRAP
+from forked import as_plain_user
 from held import Held
-from test_plain_user import as_plain_user
 
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 

@@ -2,7 +2,7 @@
 
 import pytest
 from bwrap import HAS_BWRAP
-from held import Held, held
+from held import Held
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
@@ -11,12 +11,6 @@ from bradawl.tools.shell.held_back import notes_on
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 KEY = "KEY=very-secret"
-
-
-@pytest.fixture
-def made(tmp_path):
-    with held(tmp_path) as built:
-        yield built
 
 
 @pytest.mark.parametrize("name", [".env", "a/b/c/.env", "a/b/c/d/e/f/g/h/.env.local", "x/y/z/w/id_rsa"])

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from bubblewrap_house import bubblewrap_house
-from bwrap import HAS_BWRAP
-from landlock_house import House, house
+from bubblewrap_house import house_with
+from landlock_house import House
 
 from bradawl.core.permissions import Grant
 from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets
@@ -20,9 +19,7 @@ SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-")
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
 def made(request):
-    if request.param == "bubblewrap" and not HAS_BWRAP:
-        pytest.skip("bubblewrap does not work here")
-    with (bubblewrap_house if request.param == "bubblewrap" else house)() as here:
+    with house_with(request.param) as here:
         yield here
 
 

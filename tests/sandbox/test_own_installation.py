@@ -5,8 +5,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -82,12 +80,6 @@ class Project:
             for path in sorted(self.venv.rglob("*"))
             if path.is_file() and "__pycache__" not in path.parts
         }
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=Path.home(), prefix="bradawl-test-") as made:
-        yield Path(made).resolve()
 
 
 @pytest.fixture

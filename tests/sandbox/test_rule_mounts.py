@@ -22,12 +22,6 @@ KEY = "very-secret"
 _NAME = "geh\u00e4use mit leer"
 
 
-@pytest.fixture
-def made(tmp_path):
-    with held(tmp_path) as built:
-        yield built
-
-
 def deny(made, *texts: str, **more) -> None:
     """These rules hold for what `made` runs from now on."""
     bases = Bases(str(made.root / ".bradawl"), str(made.home), str(made.root))

@@ -23,12 +23,6 @@ from patience import is_within
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
 
-@pytest.fixture
-def made(tmp_path):
-    with held(tmp_path) as built:
-        yield built
-
-
 def until(holds, within_s=10.0) -> bool:
     deadline = time.monotonic() + within_s
     while not holds():

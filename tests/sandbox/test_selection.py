@@ -21,14 +21,6 @@ from patience import is_within
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
 
-@pytest.fixture
-def layout(tmp_path) -> SandboxLayout:
-    for name in ("ws", "home"):
-        (tmp_path / name).mkdir()
-    place = os.path.realpath(tmp_path)
-    return SandboxLayout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
-
-
 def choose(layout: SandboxLayout, path: str = SYSTEM_PATH):
     choice = SandboxSelection(layout, {"PATH": path})
     choice.start()

@@ -1,6 +1,5 @@
 """A choice of the sandbox ends in bounded time, whatever the programs and file systems do, and says why."""
 
-import os
 import subprocess
 import threading
 import time
@@ -17,14 +16,6 @@ from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
 from bradawl.sandbox.selection import SandboxSelection
 
 BOUND_S = 30  # a busy machine takes its time; what waits for ever takes longer
-
-
-@pytest.fixture
-def layout(tmp_path: Path) -> SandboxLayout:
-    for name in ("ws", "home"):
-        (tmp_path / name).mkdir()
-    place = os.path.realpath(tmp_path)
-    return SandboxLayout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-GUARANTEES = (
+LINES = (
     "cp /bin/true t; chmod 4755 t",
     "cp /bin/true t; chmod u+s t",
     "cp /bin/true t; chmod 7777 t",
@@ -22,7 +22,7 @@ GUARANTEES = (
 )
 
 
-@pytest.mark.parametrize("line", GUARANTEES)
+@pytest.mark.parametrize("line", LINES)
 def test_no_file_gets_the_bit(either_way, backend, line):
     if "cp -p" in line and not any(each.stat().st_mode & stat.S_ISUID for each in Path("/usr/bin").iterdir()):
         pytest.skip("no program with the bit is installed")
