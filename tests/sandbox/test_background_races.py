@@ -16,7 +16,7 @@ from held import Held
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import Command
 from bradawl.workspace.child_process import ChildProcess
-from bradawl.workspace.process_tree import ProcessState, tree
+from bradawl.workspace.process_tree import ProcessState, descendants
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
@@ -312,7 +312,7 @@ def test_a_tree_knows_children_of_all_threads():
     if not pid:
         signal.pause()
     try:
-        assert tree(os.getpid())[pid].parent == os.getpid()
+        assert descendants(os.getpid())[pid].parent == os.getpid()
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

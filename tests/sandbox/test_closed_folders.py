@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from forked import as_owner
 
-from bradawl.sandbox.filesystem.closed_folders import close_again, enter, open_way
+from bradawl.sandbox.filesystem.closed_folders import open_parents, open_with_access, restore_modes
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.restore.git_history import GitHistory, RepositoryLocation, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
@@ -163,12 +163,12 @@ def test_the_way_down_is_opened_without_following_a_link_and_closed_again(place:
         (place / "a/link").symlink_to(outside)
         for each in (outside, inner, inner.parent, place / "a"):
             each.chmod(0)
-        assert open_way(f"{place}/a/link", str(place)).keys() == {f"{place}/a"}
+        assert open_parents(f"{place}/a/link", str(place)).keys() == {f"{place}/a"}
         assert stat.S_IMODE(outside.stat().st_mode) == 0
-        opened = open_way(f"{place}/a/b/c/gone", str(place))
+        opened = open_parents(f"{place}/a/b/c/gone", str(place))
         assert opened.keys() == {f"{place}/a/b", f"{place}/a/b/c"}
-        os.close(enter(f"{place}/a/b/c"))
-        close_again(opened)
+        os.close(open_with_access(f"{place}/a/b/c"))
+        restore_modes(opened)
         assert stat.S_IMODE((place / "a/b").stat().st_mode) == 0
 
     as_owner(act)

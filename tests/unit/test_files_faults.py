@@ -220,7 +220,7 @@ def test_what_is_no_file_is_told_quickly(tmp_path: Path) -> None:
 
 def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
     """Between looking and writing the path is walked again, and no link on it is taken."""
-    from bradawl.workspace.atomic_write import create
+    from bradawl.workspace.atomic_write import create_file
     from bradawl.workspace.safe_open import folder_of
 
     (tmp_path / "real").mkdir()
@@ -229,7 +229,7 @@ def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="changed since it was checked"), folder_of(f"{tmp_path}/link/f"):
         pass
     with pytest.raises(ToolError, match="changed since it was checked"):
-        create(f"{tmp_path}/link/g", NEW)
+        create_file(f"{tmp_path}/link/g", NEW)
     assert [entry.name for entry in (tmp_path / "real").iterdir()] == ["f"]
 
 
@@ -247,7 +247,7 @@ def test_a_name_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_what_another_program_writes_while_the_new_content_is_written_is_not_lost(tmp_path: Path) -> None:
-    from bradawl.workspace.atomic_write import put
+    from bradawl.workspace.atomic_write import replace_content
     from bradawl.workspace.safe_open import folder_of, locked
 
     path = tmp_path / "f"
@@ -257,11 +257,11 @@ def test_what_another_program_writes_while_the_new_content_is_written_is_not_los
         status = os.fstat(descriptor)
         path.write_bytes(b"theirs")
         with pytest.raises(ToolError, match="has changed at this very moment"):
-            put(folder, name, descriptor, NEW, status)
+            replace_content(folder, name, descriptor, NEW, status)
         path.unlink()
         path.write_bytes(OLD)
         with pytest.raises(ToolError, match="has changed at this very moment"):
-            put(folder, name, descriptor, NEW, os.fstat(descriptor))
+            replace_content(folder, name, descriptor, NEW, os.fstat(descriptor))
     assert read(path) == OLD
     assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
 

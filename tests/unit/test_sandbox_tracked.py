@@ -55,6 +55,6 @@ def test_outside_a_repository_nothing_is_tracked(tmp_path: Path) -> None:
 
 def test_only_what_is_not_tracked_is_covered(repository: Path) -> None:
     top = str(repository)
-    mounts = MountPlan(top).of_workspace(WorkspaceSurvey(top).result()).mounts
+    mounts = MountPlan(top).for_workspace(WorkspaceSurvey(top).result()).mounts
     hidden = {path[len(top) + 1 :] for path, cover in mounts.items() if cover.kind == "secret"}
     assert hidden == {".env", "sub/.env.production"}

@@ -105,12 +105,12 @@ class BubblewrapBackend:
 
     def _watch(self) -> WorkspaceWatch:
         state, found, rule_mounts = self._layout.state, self._repositories, self._rule_mounts
-        places, appeared = (
-            lambda: (*found.places(), *rule_mounts.places()),
-            lambda: (*found.appeared(), *rule_mounts.appeared()),
+        places, new_paths = (
+            lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
+            lambda: (*found.new_paths(), *rule_mounts.new_paths()),
         )
-        files = ProtectedFiles(places, f"{state}/put-back", appeared, found.may_stay, is_held=True)
-        return WorkspaceWatch(files, GitHistory(found.histories, f"{state}/history"))
+        files = ProtectedFiles(places, f"{state}/put-back", new_paths, found.may_stay, prevents_changes=True)
+        return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{state}/history"))
 
     @property
     def sandbox(self) -> Sandbox:
@@ -140,7 +140,7 @@ class BubblewrapBackend:
         """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
         self._make_ready(program)
         with self._repositories.caching():
-            plan, on_end = self._begun(program, grant)
+            plan, on_end = self._prepared_mounts(program, grant)
         with contextlib.ExitStack() as undo:
             undo.callback(on_end)
             environment = _environment(self._layout, self._translator, program, grant)
@@ -155,25 +155,25 @@ class BubblewrapBackend:
         is_said, self._has_said = self._has_said, self._has_said or bool(partly)
         return (_PARTLY.format(partly),) if partly and not is_said else ()
 
-    def _begun(self, program: Program, grant: Grant) -> tuple[MountSet, Callable[[], tuple[str, ...]]]:
+    def _prepared_mounts(self, program: Program, grant: Grant) -> tuple[MountSet, Callable[[], tuple[str, ...]]]:
         """The mounts for the program, and the function to call when it has ended."""
         # Repositories whose changes are not checked afterwards are protected by mounts.
         plan = MountSet(self._repositories.made() if self._watched and grant.writable else frozenset())
         for path in grant.writable:
-            self._plan(path, grant, plan)
+            self._add_writable(path, grant, plan)
         for root in self._layout.roots:
             if root not in plan.roots:
-                plan.add(MountPlan(root).of_what_is_only_read(self._surveys[root].result()), grant.uncovered)
+                plan.add(MountPlan(root).for_read_only_root(self._surveys[root].result()), grant.uncovered)
         if plan.roots:
             self._add_data_folders(plan, grant)
         if self._watched:
-            plan.close_replaceable(grant, self._watched.pinned(plan.mounts))
+            plan.close_replaceable(grant, self._watched.immovable(plan.mounts))
         self._rule_mounts.set_rules(grant.rules)
         if grant.rules:
             seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
             unseen = (TEMPORARY, *_NOT_BOUND, *emptied_folders(), *self._hidden(grant))
             plan.mounts = self._rule_mounts.add_to(plan.mounts, ProgramView(grant.writable, program.cwd, seen, unseen))
-        return plan, self._prepare(plan, grant)
+        return plan, self._create_placeholders(plan, grant)
 
     def _launch(
         self, program: Program, grant: Grant, arguments: list[str], on_end: Callable[[], tuple[str, ...]]
@@ -213,13 +213,13 @@ class BubblewrapBackend:
             limit_processes=self._processes.limit_processes,
         )
 
-    def _prepare(self, plan: MountSet, grant: Grant) -> Callable[[], tuple[str, ...]]:
+    def _create_placeholders(self, plan: MountSet, grant: Grant) -> Callable[[], tuple[str, ...]]:
         """Create placeholders; returns the function to call when the program has ended."""
         watched = self._watched if plan.roots else None
         if watched:
             watched.begin()  # before placeholders exist
         try:
-            held = self._placeholders.hold(
+            held = self._placeholders.acquire(
                 placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts
             )
         except ToolError:
@@ -266,7 +266,7 @@ class BubblewrapBackend:
 
     # ------------------------------------------------------------------ what is writable
 
-    def _plan(self, path: str, grant: Grant, plan: MountSet) -> None:
+    def _add_writable(self, path: str, grant: Grant, plan: MountSet) -> None:
         """Add a path of the grant with the mounts of the root it lies in."""
         layout = self._layout
         root = next((each for each in layout.roots if is_within(path, each)), "")
@@ -278,7 +278,7 @@ class BubblewrapBackend:
         if os.path.realpath(root) != root:
             raise ToolError(f"the workspace {root} has been replaced by a link; end this session and start anew")
         found = self._surveys[root].result()
-        whole = MountPlan(root, plan.unprotected).of_workspace(found).of_installation(self._layout.installation)
+        whole = MountPlan(root, plan.unprotected).for_workspace(found).add_installation(self._layout.installation)
         if path == root:
             plan.roots.append(root)
             plan.repositories += (root, *found.repositories)
@@ -290,7 +290,7 @@ class BubblewrapBackend:
 
     def _add_data_folders(self, plan: MountSet, grant: Grant) -> None:
         for folder in data_folders(plan.roots, plan.repositories, self._layout.home):
-            data = MountPlan(folder, plan.unprotected).of_data_folder()
+            data = MountPlan(folder, plan.unprotected).for_data_folder()
             plan.placeholders |= data.placeholders
             plan.add(data.mounts.values(), grant.uncovered)
 
@@ -322,7 +322,7 @@ class BubblewrapBackend:
         for path in (*layout.readable, *program.readable):
             if os.path.lexists(path) and self._is_covered_up(path, hidden):
                 arguments += ["--ro-bind", path, path]
-        arguments += self._covered(plan, grant, hidden)
+        arguments += self._mount_all(plan, grant, hidden)
         # As root, a program could write the kernel's settings, one of which names a program that the kernel starts.
         arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * features.own_proc
         return [*arguments, "--dev", "/dev", *last, "--chdir", self._place_of(program, hidden), "--clearenv"]
@@ -338,7 +338,7 @@ class BubblewrapBackend:
                     found[real] = None
         return tuple(found)
 
-    def _covered(self, plan: MountSet, grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
+    def _mount_all(self, plan: MountSet, grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
         """Outer folders first: mounts inside a folder must come after the mount of the folder."""
         cache = _made_cache(self._layout.cache, grant)
         mounts = {**plan.mounts, **({cache: Mount(cache, "write")} if cache else {})}
@@ -382,7 +382,7 @@ def _plan_outside(path: str, grant: Grant, plan: MountSet, layout: SandboxLayout
     if any(each and is_within(each, place) for each in kept) or any(is_within(place, own) for own in layout.own):
         raise ToolError(f"the sandbox can't let a program write to {place} for {path}; use another folder")
     found = WorkspaceSurvey(place).result() if Path(place).is_dir() else None
-    mounts = MountPlan(place).of_workspace(found).mounts if found else {}
+    mounts = MountPlan(place).for_workspace(found).mounts if found else {}
     plan.add([Mount(place, "write")], ())
     plan.add([each for each in mounts.values() if os.path.lexists(each.path)], (*grant.uncovered, path))
 

@@ -145,10 +145,10 @@ class LandlockBackend:
         files = ProtectedFiles(
             self._places,
             f"{_state(layout)}/changed",
-            lambda: (*found.appeared(), *rule_mounts.appeared()),
+            lambda: (*found.new_paths(), *rule_mounts.new_paths()),
             found.is_gone,
         )
-        self._protected = WorkspaceWatch(files, GitHistory(found.histories, f"{_state(layout)}/history"))
+        self._protected = WorkspaceWatch(files, GitHistory(found.repository_locations, f"{_state(layout)}/history"))
 
     # ------------------------------------------------------------------ the port
 
@@ -210,9 +210,9 @@ class LandlockBackend:
     def _places(self) -> Iterator[WatchedPath]:
         names = (*protected_names(), *watched_names())
         of_git = tuple(name for name in names if name.startswith(_GIT))
-        yield from self._repositories.places()
-        yield from self._repositories.places_of_trees()
-        yield from self._rule_mounts.all_places()
+        yield from self._repositories.watched_paths()
+        yield from self._repositories.working_tree_paths()
+        yield from self._rule_mounts.all_watched_paths()
         for root in self._layout.roots:
             inner = [each[len(root) :].strip("/") for each in self._repositories.covered if is_within(each, root)]
             yield from ((root, name) for name in names)

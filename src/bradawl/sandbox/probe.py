@@ -73,7 +73,7 @@ def _of_us() -> tuple[str, str]:
 # ------------------------------------------------------------------ the run
 
 
-def printed_by(backend: SandboxBackend, program: Program, deadline: float) -> bytes:
+def output_of(backend: SandboxBackend, program: Program, deadline: float) -> bytes:
     """Output of a program that may write nothing, up to its end or the deadline. Raises `OSError`, `ToolError`."""
     return _run(backend, program, (), deadline)[0]
 

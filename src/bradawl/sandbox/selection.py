@@ -117,7 +117,7 @@ class SandboxSelection:
             self._usable = self._in_time(look)
             if self._usable is not None:
                 return
-        if _is_held_already():
+        if _is_already_sandboxed():
             self._report.append("this program is already inside a sandbox or a container, which may not allow another")
 
     def _in_time(self, look: Callable[[float], SandboxBackend | None]) -> SandboxBackend | None:
@@ -206,7 +206,7 @@ class SandboxSelection:
 
     def _landlock(self, deadline: float) -> SandboxBackend | None:
         from bradawl.sandbox import landlock
-        from bradawl.sandbox.probe import printed_by
+        from bradawl.sandbox.probe import output_of
 
         if reason := landlock.why_unavailable(self._layout):
             self._report.append(f"landlock: {reason}")
@@ -214,7 +214,7 @@ class SandboxSelection:
         self._placeholders.make_folder(self._layout.scratch)
         backend = landlock.LandlockBackend(self._layout)
         try:
-            said = printed_by(backend, landlock.probe_program(self._layout), deadline)
+            said = output_of(backend, landlock.probe_program(self._layout), deadline)
         finally:
             backend.close()
         lacks = landlock.missing_guarantees(said)
@@ -279,7 +279,7 @@ def _why_foreign(program: Path) -> str:
     return ""
 
 
-def _is_held_already() -> bool:
+def _is_already_sandboxed() -> bool:
     try:
         text = Path("/proc/self/status").read_text("utf-8")
     except OSError:

@@ -8,10 +8,10 @@ from pathlib import Path
 from bradawl.core.errors import ToolError
 from bradawl.workspace.in_place_write import overwrite_in_place
 from bradawl.workspace.new_files import sync_folder, temporary_file, write_all
-from bradawl.workspace.safe_open import folder_of, is_still
+from bradawl.workspace.safe_open import folder_of, is_same_file
 
 
-def create(path: str, data: bytes) -> None:
+def create_file(path: str, data: bytes) -> None:
     """Create a file and the folders above it. An existing file stays as it is. Raises `ToolError`."""
     try:
         _make(path, data)
@@ -59,7 +59,7 @@ def _file_above(path: str) -> str:
 # ------------------------------------------------------------------ a file that is there
 
 
-def put(folder: int, name: str, descriptor: int, data: bytes, status: os.stat_result) -> None:
+def replace_content(folder: int, name: str, descriptor: int, data: bytes, status: os.stat_result) -> None:
     """Replace the content of an open, locked file, known as of `status`. Returns when it is on disk.
 
     Raises `OSError`; `ToolError` if the file has changed since.
@@ -90,7 +90,9 @@ def _swap_in(folder: int, name: str, descriptor: int, data: bytes, status: os.st
 def _check_unchanged(folder: int, name: str, descriptor: int, before: os.stat_result) -> None:
     """Last check before the old content is lost: programs that ignore the lock may have written meanwhile."""
     now = os.fstat(descriptor)
-    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns) or not is_still(descriptor, folder, name):
+    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns) or not is_same_file(
+        descriptor, folder, name
+    ):
         raise ToolError(
             f"{name} has changed at this very moment; read it again and repeat the change on what it is now"
         )

@@ -16,15 +16,15 @@ from bradawl.core.workspace import CommandResult
 from bradawl.workspace.process_tree import (
     ProcessState,
     call_processes,
-    children,
+    child_pids,
     command_line,
-    group_lives,
-    ids_since,
-    living,
+    descendants,
+    group_is_running,
+    pids_since,
     process_states,
-    signal_all,
+    running,
     signal_group,
-    tree,
+    signal_processes,
 )
 from bradawl.workspace.program_streams import ProgramStreams
 from bradawl.workspace.shell_prelude import Report, parse_report
@@ -100,12 +100,12 @@ class ChildProcess:
         self._watch_exit()
 
     @property
-    def leader(self) -> int:
+    def leader_pid(self) -> int:
         """PID of the started process, which is also its session and process group."""
         return self._process.pid
 
     @property
-    def leaders(self) -> tuple[int, ...]:
+    def leader_pids(self) -> tuple[int, ...]:
         """PIDs of the process and, in a sandbox, of its namespace's init."""
         return (self._process.pid, self._init.id) if self._init is not None else (self._process.pid,)
 
@@ -132,19 +132,19 @@ class ChildProcess:
         if self._init is None:
             own = b"".join(os.fsencode(each) + b"\0" for each in self._arguments)
             return command_line(self._process.pid) not in {b"", own}
-        if not self._init.lives:
+        if not self._init.is_running:
             return False
         own = command_line(self._init.id)
-        return bool(own) and any(command_line(each) not in {b"", own} for each in children(self._init.id))
+        return bool(own) and any(command_line(each) not in {b"", own} for each in child_pids(self._init.id))
 
     def process_states(self) -> dict[int, ProcessState]:
         """States of its processes by PID, without the launcher. Only valid once it has begun."""
         if self._is_gone:
             return {}
         if self._init is not None and self._init.id:
-            return tree(self._init.id) if self._init.lives else {}
-        leader = {self._process.pid} if self._process.returncode is None else set[int]()
-        return process_states(leader | self._left())
+            return descendants(self._init.id) if self._init.is_running else {}
+        leader_pid = {self._process.pid} if self._process.returncode is None else set[int]()
+        return process_states(leader_pid | self._remaining_pids())
 
     def _watch_exit(self) -> None:
         try:
@@ -190,7 +190,7 @@ class ChildProcess:
             if not self._exited.done():
                 return False
             if not self._is_gone:
-                self._left_running = await self._settle() or self._left_running
+                self._left_running = await self._end_leftovers() or self._left_running
         except BaseException:
             self.kill()
             raise
@@ -203,11 +203,11 @@ class ChildProcess:
             return
         self._was_ended = True
         try:
-            left = self._ask_to_end()
-            await self._wait_while(self._group_lives, self._term_grace_s)
+            left = self._terminate()
+            await self._wait_while(self._group_is_running, self._term_grace_s)
             self._kill(left)
             await asyncio.wait((self._exited,), timeout=_KILL_WAIT_S)
-            self._streams.pump()
+            self._streams.read_available()
             if not self._drained.done():
                 await asyncio.wait((self._drained,), timeout=_DRAIN_GRACE_S)
         except BaseException:
@@ -218,7 +218,7 @@ class ChildProcess:
 
     def printed(self) -> tuple[bytes, int]:
         """Output since the last call, and the number of bytes dropped."""
-        return self._streams.recent()
+        return self._streams.take_recent()
 
     def result(self) -> CommandResult:
         """How it ended. The shell's report counts only if the program ended by itself."""
@@ -255,19 +255,19 @@ class ChildProcess:
 
     # -------------------------------------------------------------- its end
 
-    async def _settle(self) -> bool:
+    async def _end_leftovers(self) -> bool:
         """Read the rest of the output and end what is left running; True if something was."""
-        self._streams.pump()
+        self._streams.read_available()
         if not self._drained.done():
             await asyncio.wait((self._drained,), timeout=_DRAIN_GRACE_S)
         if await self._has_left_nothing():
             return False
-        left = self._ask_to_end()
+        left = self._terminate()
         # Remember the PIDs: a process whose parent has ended can't be found again, and a signal can get lost while a
         # shell executes a program.
-        if not await self._wait_while(lambda: self._has_left_something() or bool(living(left)), _BACKGROUND_GRACE_S):
+        if not await self._wait_while(lambda: self._has_left_something() or bool(running(left)), _BACKGROUND_GRACE_S):
             self._kill(left)
-        self._streams.pump()
+        self._streams.read_available()
         return True
 
     async def _has_left_nothing(self) -> bool:
@@ -276,42 +276,42 @@ class ChildProcess:
         return await self._wait_while(self._has_left_something, _DRAIN_GRACE_S)
 
     def _has_left_something(self) -> bool:
-        if self._init_lives():
+        if self._init_is_running():
             return True
-        return self._init is None and (group_lives(self._process.pid) or bool(self._left()))
+        return self._init is None and (group_is_running(self._process.pid) or bool(self._remaining_pids()))
 
-    def _init_lives(self) -> bool:
-        return self._init is not None and self._init.lives
+    def _init_is_running(self) -> bool:
+        return self._init is not None and self._init.is_running
 
-    def _left(self) -> set[int]:
+    def _remaining_pids(self) -> set[int]:
         """PIDs of its living processes. After reaping, its own PID may belong to another process and does not count."""
-        if self._init is not None and self._init.lives:
-            return self._init.left()
+        if self._init is not None and self._init.is_running:
+            return self._init.remaining_pids()
         is_reaped = self._process.returncode is not None
         is_new = self._loop.time() < self._started + _IDS_ARE_NEW_S
         return call_processes(
             self._mark,
             None if is_reaped else self._process.pid,
-            ids_since(self._process.pid) if is_new else None,
+            pids_since(self._process.pid) if is_new else None,
         )
 
-    def _group_lives(self) -> bool:
-        return group_lives(self._process.pid)
+    def _group_is_running(self) -> bool:
+        return group_is_running(self._process.pid)
 
-    async def _wait_while(self, lives: Callable[[], bool], within_s: float) -> bool:
+    async def _wait_while(self, is_running: Callable[[], bool], within_s: float) -> bool:
         deadline = self._loop.time() + within_s
-        while lives():
+        while is_running():
             if self._loop.time() >= deadline:
                 return False
             await asyncio.sleep(_POLL_S)
         return True
 
-    def _ask_to_end(self) -> set[int]:
-        left = self._left()  # first: descendants can't be found once their parent is gone
+    def _terminate(self) -> set[int]:
+        left = self._remaining_pids()  # first: descendants can't be found once their parent is gone
         # A terminated launcher would exit at once, and the program's exit code would be lost.
-        held_by = self._init.id if self._init is not None and self._init_lives() else 0
+        held_by = self._init.id if self._init is not None and self._init_is_running() else 0
         signal_group(held_by or self._process.pid, signal.SIGTERM)
-        signal_all(left, signal.SIGTERM)
+        signal_processes(left, signal.SIGTERM)
         return left
 
     def _kill(self, process_states: set[int]) -> None:
@@ -319,16 +319,16 @@ class ChildProcess:
         for _ in range(_KILL_ROUNDS):  # a process that forked meanwhile is found in the next round
             if not process_states:
                 return
-            signal_all(process_states, signal.SIGKILL)
+            signal_processes(process_states, signal.SIGKILL)
             time.sleep(_KILL_POLL_S)
-            process_states = living(process_states) | self._left()
+            process_states = running(process_states) | self._remaining_pids()
 
     def kill(self) -> None:
         """Kill and reap all its processes without awaiting, so that a second cancellation can't interrupt it."""
         if self._is_gone:
             return
         self._was_ended = True
-        self._kill(self._left() | ({self._process.pid} if self._process.returncode is None else set()))
+        self._kill(self._remaining_pids() | ({self._process.pid} if self._process.returncode is None else set()))
         self._reap()
         self._close()
         self._streams.spilled(is_needed=False)

@@ -64,7 +64,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return _SIMPLE.get(other, other)
 
 
-def changes(before: bytes, after: bytes) -> dict[str, str | None]:
+def export_changes(before: bytes, after: bytes) -> dict[str, str | None]:
     """Changes of exported variables between two outputs of `export -p`; None for a removed variable.
 
     Empty if either can't be parsed.
@@ -72,10 +72,10 @@ def changes(before: bytes, after: bytes) -> dict[str, str | None]:
     if before == after:
         return {}
     old, new = parse_exports(before), parse_exports(after)
-    return {} if old is None or new is None else difference(old, new)
+    return {} if old is None or new is None else compare_exports(old, new)
 
 
-def difference(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
+def compare_exports(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
     """New and changed values, and None for removed variables, without those that each bash sets itself."""
     changed: dict[str, str | None] = {name: value for name, value in new.items() if old.get(name) != value}
     changed |= dict.fromkeys(name for name in old if name not in new)

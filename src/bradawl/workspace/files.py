@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import FileContent, FileEntry
-from bradawl.workspace.atomic_write import create, put
+from bradawl.workspace.atomic_write import create_file, replace_content
 from bradawl.workspace.in_place_write import is_being_overwritten, undo_interrupted_write
 from bradawl.workspace.safe_open import check_regular, folder_of, locked, open_file, open_folder, read_all
 from bradawl.workspace.temporary_names import is_temporary
@@ -88,8 +88,8 @@ class LocalFiles:
 
         `expected_sha256` is that of the current content; None means that the file must not exist. Writers that use this
         method wait for each other, across processes and through every link, so that no update is lost. Changes by other
-        programs are detected up to the last moment. Mode, owner, attributes and hard links are kept (see `put`, also
-        for crashes). A cancelled call finishes the write first. Raises `ToolError`.
+        programs are detected up to the last moment. Mode, owner, attributes and hard links are kept (see
+        `replace_content`, also for crashes). A cancelled call finishes the write first. Raises `ToolError`.
         """
         _check_path(path)
         return await _in_thread(lambda: _replace(path, data, expected_sha256))
@@ -246,7 +246,7 @@ def _replace(path: str, data: bytes, expected: str | None) -> str:
         if (status := _status(path)) is None:
             if expected is not None:
                 raise ToolError(f"{path} does not exist any more: it was deleted since it was read")
-            create(path, data)
+            create_file(path, data)
         elif expected is None:
             check_regular(path, status)
             raise ToolError(f"{path} exists already; read it first, then change it")
@@ -278,7 +278,7 @@ def _replace_existing(path: str, data: bytes, expected: str) -> None:
             raise ToolError(
                 f"{path} has changed since it was read; read it again and repeat the change on what it is now"
             )
-        put(folder, name, descriptor, data, status)
+        replace_content(folder, name, descriptor, data, status)
 
 
 def _list(root: str, limit: int, stop: threading.Event) -> tuple[tuple[FileEntry, ...], bool]:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from bradawl.core.errors import ToolError
-from bradawl.workspace.process_tree import ProcessState, signal_all
+from bradawl.workspace.process_tree import ProcessState, signal_processes
 
 if TYPE_CHECKING:
     from bradawl.workspace.child_process import ChildProcess
@@ -126,7 +126,7 @@ class FreezeGate:
                 raise self._not_stopped(running)
             self._stopped |= running
             spared = _children_of_vfork(now) if taken_s < self._stop_limit_s / 2 else set()
-            signal_all(
+            signal_processes(
                 sorted(set(now) - spared), signal.SIGSTOP
             )  # parents first, so that they don't see a stopped child
             before = now
@@ -140,7 +140,7 @@ class FreezeGate:
 
     def _resume(self) -> None:
         stopped, self._stopped = self._stopped, set()
-        signal_all(sorted(stopped, reverse=True), signal.SIGCONT)
+        signal_processes(sorted(stopped, reverse=True), signal.SIGCONT)
 
     def _not_stopped(self, running: set[int]) -> ToolError:
         names = [child.name for child in self._sandboxed() if not running or running & set(child.process_states())]

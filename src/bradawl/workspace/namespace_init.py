@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bradawl.workspace.process_tree import call_processes, living, signal_all
+from bradawl.workspace.process_tree import call_processes, running, signal_processes
 
 _LONGEST = 4_096
 
@@ -30,9 +30,9 @@ class NamespaceInit:
         self._pidfd = -1
         self.id = 0
         os.set_blocking(info_fd, False)
-        self._loop.add_reader(info_fd, self.learn)
+        self._loop.add_reader(info_fd, self.read_info)
 
-    def learn(self) -> None:
+    def read_info(self) -> None:
         """Read what the launcher has written so far."""
         if self._info_fd < 0:
             return
@@ -68,15 +68,15 @@ class NamespaceInit:
         self._info_fd = -1
 
     @property
-    def lives(self) -> bool:
+    def is_running(self) -> bool:
         """Whether init runs, so that programs may be left in the namespace."""
-        self.learn()
-        return bool(self.id and living((self.id,)))
+        self.read_info()
+        return bool(self.id and running((self.id,)))
 
     async def has_ended(self, within_s: float) -> bool:
         """Wait for its end; False if it still runs."""
-        if not self.lives or self._pidfd < 0:
-            return not self.lives
+        if not self.is_running or self._pidfd < 0:
+            return not self.is_running
         ended = self._loop.create_future()
         self._loop.add_reader(self._pidfd, lambda: ended.done() or ended.set_result(None))
         try:
@@ -85,14 +85,14 @@ class NamespaceInit:
             self._loop.remove_reader(self._pidfd)
         return ended.done()
 
-    def left(self) -> set[int]:
+    def remaining_pids(self) -> set[int]:
         """PIDs of all processes in the namespace, init included. Init ignores SIGTERM."""
-        return {self.id, *call_processes(self._mark, self.id)} if self.lives else set()
+        return {self.id, *call_processes(self._mark, self.id)} if self.is_running else set()
 
     def kill(self) -> None:
         """Kill init, and with it all processes in the namespace."""
-        if self.lives:
-            signal_all((self.id,), signal.SIGKILL)
+        if self.is_running:
+            signal_processes((self.id,), signal.SIGKILL)
 
     def close(self) -> None:
         """Release the descriptors; init is not ended. Safe to call twice."""

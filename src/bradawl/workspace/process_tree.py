@@ -49,14 +49,14 @@ def signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def signal_all(processes: Iterable[int], number: signal.Signals) -> None:
+def signal_processes(processes: Iterable[int], number: signal.Signals) -> None:
     """Signal processes, which may have ended."""
     for process in processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process, number)
 
 
-def group_lives(group: int) -> bool:
+def group_is_running(group: int) -> bool:
     """Whether a process of the group runs; zombies do not count."""
     try:
         os.killpg(group, 0)
@@ -64,10 +64,10 @@ def group_lives(group: int) -> bool:
         return False
     except PermissionError:
         return True  # it holds a process of another user
-    return not _PROC.is_dir() or any(process.group == group for process in _living(_ids()))
+    return not _PROC.is_dir() or any(process.group == group for process in _running(_ids()))
 
 
-def ids_since(process: int) -> range | None:
+def pids_since(process: int) -> range | None:
     """The range of PIDs given out after that of `process`; None if it can't be determined.
 
     Only valid for a young process: PIDs must not have wrapped around since.
@@ -79,9 +79,9 @@ def ids_since(process: int) -> range | None:
     return range(process + 1, last + 1) if last >= process else None
 
 
-def living(processes: Iterable[int]) -> set[int]:
+def running(processes: Iterable[int]) -> set[int]:
     """The PIDs among `processes` that are running processes."""
-    return {process.id for process in _living(processes)}
+    return {process.id for process in _running(processes)}
 
 
 def call_processes(mark: str, root: int | None = None, among: range | None = None) -> set[int]:
@@ -89,7 +89,7 @@ def call_processes(mark: str, root: int | None = None, among: range | None = Non
 
     `root` itself is left out. `among` limits the PIDs to examine; None means all. Empty without /proc.
     """
-    running = tuple(_living(_ids(among)))
+    running = tuple(_running(_ids(among)))
     carried = mark.encode()
     found = {process.id for process in running if process.id != root and _carries(process, carried)}
     if root is not None:
@@ -99,7 +99,7 @@ def call_processes(mark: str, root: int | None = None, among: range | None = Non
     return found - {root}
 
 
-def tree(root: int) -> dict[int, ProcessState]:
+def descendants(root: int) -> dict[int, ProcessState]:
     """States of all descendants of a process by PID. A process that ends meanwhile may be missing.
 
     Children are read before their parent's state: a parent that ends in between is not found stopped.
@@ -108,16 +108,16 @@ def tree(root: int) -> dict[int, ProcessState]:
     left = [(root, 0)]
     while left:
         process, parent = left.pop()
-        children = _children(process)
+        child_pids = _child_pids(process)
         if process != root and (member := _process_state(process, parent)):
             found[process] = member
-        left += [(child, process) for child in children if child not in found and child != root]
+        left += [(child, process) for child in child_pids if child not in found and child != root]
     return found
 
 
 def process_states(processes: Iterable[int]) -> dict[int, ProcessState]:
     """States of some processes by PID, without those that have ended."""
-    seen = ((process.id, _process_state(process.id, process.parent)) for process in _living(processes))
+    seen = ((process.id, _process_state(process.id, process.parent)) for process in _running(processes))
     return {each: member for each, member in seen if member}
 
 
@@ -129,18 +129,18 @@ def command_line(process: int) -> bytes:
         return b""
 
 
-def children(process: int) -> set[int]:
+def child_pids(process: int) -> set[int]:
     """PIDs of its children."""
-    return set(_children(process))
+    return set(_child_pids(process))
 
 
-def _children(process: int) -> list[int]:
+def _child_pids(process: int) -> list[int]:
     try:
         read = [_read(f"/proc/{process}/task/{thread}/children", _PIECE) for thread in _threads(process)]
     except FileNotFoundError:
         if _PROC.joinpath("thread-self/children").exists():
             return []  # the process has ended
-        return [each.id for each in _living(_ids()) if each.parent == process]  # a kernel without these files
+        return [each.id for each in _running(_ids()) if each.parent == process]  # a kernel without these files
     except OSError:
         return []
     return [int(each) for each in b" ".join(read).split()]
@@ -176,7 +176,7 @@ def _ids(among: range | None = None) -> Iterable[int]:
     return ids if among is None else (process for process in ids if process in among)
 
 
-def _living(ids: Iterable[int]) -> Iterator[_Process]:
+def _running(ids: Iterable[int]) -> Iterator[_Process]:
     return (process for each in ids if (process := _process(each)))
 
 

@@ -203,7 +203,7 @@ class LocalProcesses:
         child = ChildProcess(process, streams, mark, self._term_grace_s, self._forget, child_sandbox)
         self._running.add(child)
         if command.is_shell:
-            self._watchdog.guard(child.leader, self._folder.place)
+            self._watchdog.guard(child.leader_pid, self._folder.place)
         return child
 
     def _sandboxed(
@@ -236,14 +236,14 @@ class LocalProcesses:
             name, init, codes, *ends, has_launcher, program.argv[-1], launch.notes, launch.explain_setup_error
         )
 
-    def _guard(self, leader: int) -> None:
-        self._watchdog.guard(leader, self._folder.place)
+    def _guard(self, leader_pid: int) -> None:
+        self._watchdog.guard(leader_pid, self._folder.place)
 
     def _forget(self, child: ChildProcess) -> None:
         self._running.discard(child)
         self._gate.release(child)
-        for leader in child.leaders:
-            self._watchdog.release(leader)
+        for leader_pid in child.leader_pids:
+            self._watchdog.release(leader_pid)
 
     def _program(self, command: Command, sinks: tuple[int, ...], mark: str) -> "Program":
         from bradawl.sandbox.backend import Program  # many runs start no program

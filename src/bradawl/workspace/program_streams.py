@@ -50,9 +50,9 @@ class _Pipe:
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         self._close_sink()
         self._loop = loop
-        loop.add_reader(self.source, self.pump)
+        loop.add_reader(self.source, self.read_available)
 
-    def pump(self) -> None:
+    def read_available(self) -> None:
         """Read what is available, a bounded amount at a time."""
         for _ in range(_PIECES_PER_WAKE):
             if not self.is_open:  # the callback may have closed all pipes
@@ -163,12 +163,12 @@ class ProgramStreams:
         if self._progress is not None:
             self._progress(data)
 
-    def pump(self) -> None:
+    def read_available(self) -> None:
         """Read what is available."""
         for pipe in self._pipes:
-            pipe.pump()
+            pipe.read_available()
 
-    def recent(self) -> tuple[bytes, int]:
+    def take_recent(self) -> tuple[bytes, int]:
         """Output since the last call, and the number of dropped bytes. Stops writing the file with all output."""
         if self._spill is not None:
             self._spill.discard()

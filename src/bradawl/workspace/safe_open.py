@@ -121,7 +121,7 @@ def locked(folder: int, name: str, path: str) -> Iterator[tuple[int, bool]]:
         descriptor = open_file(folder, name, path)
         try:
             is_locked = _lock(descriptor, end)
-            if is_still(descriptor, folder, name):
+            if is_same_file(descriptor, folder, name):
                 yield descriptor, is_locked
                 return
         finally:
@@ -146,7 +146,7 @@ def _lock(descriptor: int, end: float) -> bool:
             return True
 
 
-def is_still(descriptor: int, folder: int, name: str) -> bool:
+def is_same_file(descriptor: int, folder: int, name: str) -> bool:
     """Whether the name still refers to the open file."""
     try:
         there = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from bradawl.core.workspace import PROCESS_LIMIT
-from bradawl.workspace.exported_variables import changes
+from bradawl.workspace.exported_variables import export_changes
 
 MARK: Final = "BRADAWL_CALL"
 """Variable that marks the processes of a call by its last word.
@@ -69,5 +69,5 @@ def parse_report(report: bytes, key: str, exit_code: int | None) -> Report:
     pipe_status = tuple(int(code) for code in codes) if all(code.isdigit() for code in codes) else ()
     cwd = os.fsdecode(fields[2].removesuffix(b"\n")) if fields[2].endswith(b"\n") else ""
     before, after = pieces[1].partition(b"\0")[0], fields[3]
-    exports = changes(before, after) if before and after else {}
+    exports = export_changes(before, after) if before and after else {}
     return Report(pipe_status, cwd if cwd.startswith("/") else None, exports)

@@ -79,20 +79,20 @@ class Watchdog:
         self._line: socket.socket | None = None
         self._ending: weakref.finalize[[subprocess.Popen[bytes], socket.socket], Watchdog] | None = None
 
-    def guard(self, leader: int, folder: str) -> None:
+    def guard(self, leader_pid: int, folder: str) -> None:
         """End the session led by this process when the agent ends, and remove the folder."""
-        self._say(f"+{leader}\n={folder}\n" if folder else f"+{leader}\n")
+        self._send(f"+{leader_pid}\n={folder}\n" if folder else f"+{leader_pid}\n")
 
     def start(self) -> None:
         """Start it unless it runs. Call it before the program starts, because that program may kill the agent."""
-        if not self._say("\n"):
+        if not self._send("\n"):
             self._start()
 
-    def release(self, leader: int) -> None:
+    def release(self, leader_pid: int) -> None:
         """The leader has ended; its PID may soon be another process's."""
-        self._say(f"-{leader}\n")
+        self._send(f"-{leader_pid}\n")
 
-    def _say(self, text: str) -> bool:
+    def _send(self, text: str) -> bool:
         """Send a line; False if the watchdog is gone. A line that a stopped watchdog can't take is dropped."""
         if self._line is None:
             return False
@@ -127,7 +127,7 @@ class Watchdog:
                     raise
             self._line = ours
             self._ending = weakref.finalize(self, _end, process, ours)
-            self._say(f"{self._mark}\n")
+            self._send(f"{self._mark}\n")
 
     def close(self) -> None:
         """Stop the watchdog; it ends no processes. Safe to call twice."""

@@ -65,7 +65,7 @@ class FileTracker:
                 if is_within(path, self._root):
                     yield path, inode
                 continue
-            yield from self._of_lost(inode, file)
+            yield from self._find_lost(inode, file)
             known = path.removesuffix(" (deleted)") or known
             if is_secret_name(known.rpartition("/")[2]):
                 with contextlib.suppress(OSError):
@@ -73,9 +73,9 @@ class FileTracker:
                     if stat.S_ISREG(after.st_mode) and _inode(after) not in (inode, *seen):
                         yield known, _inode(after)
 
-    def _of_lost(self, inode: Inode, file: int) -> Iterator[tuple[str, Inode]]:
+    def _find_lost(self, inode: Inode, file: int) -> Iterator[tuple[str, Inode]]:
         """Find a lost file by its other hard links, anywhere below the root; without any it is no longer tracked."""
-        others = list(_names_of(inode, self._root)) if os.fstat(file).st_nlink else []
+        others = list(_hard_links_of(inode, self._root)) if os.fstat(file).st_nlink else []
         del self._held[inode]
         os.close(file)
         for path in others:
@@ -93,7 +93,7 @@ def _close(held: dict[Inode, tuple[int, str]]) -> None:
     held.clear()
 
 
-def _names_of(inode: Inode, root: str) -> Iterator[str]:
+def _hard_links_of(inode: Inode, root: str) -> Iterator[str]:
     waiting, left = [root], _MOST_ENTRIES
     while waiting:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:

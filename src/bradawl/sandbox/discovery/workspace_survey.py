@@ -83,7 +83,7 @@ class WorkspaceSurvey:
         """
         self._memory = Path(memory) if memory else None
         self._remembered: frozenset[str] | None = None
-        self.is_cut = False
+        self.is_truncated = False
         """Whether the last search did not reach all folders."""
         self.is_whole = True
         """Whether all folders have been searched for files with keys, in the last search or an earlier one."""
@@ -113,7 +113,7 @@ class WorkspaceSurvey:
         """The current result."""
         if self._cached is not None:
             return self._cached
-        found = self._look_through()
+        found = self._search()
         if self._is_caching:
             self._cached = found
         return found
@@ -125,7 +125,7 @@ class WorkspaceSurvey:
         if self._tracker:
             self._tracker.close()
 
-    def _look_through(self) -> SurveyResult:
+    def _search(self) -> SurveyResult:
         repositories: list[str] = []
         secrets: list[_Secret] = []
         closed: list[str] = []
@@ -141,7 +141,7 @@ class WorkspaceSurvey:
         repositories = self._with_known(repositories)
         self._known = known
         if self._tracker is not None and self._rest:
-            secrets += self._gradual.look(self._rest, self._passed_over, closed)
+            secrets += self._gradual.continue_search(self._rest, self._passed_over, closed)
             self.is_whole = self._gradual.is_whole
         kept = [each for each in secrets if self._is_secret(each, repositories)]
         kept += self._track(self._tracker, kept) if self._tracker is not None else []
@@ -205,23 +205,23 @@ class WorkspaceSurvey:
         while level and left and depth <= deepest:
             inner: list[str] = []
             for path in level[:left]:
-                if folder := self._look(path):
+                if folder := self._examine(path):
                     yield depth, path, folder
                     inner += folder.inner
-            self.is_cut = left < len(level)
+            self.is_truncated = left < len(level)
             self._rest = [*level[left:], *inner]
             left -= min(left, len(level))
             level, depth = inner, depth + 1
-        self.is_cut = self.is_cut or bool(level)
+        self.is_truncated = self.is_truncated or bool(level)
 
-    def _look(self, path: str) -> _Folder | None:
+    def _examine(self, path: str) -> _Folder | None:
         try:
             status = os.lstat(path)
             known = self._known.get(path)
             if known and known.changed_ns == status.st_ctime_ns:  # programs can set mtime
                 return known
             return (
-                _look_into(path, status, self._passed_over)
+                _examine_folder(path, status, self._passed_over)
                 if path != self._root
                 else _read(path, status, self._passed_over)
             )
@@ -237,7 +237,7 @@ class _GradualSearch:
         self._has_begun = False
         self._waiting: deque[str] = deque()
 
-    def look(self, rest: Iterable[str], passed_over: frozenset[str], closed: list[str]) -> list[_Secret]:
+    def continue_search(self, rest: Iterable[str], passed_over: frozenset[str], closed: list[str]) -> list[_Secret]:
         """Continue the search. Returns the files with keys and adds closed folders to `closed`."""
         import time
 
@@ -249,7 +249,7 @@ class _GradualSearch:
         while self._waiting and time.monotonic() < until:
             path = self._waiting.popleft()
             with contextlib.suppress(OSError):
-                folder = _look_into(path, os.lstat(path), passed_over)
+                folder = _examine_folder(path, os.lstat(path), passed_over)
                 secrets += folder.secrets
                 self._waiting.extend(folder.inner)
                 if folder.is_closed:
@@ -258,7 +258,7 @@ class _GradualSearch:
         return secrets
 
 
-def _look_into(path: str, status: os.stat_result, passed_over: frozenset[str]) -> _Folder:
+def _examine_folder(path: str, status: os.stat_result, passed_over: frozenset[str]) -> _Folder:
     """Examine one folder. Raises `OSError`."""
     if os.access(path, os.R_OK | os.X_OK):
         return _read(path, status, passed_over)
@@ -308,7 +308,7 @@ def secrets_below(folder: str) -> tuple[str, ...]:
     """
     survey = WorkspaceSurvey(folder, _FOLDERS_AT_ONCE, frozenset({".git"}))
     secrets = survey.result().secrets
-    if survey.is_cut:
+    if survey.is_truncated:
         from bradawl.safety.shell.allow.parser import NotUnderstood  # only commands without a sandbox need it
 
         raise NotUnderstood

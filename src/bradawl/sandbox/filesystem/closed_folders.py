@@ -16,7 +16,7 @@ _AT: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def open_way(path: str, place: str) -> dict[str, int]:
+def open_parents(path: str, place: str) -> dict[str, int]:
     """Open the folders from `place` down to `path`; returns the folders that were closed and their modes with file
     type.
 
@@ -36,7 +36,7 @@ def open_way(path: str, place: str) -> dict[str, int]:
     return opened
 
 
-def close_again(opened: Mapping[str, int]) -> None:
+def restore_modes(opened: Mapping[str, int]) -> None:
     """Restore the modes of folders, innermost first. No link is followed."""
     for path in sorted(opened, reverse=True):
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
@@ -48,7 +48,7 @@ def close_again(opened: Mapping[str, int]) -> None:
             _itself(folder).chmod(stat.S_IMODE(opened[path]))
 
 
-def enter(name: str, parent: int | None = None) -> int:
+def open_with_access(name: str, parent: int | None = None) -> int:
     """Descriptor of a folder, with its permissions restored if this user owns it.
 
     Raises `OSError` if it is no folder, or can't be entered. The caller closes the descriptor.

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from bradawl.sandbox.filesystem.closed_folders import enter
+from bradawl.sandbox.filesystem.closed_folders import open_with_access
 
 
 def remove_folder(path: str) -> None:
@@ -14,28 +14,28 @@ def remove_folder(path: str) -> None:
     Works at any depth: contents of inner folders are moved up until there is nothing to move.
     """
     with contextlib.suppress(OSError):
-        top = enter(path)
+        top = open_with_access(path)
         try:
-            while _thin_out(top):
+            while _remove_one_level(top):
                 pass
         finally:
             os.close(top)
         Path(path).rmdir()
 
 
-def _thin_out(top: int) -> bool:
+def _remove_one_level(top: int) -> bool:
     """Remove a folder's files and move up the contents of its folders; True as long as something was moved."""
     has_moved = False
     for name in _names_in(top):
         with contextlib.suppress(OSError):
             if _unlink(name, top):
                 continue
-            inner = enter(name, top)
+            inner = open_with_access(name, top)
             try:
                 for each in _names_in(inner):
                     if not _unlink(each, inner):
                         # Moving a folder changes its entry "..", so it must be writable.
-                        os.close(enter(each, inner))
+                        os.close(open_with_access(each, inner))
                         os.rename(each, f"moved-{os.urandom(8).hex()}", src_dir_fd=inner, dst_dir_fd=top)
                         has_moved = True
             finally:

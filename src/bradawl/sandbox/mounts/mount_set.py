@@ -19,14 +19,14 @@ class MountSet:
         self.mounts: dict[str, Mount] = {}
         self.placeholders: dict[str, Placeholder] = {}
 
-    def close_replaceable(self, grant: Grant, pinned: frozenset[str]) -> None:
+    def close_replaceable(self, grant: Grant, immovable: frozenset[str]) -> None:
         """Replace mounts that a running program could swap for a link before bubblewrap mounts them, because bubblewrap
-        would follow the link. Only `pinned` paths are safe: read-only mounts of others become unreadable, writable ones
-        are dropped.
+        would follow the link. Only `immovable` paths are safe: read-only mounts of others become unreadable, writable
+        ones are dropped.
         """
         for path, mount in tuple(self.mounts.items()):
             is_inside = any(is_within(path, root) for root in self.roots)
-            if path in pinned or path in self.roots or path in grant.writable or not is_inside:
+            if path in immovable or path in self.roots or path in grant.writable or not is_inside:
                 continue
             if mount.kind == "write":
                 del self.mounts[path]

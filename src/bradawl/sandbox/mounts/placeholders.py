@@ -56,7 +56,7 @@ class PlaceholderStore:
 
     # ------------------------------------------------------------------ placeholders
 
-    def hold(self, placeholders: Iterable[Placeholder]) -> tuple[str, ...]:
+    def acquire(self, placeholders: Iterable[Placeholder]) -> tuple[str, ...]:
         """Create missing placeholders. Returns the paths that exist now; pass each to `release` once.
 
         A path that can't be created for lack of permission is skipped: no program can create it either. Raises
@@ -65,14 +65,14 @@ class PlaceholderStore:
         held: list[str] = []
         for placeholder in placeholders:
             try:
-                if self._hold(placeholder):
+                if self._acquire(placeholder):
                     held.append(placeholder.path)
             except OSError as error:
                 self.release(held)
                 raise ToolError(f"the sandbox can't protect {placeholder.path}: {error.strerror or error}") from error
         return tuple(held)
 
-    def _hold(self, placeholder: Placeholder) -> bool:
+    def _acquire(self, placeholder: Placeholder) -> bool:
         if held := self._held.get(placeholder.path):
             held.needed_by += 1
             return True
@@ -95,9 +95,9 @@ class PlaceholderStore:
         """Create it; False if something exists already, which may be another agent's placeholder."""
         try:
             if placeholder.is_folder:
-                self._spare.put(placeholder.path)
+                self._spare.put_at(placeholder.path)
             else:
-                self._spare_files.put(placeholder.path)
+                self._spare_files.put_at(placeholder.path)
         except FileExistsError:
             return placeholder.path in self._waiting
         return True

@@ -51,7 +51,7 @@ class MountPlan:
 
     # ------------------------------------------------------------------ the whole
 
-    def of_workspace(self, found: SurveyResult) -> "MountPlan":
+    def for_workspace(self, found: SurveyResult) -> "MountPlan":
         """Cover protected and secret files in a root of the workspace. Raises `ToolError` if there are too many."""
         for name in protected_names():
             if not name.startswith(".git/"):
@@ -59,7 +59,7 @@ class MountPlan:
         covered = (folder for folder in found.repositories if folder not in self._unprotected)
         for number, folder in enumerate((self._root, *covered)):
             if number <= _MOST_REPOSITORIES:
-                self._of_repository(folder)
+                self._add_repository(folder)
             else:
                 self._add(f"{folder}/.git", "read")
         self._add_secrets(found)
@@ -67,7 +67,7 @@ class MountPlan:
             raise self._too_many()
         return self
 
-    def of_installation(self, places: Iterable[str]) -> "MountPlan":
+    def add_installation(self, places: Iterable[str]) -> "MountPlan":
         """Make bradawl's own installation in this folder read-only; no mount makes a part of it writable again."""
         for place in places:
             if not is_within(place, self._root) and not is_within(self._root, place):
@@ -84,7 +84,7 @@ class MountPlan:
                     self.placeholders.pop(path, None)
         return self
 
-    def of_what_is_only_read(self, found: SurveyResult) -> tuple[Mount, ...]:
+    def for_read_only_root(self, found: SurveyResult) -> tuple[Mount, ...]:
         """The mounts over files with keys alone, for a folder that is not writable."""
         self._add_secrets(found)
         mounts = tuple(mount for mount in self.mounts.values() if mount.kind != "write")
@@ -107,14 +107,14 @@ class MountPlan:
             "work in a folder of it"
         )
 
-    def of_data_folder(self) -> "MountPlan":
+    def for_data_folder(self) -> "MountPlan":
         """Cover protected files in a folder of git's data outside the workspace."""
-        self._of_data(self._root)
+        self._add_data(self._root)
         return self
 
     # ------------------------------------------------------------------ repositories
 
-    def _of_repository(self, folder: str) -> None:
+    def _add_repository(self, folder: str) -> None:
         dot_git = f"{folder}/.git"
         kind = kind_of(dot_git)
         if kind == "link":
@@ -122,15 +122,15 @@ class MountPlan:
             target = real_path(dot_git)
             if is_within(target, self._root) and kind_of(target) == "folder":
                 self._pin_folders_to(target)
-                self._of_data(target)
+                self._add_data(target)
         elif kind == "folder":
             self._pin_folders_to(dot_git)
-            self._of_data(dot_git)
+            self._add_data(dot_git)
         elif kind == "file":
             self._pin_folders_to(folder)
             self._add(dot_git, "read")
 
-    def _of_data(self, data: str) -> None:
+    def _add_data(self, data: str) -> None:
         for name in (*protected_names(), *_MORE_OF_GIT):
             if name.startswith(".git/"):
                 self._protect(data, tuple(name.split("/")[1:]), in_git=True)

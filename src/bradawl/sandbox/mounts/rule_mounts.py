@@ -147,19 +147,19 @@ class RuleMounts:
 
     # ------------------------------------------------------------------ what appears
 
-    def places(self) -> Iterator[WatchedPath]:
+    def watched_paths(self) -> Iterator[WatchedPath]:
         """Paths to compare when programs have ended: links, which no mount keeps in place."""
         found = tuple(self._written())
         self._before = frozenset(match.path for match in found)
         return (place for match in found if match.kind == "link" for place in self._place(match.path))
 
-    def all_places(self) -> Iterator[WatchedPath]:
-        """As `places`, with all existing matches: for backends without mounts."""
+    def all_watched_paths(self) -> Iterator[WatchedPath]:
+        """As `watched_paths`, with all existing matches: for backends without mounts."""
         found = tuple(self._written())
         self._before = frozenset(match.path for match in found)
         return (place for match in found for place in self._place(match.path))
 
-    def appeared(self) -> Iterator[WatchedPath]:
+    def new_paths(self) -> Iterator[WatchedPath]:
         """Paths that the rules refuse to write and that did not exist before."""
         for match in self._written():
             if match.path not in self._before:

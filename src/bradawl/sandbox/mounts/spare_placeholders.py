@@ -18,7 +18,7 @@ class SpareFiles:
         self._names: dict[str, str] = {}
         self._is_clean = False
 
-    def put(self, path: str) -> None:
+    def put_at(self, path: str) -> None:
         """Put an empty file at a path. Raises `OSError`, also if the path exists."""
         name = self._names.get(path, "")
         if name and _is_unused(name):
@@ -84,7 +84,7 @@ class SpareFolders:
         self._place = place
         self._free: list[str] | None = None
 
-    def put(self, path: str) -> None:
+    def put_at(self, path: str) -> None:
         """Put an empty folder at a path. Raises `OSError`, also if the path exists."""
         if self._free is None:
             self._free = self._found()

@@ -17,7 +17,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.sandbox.filesystem.closed_folders import open_way
+from bradawl.sandbox.filesystem.closed_folders import open_parents
 from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back, put_copy_back
@@ -27,8 +27,8 @@ from bradawl.sandbox.restore.snapshot import (
     WatchedPath,
     is_changed,
     pipes_in,
+    take_partial_snapshot,
     take_snapshot,
-    take_truncated_snapshot,
 )
 
 _REFERENCES: Final = (
@@ -112,12 +112,12 @@ class WorkspaceWatch:
         """It owns `files` and closes it."""
         self._files = files
         self._history = history
-        self._pinned: frozenset[str] = frozenset()
+        self._immovable: frozenset[str] = frozenset()
 
-    def pinned(self, covered: Iterable[str]) -> frozenset[str]:
+    def immovable(self, covered: Iterable[str]) -> frozenset[str]:
         """The covered paths that no running program can move: those that are covered for all of them."""
-        self._pinned = frozenset(covered) & self._pinned if self._history.is_busy else frozenset(covered)
-        return self._pinned
+        self._immovable = frozenset(covered) & self._immovable if self._history.is_busy else frozenset(covered)
+        return self._immovable
 
     def begin(self) -> None:
         """Call before a program starts."""
@@ -184,13 +184,13 @@ class _WatchedRepository:
         return restored
 
     def _lost(self) -> list[LostObject]:
-        return list({each.name: each for each in self._objects.lost()}.values())
+        return list({each.name: each for each in self._objects.lost_objects()}.values())
 
     def _open_up(self) -> bool:
         """Restore this user's permissions on folders; True if a folder was closed."""
         top = ("", "/objects", "/objects/info", "/refs", *(f"/objects/{name}" for name in self._objects.folders))
         inner = (path[len(self.data) :] for path, entry in self._references.items() if entry.kind == "folder")
-        opened = [open_way(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))]
+        opened = [open_parents(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))]
         return any(opened)
 
     def _was_repository(self) -> bool:
@@ -211,7 +211,7 @@ class _WatchedRepository:
             return [*gone, *((head,) if head not in gone and not self._has_head() else ())]
         names = f"{self.data}/refs/"
         packed = _packed(
-            take_truncated_snapshot([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None
+            take_partial_snapshot([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None
         )
         replaced = [path for path in gone if os.path.lexists(path)]
         deleted = (path for path in gone if path.startswith(names) and path not in replaced)
@@ -226,7 +226,7 @@ class _WatchedRepository:
             for path, entry in self._references.items()
             if entry.kind == "file" and path.startswith(names) and is_changed(path, entry)
         ]
-        now = take_truncated_snapshot(
+        now = take_partial_snapshot(
             [(self.data, path[len(self.data) + 1 :]) for path in (*changed, *lists)], self._references
         )
         return [path for path in (*changed, *lists) if path in now and not self._is_sound(path, now[path])]
@@ -254,7 +254,7 @@ class _WatchedRepository:
         return not self._has_head() or any(path in self._references and not os.path.lexists(path) for path in had)
 
     def _has_head(self) -> bool:
-        head = take_truncated_snapshot([(self.data, "HEAD")], self._references).get(f"{self.data}/HEAD")
+        head = take_partial_snapshot([(self.data, "HEAD")], self._references).get(f"{self.data}/HEAD")
         return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
 
     def _is_not_deleted(self, name: str, packed: dict[str, str]) -> bool:

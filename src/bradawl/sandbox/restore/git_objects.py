@@ -97,7 +97,7 @@ class ObjectFiles:
             files = _files_in(folder, name)
             self._seen[name] = _Folder(stamp, {each: self._keep(name, each, files[each], folder) for each in files})
 
-    def lost(self) -> Iterator[LostObject]:
+    def lost_objects(self) -> Iterator[LostObject]:
         """Captured files that are gone or changed since; with many loose objects only those that are gone."""
         is_looked_into = sum(len(folder.files) for folder in self._seen.values()) <= _LOOKED_INTO
         gone: list[tuple[str, str]] = []

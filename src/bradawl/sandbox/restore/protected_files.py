@@ -34,22 +34,22 @@ class ProtectedFiles:
         self,
         places: Callable[[], Iterable[WatchedPath]],
         kept: str,
-        appeared: Callable[[], Iterable[WatchedPath]] | None = None,
-        is_fine: Callable[[str, Entry, Entry | None], bool] | None = None,
+        new_paths: Callable[[], Iterable[WatchedPath]] | None = None,
+        may_stay: Callable[[str, Entry, Entry | None], bool] | None = None,
         *,
-        is_held: bool = False,
+        prevents_changes: bool = False,
     ) -> None:
         """`places` names protected paths; it is called when the first of overlapping programs begins.
 
-        `appeared` names paths that did not exist before, such as new repositories; it is called when a program has
-        ended, and defaults to `places`. `is_fine(path, before, now)` says which changes may stay; `now` is None for a
-        removed path. `is_held` says that programs can't change what existed before, so that such changes come from
-        outside and stay after a crash. `kept` is the folder for changed files, created when first needed.
+        `new_paths` names paths that did not exist before, such as new repositories; it is called when a program has
+        ended, and defaults to `places`. `may_stay(path, before, now)` says which changes may stay; `now` is None for a
+        removed path. `prevents_changes` says that programs can't change what existed before, so that such changes come
+        from outside and stay after a crash. `kept` is the folder for changed files, created when first needed.
         """
         self._places = places
-        self._appeared = appeared or places
-        self._is_fine = is_fine
-        self._is_held = is_held
+        self._new_paths = new_paths or places
+        self._may_stay_rule = may_stay
+        self._prevents_changes = prevents_changes
         self._kept = kept
         self._looked_at: tuple[WatchedPath, ...] = ()
         self._before: Snapshot = {}
@@ -76,7 +76,7 @@ class ProtectedFiles:
         """
         self._running -= 1
         before = self._before
-        now = retake_snapshot(dict.fromkeys((*self._looked_at, *self._appeared())), before)
+        now = retake_snapshot(dict.fromkeys((*self._looked_at, *self._new_paths())), before)
         changed = _changed(before, now)
         given = {path for path in changed if any(is_within(path, folder) for folder in allowed)}
         fine = {path for path in changed if self._may_stay(path, before.get(path), now.get(path))}
@@ -90,7 +90,7 @@ class ProtectedFiles:
         return (*recovered, *restored)
 
     def _may_stay(self, path: str, before: Entry | None, now: Entry | None) -> bool:
-        return bool(self._is_fine and before and self._is_fine(path, before, now))
+        return bool(self._may_stay_rule and before and self._may_stay_rule(path, before, now))
 
     def close(self) -> None:
         """Remove the record; safe to call twice."""
@@ -160,7 +160,7 @@ class ProtectedFiles:
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 places, before = _abandoned(str(record))
                 now = retake_snapshot(places, before)
-                changed = [path for path in _changed(before, now) if not self._is_held or path not in before]
+                changed = [path for path in _changed(before, now) if not self._prevents_changes or path not in before]
                 restored += self._restore(before, now, changed)
                 record.unlink()
         return tuple(restored)
@@ -213,7 +213,7 @@ def _changed(before: Snapshot, now: Snapshot) -> list[str]:
     """Paths whose kind, content or mode changed; of a new or removed folder only the folder itself."""
     paths = {path for path in (*before, *now) if not _same(before.get(path), now.get(path))}
     paths = {path for path in paths if path in before or not _may_be_new(path, now[path], before)}
-    paths |= _crowded(paths, before)
+    paths |= _folders_to_move_whole(paths, before)
     return [path for path in paths if path in before or not _lies_in(path, paths)]
 
 
@@ -221,7 +221,7 @@ def _anything_in(folder: str, now: Snapshot) -> Entry:
     return next(entry for path, entry in now.items() if is_within(path, folder))
 
 
-def _crowded(paths: set[str], before: Snapshot) -> set[str]:
+def _folders_to_move_whole(paths: set[str], before: Snapshot) -> set[str]:
     """New folders with so many entries to set aside that the whole folder is moved."""
     from collections import Counter
 

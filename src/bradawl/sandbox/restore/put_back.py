@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bradawl.sandbox.filesystem.closed_folders import enter, make_readable
+from bradawl.sandbox.filesystem.closed_folders import make_readable, open_with_access
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.restore.git_objects import copy
 from bradawl.sandbox.restore.snapshot import Entry
@@ -39,7 +39,7 @@ class SetAsideFolder:
         if kind == stat.S_IFDIR:
             # Moving a folder changes its entry "..", so it must be writable.
             with contextlib.suppress(OSError):
-                os.close(enter(name, parent))
+                os.close(open_with_access(name, parent))
         if not self._folder:
             self._folder = f"{self._parent}/{os.urandom(8).hex()}"
             Path(self._folder).mkdir(mode=0o700, parents=True)
@@ -72,7 +72,7 @@ def _move_to_other_file_system(name: str, parent: int, goal: str) -> None:
         for folder, inner, _ in os.walk(source):
             for each in inner:
                 with contextlib.suppress(OSError):  # a link
-                    os.close(enter(f"{folder}/{each}"))
+                    os.close(open_with_access(f"{folder}/{each}"))
         shutil.move(source, goal, copy_function=copy_some)
     except RecursionError:
         remove_folder(source)
@@ -164,7 +164,7 @@ def _make_file(name: str, parent: int, entry: Entry) -> None:
 @contextlib.contextmanager
 def _entered(path: str, place: str, aside: SetAsideFolder) -> Iterator[int]:
     """Descriptor of a folder; missing or replaced folders on the way from `place` are created."""
-    held = enter(place)
+    held = open_with_access(place)
     try:
         reached = place
         for name in path[len(place) :].split("/"):
@@ -182,7 +182,7 @@ def _enter(name: str, parent: int, path: str, aside: SetAsideFolder) -> int:
     if _kind(name, parent) != stat.S_IFDIR:
         aside.move_in(name, parent, path)
         os.mkdir(name, 0o755, dir_fd=parent)
-    return enter(name, parent)
+    return open_with_access(name, parent)
 
 
 def _kind(name: str, parent: int) -> int | None:

@@ -82,7 +82,7 @@ class Repositories:
         plain += [tree for tree in trees if tree not in self._first and _is_plain(self._settings_of(tree))]
         return frozenset(plain)
 
-    def places(self) -> Iterator[WatchedPath]:
+    def watched_paths(self) -> Iterator[WatchedPath]:
         """Paths to compare, as of when the first of overlapping programs begins."""
         now, trees = self._now(), self._trees()
         made = self._made_of(now, trees)
@@ -100,7 +100,7 @@ class Repositories:
         yield from self._of_modules((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
 
-    def places_of_trees(self) -> Iterator[WatchedPath]:
+    def working_tree_paths(self) -> Iterator[WatchedPath]:
         """Files in which linked working trees name their data, for backends without mounts; new working trees
         left out.
         """
@@ -125,7 +125,7 @@ class Repositories:
                 if is_data:
                     yield from self._placed(folder, names, data)
 
-    def histories(self) -> Iterator[RepositoryLocation]:
+    def repository_locations(self) -> Iterator[RepositoryLocation]:
         """Data of the repositories of the roots and of their submodules, wherever they are."""
         own = ((real_path(f"{root}/.git"), root) for root in self._roots)
         inside = ((data, root) for data, root in own if is_within(data, root) and Path(data).is_dir())
@@ -148,10 +148,10 @@ class Repositories:
 
     @property
     def covered(self) -> tuple[str, ...]:
-        """Repositories below the roots that existed at the last call of `places`."""
+        """Repositories below the roots that existed at the last call of `watched_paths`."""
         return tuple(each for each in sorted(self._covered_repositories) if each not in self._roots)
 
-    def appeared(self) -> Iterator[WatchedPath]:
+    def new_paths(self) -> Iterator[WatchedPath]:
         """Paths created since. Settings of working trees and submodules belong to their repository."""
         yield from self._of_modules(_OF_ANY_DATA, is_start=False)
         yield from self._not_covered(self._now(), self._trees())

@@ -13,7 +13,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.path_walk import real_path
-from bradawl.sandbox.filesystem.closed_folders import close_again, open_way
+from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
 
 _FILE_BYTES = 1_048_576
 _TOTAL_BYTES = 33_554_432
@@ -51,16 +51,16 @@ def take_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
     """
     search = _SnapshotTaker(known)
     search.through(places)
-    if search.is_cut:
+    if search.exceeded_at:
         raise ToolError(
-            f"nothing can run in the sandbox: {search.is_cut} holds more than {_MOST_ENTRIES:,} files that would have "
-            "to be looked at before and after each command. Move what is not needed out of it (references of git: "
+            f"nothing can run in the sandbox: {search.exceeded_at} holds more than {_MOST_ENTRIES:,} files that would "
+            "have to be looked at before and after each command. Move what is not needed out of it (references of git: "
             "git pack-refs --all), or ask to run without the sandbox"
         )
     return search.found
 
 
-def take_truncated_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
+def take_partial_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
     """As `take_snapshot`, but stops at the limit instead of raising: for checks after a program has ended."""
     search = _SnapshotTaker(known)
     search.through(places)
@@ -79,7 +79,7 @@ def retake_snapshot(places: Iterable[WatchedPath], before: Snapshot) -> Snapshot
             search.folder = os.fsdecode(entry.place)
             search.add(path, entry)
     finally:
-        close_again(search.opened)
+        restore_modes(search.opened)
     return search.found
 
 
@@ -92,7 +92,7 @@ class _SnapshotTaker:
         self._known = known
         self._opens = opens
         self._left = _TOTAL_BYTES
-        self.is_cut = ""
+        self.exceeded_at = ""
         """The watched folder that exceeds the limit; empty if none does."""
 
     def through(self, places: Iterable[WatchedPath]) -> None:
@@ -100,7 +100,7 @@ class _SnapshotTaker:
         for folder, name in places:
             self.folder = folder
             self.follow(folder, tuple(name.split("/")))
-            if self.is_cut:
+            if self.exceeded_at:
                 return
 
     def follow(self, path: str, parts: tuple[str, ...], nested: int = 0) -> None:
@@ -147,7 +147,7 @@ class _SnapshotTaker:
         with contextlib.suppress(OSError):
             with contextlib.suppress(PermissionError):
                 return _paths_in(path)
-            if self._open_way(path):
+            if self._open_parents(path):
                 return _paths_in(path)
         return []
 
@@ -155,13 +155,13 @@ class _SnapshotTaker:
         with contextlib.suppress(OSError):
             with contextlib.suppress(PermissionError):
                 return os.lstat(path)
-            if self._open_way(path.rpartition("/")[0]):
+            if self._open_parents(path.rpartition("/")[0]):
                 return os.lstat(path)
         return None
 
-    def _open_way(self, folder: str) -> bool:
+    def _open_parents(self, folder: str) -> bool:
         """Open closed folders on the way down from the watched folder; False if there are none."""
-        opened = open_way(folder, self.folder) if self._opens and is_within(folder, self.folder) else {}
+        opened = open_parents(folder, self.folder) if self._opens and is_within(folder, self.folder) else {}
         self.opened = {**opened, **self.opened}
         return bool(opened)
 
@@ -170,7 +170,7 @@ class _SnapshotTaker:
         while waiting:
             path = waiting.pop()
             if len(self.found) > _MOST_ENTRIES:
-                self.is_cut = top
+                self.exceeded_at = top
                 return
             if path not in self.found or self._is_parent(path):
                 status = self._status(path)
