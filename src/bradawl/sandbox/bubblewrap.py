@@ -158,7 +158,7 @@ class BubblewrapBackend:
     def _prepared_mounts(self, program: Program, grant: Grant) -> tuple[MountSet, Callable[[], tuple[str, ...]]]:
         """The mounts for the program, and the function to call when it has ended."""
         # Repositories whose changes are not checked afterwards are protected by mounts.
-        plan = MountSet(self._repositories.made() if self._watched and grant.writable else frozenset())
+        plan = MountSet(self._repositories.harmless_new_ones() if self._watched and grant.writable else frozenset())
         for path in grant.writable:
             self._add_writable(path, grant, plan)
         for root in self._layout.roots:

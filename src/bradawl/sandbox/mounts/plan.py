@@ -20,7 +20,6 @@ _FOLDERS_OF_GIT: Final = ("hooks", "info")
 _MOST_REPOSITORIES: Final = 12
 """Nested repositories whose data git may still change; the data of further ones are read-only."""
 _MOST_MOUNTS: Final = 300
-_MOST_FOLDERS: Final = 20_000
 _MOST_BESIDE_A_LINK: Final = 250
 
 Kind = Literal["write", "read", "secret", "missing", "unreadable", "empty"]
@@ -41,7 +40,7 @@ class MountPlan:
     """The mounts of one writable folder, outermost first, and the placeholders they need."""
 
     def __init__(self, root: str, unprotected: frozenset[str] = frozenset()) -> None:
-        """`unprotected` are repositories and data of working trees that get no mounts: see `Repositories.made`."""
+        """`unprotected` get no mounts: see `Repositories.harmless_new_ones`."""
         self._root = root
         self._unprotected = unprotected
         self._is_in_repository = any(kind_of(f"{place}/.git") for place in _and_parents(root))

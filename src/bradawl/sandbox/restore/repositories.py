@@ -45,7 +45,7 @@ class Repositories:
         self._covered_repositories: frozenset[str] = frozenset()
         self._covered_data: tuple[str, ...] = ()
         self._data_of_covered: tuple[str, ...] = ()
-        self._first: frozenset[str] | None = None
+        self._existed_first: frozenset[str] | None = None
         self._made: frozenset[str] = frozenset()
         self._cached: dict[str, tuple[str, ...]] | None = None
 
@@ -68,24 +68,28 @@ class Repositories:
             self._cached[name] = search()
         return self._cached[name]
 
-    def made(self) -> frozenset[str]:
+    def harmless_new_ones(self) -> frozenset[str]:
         """Repositories and data of linked working trees created since the first call, with nothing in them that git
         would run.
         """
-        return self._made_of(self._now(), self._trees())
+        return self._harmless_new_ones(self._current_repositories(), self._working_trees())
 
-    def _made_of(self, now: tuple[str, ...], trees: tuple[str, ...]) -> frozenset[str]:
-        if self._first is None:
-            self._first = frozenset((*now, *trees))
-        new = (folder for folder in now if folder not in self._first and folder not in self._roots)
-        plain = [folder for folder in new if self._is_part(folder, now) or _is_plain(self._inside(folder))]
-        plain += [tree for tree in trees if tree not in self._first and _is_plain(self._settings_of(tree))]
+    def _harmless_new_ones(self, now: tuple[str, ...], trees: tuple[str, ...]) -> frozenset[str]:
+        if self._existed_first is None:
+            self._existed_first = frozenset((*now, *trees))
+        new = (folder for folder in now if folder not in self._existed_first and folder not in self._roots)
+        plain = [
+            folder for folder in new if self._belongs_to_known(folder, now) or _is_plain(self._repository_paths(folder))
+        ]
+        plain += [
+            tree for tree in trees if tree not in self._existed_first and _is_plain(self._working_tree_settings(tree))
+        ]
         return frozenset(plain)
 
     def watched_paths(self) -> Iterator[WatchedPath]:
         """Paths to compare, as of when the first of overlapping programs begins."""
-        now, trees = self._now(), self._trees()
-        made = self._made_of(now, trees)
+        now, trees = self._current_repositories(), self._working_trees()
+        made = self._harmless_new_ones(now, trees)
         repositories = frozenset(now) - made
         self._covered = repositories | (frozenset(trees) - made)
         self._covered_repositories = repositories
@@ -97,17 +101,17 @@ class Repositories:
         for data in self._data_of_covered:
             yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
         self._covered_data = (*(f"{each}/.git" for each in repositories), *self._data_of_covered)
-        yield from self._of_modules((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
+        yield from self._submodule_paths((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
 
     def working_tree_paths(self) -> Iterator[WatchedPath]:
         """Files in which linked working trees name their data, for backends without mounts; new working trees
         left out.
         """
-        trees = (tree for tree in self._trees() if tree not in self._made)
-        return (place for tree in trees for place in self._placed(tree, ("commondir", "gitdir")))
+        trees = (tree for tree in self._working_trees() if tree not in self._made)
+        return (place for tree in trees for place in self._paths_below_root(tree, ("commondir", "gitdir")))
 
-    def _of_modules(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[WatchedPath]:
+    def _submodule_paths(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[WatchedPath]:
         """These names in the data of all submodules, and unexpected files in data folders outside the roots.
 
         With `is_start`, raises `ToolError` if there are too many to check.
@@ -123,7 +127,7 @@ class Repositories:
                         raise _too_many(data)
                     return
                 if is_data:
-                    yield from self._placed(folder, names, data)
+                    yield from self._paths_below_root(folder, names, data)
 
     def repository_locations(self) -> Iterator[RepositoryLocation]:
         """Data of the repositories of the roots and of their submodules, wherever they are."""
@@ -153,18 +157,18 @@ class Repositories:
 
     def new_paths(self) -> Iterator[WatchedPath]:
         """Paths created since. Settings of working trees and submodules belong to their repository."""
-        yield from self._of_modules(_OF_ANY_DATA, is_start=False)
-        yield from self._not_covered(self._now(), self._trees())
+        yield from self._submodule_paths(_OF_ANY_DATA, is_start=False)
+        yield from self._not_covered(self._current_repositories(), self._working_trees())
 
     def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[WatchedPath]:
         for folder in now:
-            if folder not in self._covered and not self._is_part(folder, now):
-                yield from self._inside(folder)
+            if folder not in self._covered and not self._belongs_to_known(folder, now):
+                yield from self._repository_paths(folder)
         for tree in trees:
             if tree not in self._covered:
-                yield from self._settings_of(tree)
+                yield from self._working_tree_settings(tree)
 
-    def _now(self) -> tuple[str, ...]:
+    def _current_repositories(self) -> tuple[str, ...]:
         return self._cached_result("repositories", self._look_for_repositories)
 
     def _look_for_repositories(self) -> tuple[str, ...]:
@@ -174,7 +178,7 @@ class Repositories:
     def _data_outside(self) -> tuple[str, ...]:
         return self._cached_result("data", lambda: data_folders(self._roots, self._roots, self._home))
 
-    def _trees(self) -> tuple[str, ...]:
+    def _working_trees(self) -> tuple[str, ...]:
         """Data folders of linked working trees of the roots' repositories."""
         return self._cached_result("trees", self._look_for_trees)
 
@@ -182,18 +186,18 @@ class Repositories:
         places = (*(f"{root}/.git" for root in self._roots), *self._data_outside())
         return tuple(tree for place in places for tree in folders_in(f"{place}/worktrees"))
 
-    def _is_part(self, folder: str, folders: tuple[str, ...]) -> bool:
+    def _belongs_to_known(self, folder: str, folders: tuple[str, ...]) -> bool:
         data = data_folder(f"{folder}/.git")
         known = any(data == f"{each}/.git" or data.startswith(f"{each}/.git/modules/") for each in folders)
         return known or (data != "" and data in self._data_outside())
 
-    def _inside(self, folder: str) -> Iterator[WatchedPath]:
-        return self._placed(folder, (*_OF_GIT, *watched_names()))
+    def _repository_paths(self, folder: str) -> Iterator[WatchedPath]:
+        return self._paths_below_root(folder, (*_OF_GIT, *watched_names()))
 
-    def _settings_of(self, tree: str) -> Iterator[WatchedPath]:
-        return self._placed(tree, ("config.worktree", "commondir"))
+    def _working_tree_settings(self, tree: str) -> Iterator[WatchedPath]:
+        return self._paths_below_root(tree, ("config.worktree", "commondir"))
 
-    def _placed(self, folder: str, names: tuple[str, ...], place: str = "") -> Iterator[WatchedPath]:
+    def _paths_below_root(self, folder: str, names: tuple[str, ...], place: str = "") -> Iterator[WatchedPath]:
         """Paths relative to the root, or to `place` outside of it, because folders on the way may have been
         replaced.
         """
