@@ -160,7 +160,7 @@ def _symlinked(made: House) -> bool:
 
 def _gets_away(made: House) -> bool:
     """A family is found by its parents and by a mark in the environment; this one is found by neither."""
-    from bradawl.workspace.process_tree import call_processes, living
+    from bradawl.workspace.process_tree import call_processes, running
 
     mark, note = f"test.{os.getpid()}", made.root / "pid"
     made.sh(
@@ -174,7 +174,7 @@ def _gets_away(made: House) -> bool:
         if note.exists() and (number := note.read_text().strip()):
             escaped = pids_of("/bin/sleep", "60", session=int(number))
     try:
-        return bool(living(escaped)) and not set(escaped) & call_processes(mark)
+        return bool(running(escaped)) and not set(escaped) & call_processes(mark)
     finally:
         for pid in escaped:
             os.kill(pid, 9)

@@ -348,5 +348,5 @@ def test_questions_that_are_switched_off_cover_nothing(made):
 def test_without_rules_nothing_is_looked_for(made):
     started = time.perf_counter()
     for _ in range(1_000):
-        assert made.backend._rule_mounts.covers(ProgramView((), "/")) == ()
+        assert made.backend._rule_mounts.mounts(ProgramView((), "/")) == ()
     assert time.perf_counter() - started < 0.1
