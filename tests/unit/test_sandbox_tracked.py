@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.safety.git.directories import is_tracked
+from bradawl.safety.git.tracked_files import is_tracked
 from bradawl.sandbox.discovery.workspace_survey import WorkspaceSurvey
 from bradawl.sandbox.mounts.plan import MountPlan
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from bradawl.core.effects import is_within
+from bradawl.safety.permissions.home_paths import HOME_PARENTS
 from bradawl.sandbox.backend import SandboxLayout
-from bradawl.sandbox.discovery.other_users import FOLDERS_OF_HOMES
 
 TEMPORARY: Final = os.path.realpath(Path("/") / "tmp")
 RUNTIME_FOLDERS: Final = ("/run", "/var/run")
@@ -48,7 +48,7 @@ def _prefix(folder: str, further: tuple[str, ...]) -> str:
     home.
     """
     parent = str(Path(folder).parent)
-    is_whole = parent in (TEMPORARY, *RUNTIME_FOLDERS, *further) or str(Path(parent).parent) in FOLDERS_OF_HOMES
+    is_whole = parent in (TEMPORARY, *RUNTIME_FOLDERS, *further) or str(Path(parent).parent) in HOME_PARENTS
     return parent if folder.endswith(_OF_PROGRAMS) and not is_whole else folder
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from bradawl.core.effects import is_within
-from bradawl.safety.git.directories import data_above, data_folder
+from bradawl.safety.git.separate_data import data_above, data_folder
 
 
 def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -> tuple[str, ...]:

@@ -14,9 +14,6 @@ from bradawl.core.effects import is_within
 from bradawl.safety.permissions.home_paths import HOME_PARENTS, ROOT_HOMES
 from bradawl.safety.permissions.protected_paths import credentials, system_folders, system_secrets
 
-FOLDERS_OF_HOMES: Final = ("/home", "/Users")
-"""Each folder in them is a user's home."""
-_HOMES_OF_ROOT: Final = ("/root", "/var/root")
 _FIRST_USER: Final = 1_000
 _NOBODY: Final = 65_534
 _MOST: Final = 60

@@ -304,12 +304,12 @@ def _secret(entry: "os.DirEntry[str]") -> _Secret | None:
 def secrets_below(folder: str) -> tuple[str, ...]:
     """Files with keys below a folder, at any depth; searched now.
 
-    Raises `NotUnderstood` if there are too many folders.
+    Raises `UnsupportedSyntax` if there are too many folders.
     """
     survey = WorkspaceSurvey(folder, _FOLDERS_AT_ONCE, frozenset({".git"}))
     secrets = survey.result().secrets
     if survey.is_truncated:
-        from bradawl.safety.shell.allow.parser import NotUnderstood  # only commands without a sandbox need it
+        from bradawl.safety.shell.errors import UnsupportedSyntax  # only commands without a sandbox need it
 
-        raise NotUnderstood
+        raise UnsupportedSyntax
     return secrets

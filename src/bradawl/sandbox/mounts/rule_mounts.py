@@ -11,7 +11,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.safety.git.tracked_files import tracks_below
 from bradawl.safety.path_walk import real_path
-from bradawl.safety.permissions.rule_targets import MOST_FOLDERS, Match, RuledTree, TooMuch
+from bradawl.safety.permissions.rule_targets import MOST_FOLDERS, Match, RuleMatcher, TooManyFolders
 from bradawl.sandbox.mounts.plan import Mount
 from bradawl.sandbox.restore.snapshot import WatchedPath
 
