@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
-from bradawl.sandbox.backend import Layout
-from bradawl.sandbox.selection import SandboxChoice
+from bradawl.sandbox.backend import SandboxLayout
+from bradawl.sandbox.selection import SandboxSelection
 from bradawl.workspace.processes import LocalProcesses
 
 ROUNDS = 100
@@ -41,12 +41,12 @@ def main(rounds: int) -> None:
         root, home = Path(place, "ws"), Path(place, "home")
         home.mkdir()
         subprocess.run(["git", "init", "-q", str(root)], check=True)
-        layout = Layout((str(root),), str(home), cache=f"{place}/cache", state=f"{place}/state")
-        choice = SandboxChoice(layout, os.environ)
+        layout = SandboxLayout((str(root),), str(home), cache=f"{place}/cache", state=f"{place}/state")
+        choice = SandboxSelection(layout, os.environ)
         started = time.perf_counter()
         sandbox = choice.sandbox
         tried_ms = (time.perf_counter() - started) * 1_000
-        processes = LocalProcesses(os.environ, confinement=choice.confinement)
+        processes = LocalProcesses(os.environ, sandbox_backend=choice.backend)
         grants = {
             "bare": Grant(outside_sandbox=True),
             "held, read-only": Grant(),

@@ -24,8 +24,8 @@ from bradawl.core.ports import CallContext
 from bradawl.tools.glob import Glob
 from bradawl.tools.grep import Grep
 from bradawl.workspace.files import LocalFiles
+from bradawl.workspace.folder_walk import own_ignore_file
 from bradawl.workspace.processes import LocalProcesses
-from bradawl.workspace.walk import own_ignore_file
 
 FILES = 100_000
 ROUNDS = 5

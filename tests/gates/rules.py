@@ -81,12 +81,13 @@ _PATH_METHODS = frozenset(
 _MAY_TOUCH_THE_DISK = re.compile(
     r"workspace/(files|processes|checkpoints)\.py|session/(journal|blobs|store)\.py|safety/trust/store\.py"
     r"|providers/(catalog|debug_log)\.py|(app|testing)/.*|__main__\.py"
-    r"|workspace/descendants\.py"  # reads /proc for workspace/processes.py
-    r"|workspace/(child|private|watchdog)\.py"  # parts of workspace/processes.py: what it starts, and its own files
-    r"|workspace/replacing\.py"  # writes for workspace/files.py
-    r"|sandbox/(bubblewrap|bundled_bubblewrap|landlock|probe|process_limit|selection)\.py"
-    r"|sandbox/covers/(empty_files|open_files|placeholders|spare_files|survey)\.py"
-    r"|sandbox/restore/(closed_folders|entries|git_history|git_objects|protected_files|snapshot)\.py"
+    r"|workspace/process_tree\.py"  # reads /proc for workspace/processes.py
+    r"|workspace/(child_process|private_folder|watchdog)\.py"  # parts of workspace/processes.py
+    r"|workspace/(atomic_write|in_place_write|new_files|safe_open)\.py"  # read and write for workspace/files.py
+    r"|sandbox/(bubblewrap|bubblewrap_arguments|bubblewrap_bundled|landlock|probe|process_limit|selection)\.py"
+    r"|sandbox/(discovery/(file_tracking|workspace_survey)|filesystem/(closed_folders|tree_removal))\.py"
+    r"|sandbox/mounts/(mask_sources|placeholders|spare_placeholders)\.py"
+    r"|sandbox/restore/(git_history|git_objects|protected_files|put_back|snapshot)\.py"
     r"|safety/git/small_files\.py"  # reads small text files of projects, and files of git
 )
 PROGRAMS = frozenset(

@@ -62,7 +62,7 @@ BROKEN = [
     (rules.disk_and_processes_have_few_doors, "tools/bash.py", "open('x')"),
     (rules.disk_and_processes_have_few_doors, "session/encoding.py", "import os as o\no.replace('a', 'b')"),
     (rules.disk_and_processes_have_few_doors, "session/encoding.py", "from os import rename as r\nr('a', 'b')"),
-    (rules.disk_and_processes_have_few_doors, "workspace/walk.py", "p.write_text('x')"),
+    (rules.disk_and_processes_have_few_doors, "workspace/folder_walk.py", "p.write_text('x')"),
     (rules.disk_and_processes_have_few_doors, "agent/x.py", "import asyncio\nasyncio.create_subprocess_exec('ls')"),
     (rules.only_app_knows_the_user, "tools/bash.py", "print('x')"),
     (rules.only_app_knows_the_user, "tools/bash.py", "import os\nx = os.environ['A']"),

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from held import held
 from landlock_house import House, need_landlock
 
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.landlock import LandlockConfinement, unfit
+from bradawl.sandbox.backend import SandboxLayout
+from bradawl.sandbox.landlock import LandlockBackend, why_unavailable
 
 
 class Outside:
@@ -50,6 +52,29 @@ class Outside:
 
 
 @pytest.fixture
+def made(tmp_path):
+    """A workspace in bubblewrap. Modules that try other sandboxes or users have a `made` of their own."""
+    with held(tmp_path) as here:
+        yield here
+
+
+@pytest.fixture
+def layout(tmp_path) -> SandboxLayout:
+    """An empty workspace beside an empty home."""
+    for name in ("ws", "home"):
+        (tmp_path / name).mkdir()
+    place = os.path.realpath(tmp_path)
+    return SandboxLayout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
+
+
+@pytest.fixture
+def place():
+    """A folder below the home folder, where a sandbox shows what it is."""
+    with tempfile.TemporaryDirectory(dir=Path.home(), prefix="bradawl-test-") as folder:
+        yield Path(folder).resolve()
+
+
+@pytest.fixture
 def outside(made):
     built = Outside(made)
     yield built
@@ -70,11 +95,11 @@ def either_way(backend, tmp_path):
             pytest.skip("bubblewrap does not work here")
         if backend == "landlock":
             need_landlock()
-            if why := unfit(here.layout):
+            if why := why_unavailable(here.layout):
                 pytest.skip(why)
-            here.confinement.close()
+            here.backend.close()
             Path(here.layout.scratch).mkdir()
-            here.confinement = LandlockConfinement(here.layout)
+            here.backend = LandlockBackend(here.layout)
         if backend == "bare":
             here.grant = Grant(outside_sandbox=True)
         yield here

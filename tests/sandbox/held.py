@@ -12,9 +12,9 @@ from bwrap import BWRAP
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.sandbox.backend import Layout
-from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.sandbox.covers.placeholders import remove_folder
+from bradawl.sandbox.backend import SandboxLayout
+from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.workspace.processes import LocalProcesses
 
 # The Python of the tests comes last: some systems have no other.
@@ -41,11 +41,11 @@ class Held:
             "scratch": str(self.place / "scratch"),
             "state": str(self.own / "state"),
         }
-        self.layout = Layout(**{**given, **layout})
-        self.confinement = Bubblewrap(self.layout, Shape(BWRAP))
+        self.layout = SandboxLayout(**{**given, **layout})
+        self.backend = BubblewrapBackend(self.layout, BubblewrapFeatures(BWRAP))
         self.environment = {"PATH": SYSTEM_PATH, "HOME": str(self.home), "TMPDIR": os.environ["TMPDIR"]}
         self.environment |= environment or {}
-        self.processes = LocalProcesses(self.environment, confinement=lambda: self.confinement)
+        self.processes = LocalProcesses(self.environment, sandbox_backend=lambda: self.backend)
         self.cwd = str(self.root)
         self.env: dict[str, str | None] = {}
         self.grant = Grant(writable=self.layout.roots)
@@ -84,7 +84,7 @@ class Held:
 
     def close(self) -> None:
         self.processes.close()
-        self.confinement.close()
+        self.backend.close()
 
 
 IDENTITY = "git config user.name A; git config user.email a@b.c"

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.backend import Launch, Layout, Program
-from bradawl.sandbox.landlock import LandlockConfinement
+from bradawl.sandbox.backend import Launch, Program, SandboxLayout
+from bradawl.sandbox.landlock import LandlockBackend
 from bradawl.sandbox.landlock_helper import version
 
 NOBODY = 65534
@@ -60,7 +60,7 @@ class House:
         self.write(self.own / "credentials", "PRIVATE")
         self.write(self.outside / "file", "outside")
         self.user = user
-        self.layout = Layout(
+        self.layout = SandboxLayout(
             roots=(str(self.root),),
             home=str(self.home),
             own=(str(self.own),),
@@ -69,7 +69,7 @@ class House:
             state=str(self.own / "state"),
         )
         python = SYSTEM_PYTHON if user == "nobody" else ""
-        self.confinement = LandlockConfinement(self.layout, interpreter=python)
+        self.backend = LandlockBackend(self.layout, interpreter=python)
         self.give_away()
 
     @property
@@ -115,7 +115,7 @@ class House:
         meanwhile: Callable[[], None] | None = None,
     ) -> Ended:
         program = Program(argv, str(self.root), self._variables(env), exported=tuple(env or ()))
-        launch = self.confinement.launch(program, Grant(writable=self.layout.roots) if grant is None else grant)
+        launch = self.backend.launch(program, Grant(writable=self.layout.roots) if grant is None else grant)
         self.give_away()
         try:
             started = subprocess.Popen(
@@ -146,7 +146,7 @@ class House:
         """What the program has left behind would hold its output open."""
 
     def close(self) -> None:
-        self.confinement.close()
+        self.backend.close()
 
 
 def need_landlock() -> None:

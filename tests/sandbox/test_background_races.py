@@ -11,12 +11,12 @@ import time
 
 import pytest
 from bwrap import HAS_BWRAP
-from held import Held, held
+from held import Held
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import Command
-from bradawl.workspace.child import Child
-from bradawl.workspace.descendants import Member, tree
+from bradawl.workspace.child_process import ChildProcess
+from bradawl.workspace.process_tree import ProcessState, descendants
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
@@ -28,12 +28,6 @@ libc = ctypes.CDLL(None, use_errno=True)
 def exchange(one, other):
     libc.renameat2(-100, one.encode(), -100, other.encode(), 2)
 """
-
-
-@pytest.fixture
-def made(tmp_path):
-    with held(tmp_path) as built:
-        yield built
 
 
 def in_loop(test):
@@ -48,7 +42,7 @@ def shell(made: Held, line: str) -> Command:
     return Command((line,), made.cwd, is_shell=True)
 
 
-async def job(made: Held, line: str) -> Child:
+async def job(made: Held, line: str) -> ChildProcess:
     """A command that lives on, once it has made the file `ready`."""
     started = await made.processes.start(shell(made, line), made.grant)
     for _ in range(1_000):
@@ -58,23 +52,45 @@ async def job(made: Held, line: str) -> Child:
     raise AssertionError(started.printed())
 
 
-async def racer(made: Held, program: str) -> Child:
+async def racer(made: Held, program: str) -> ChildProcess:
     made.write("racer.py", EXCHANGE + program)
     return await job(made, f"{PYTHON} -I racer.py")
 
 
-def runs(child: Child) -> bool:
-    found = child.members().values()
+def runs(child: ChildProcess) -> bool:
+    found = child.process_states().values()
     return bool(found) and not any(member.states.strip(b"Tt") == b"" for member in found)
 
 
-async def settles(child: Child) -> bool:
+async def settles(child: ChildProcess) -> bool:
     """Whether it runs a moment later: a signal takes time."""
     for _ in range(200):
         if runs(child):
             return True
         await asyncio.sleep(0.01)
     return False
+
+
+@contextlib.asynccontextmanager
+async def survives(starting):
+    """The job that is being started; it must run at the end of the body, and is ended then."""
+    child = await starting
+    yield child
+    assert await settles(child)
+    await child.end()
+
+
+async def commands_at_once(made: Held) -> list[bytes]:
+    """Output of six commands that were started together."""
+    results = await asyncio.gather(*(made.processes.run(shell(made, f"echo {n}"), made.grant) for n in range(6)))
+    assert [result.exit_code for result in results] == [0] * 6
+    return [result.stdout for result in results]
+
+
+def sleeping_search(seconds: float) -> Command:
+    """A search outside of the sandbox that takes its time."""
+    argv = (sys.executable, "-I", "-S", "-c", f"import time; time.sleep({seconds})")
+    return Command(argv, "/", is_helper=True, unmoved=("/",))
 
 
 @in_loop
@@ -86,13 +102,11 @@ open("ready", "w")
 while True:
     os.rename("sub", "sub2"); time.sleep(0.003); os.rename("sub2", "sub"); time.sleep(0.003)
 """
-    child = await racer(made, program)
-    for _ in range(ROUNDS):
-        line = "for i in 1 2 3; do cat s*b*/deep/.env; done"
-        result = await made.processes.run(shell(made, line), made.grant)
-        assert b"SECRET" not in result.stdout
-    assert await settles(child)
-    await child.end()
+    async with survives(racer(made, program)):
+        for _ in range(ROUNDS):
+            line = "for i in 1 2 3; do cat s*b*/deep/.env; done"
+            result = await made.processes.run(shell(made, line), made.grant)
+            assert b"SECRET" not in result.stdout
 
 
 @in_loop
@@ -105,13 +119,11 @@ open("ready", "w")
 while True:
     exchange("sub/deep", "link"); time.sleep(0.002)
 """
-    child = await racer(made, program)
-    for _ in range(ROUNDS):
-        result = await made.processes.run(shell(made, "true"), made.grant)
-        assert result.exit_code == 0
-        assert [each.name for each in made.outside.iterdir()] == ["file"]
-    assert await settles(child)
-    await child.end()
+    async with survives(racer(made, program)):
+        for _ in range(ROUNDS):
+            result = await made.processes.run(shell(made, "true"), made.grant)
+            assert result.exit_code == 0
+            assert [each.name for each in made.outside.iterdir()] == ["file"]
 
 
 @in_loop
@@ -156,29 +168,25 @@ open("ready", "w")
 while True:
     exchange("d", "link"); time.sleep(0.002)
 """
-    child = await racer(made, program)
-    folder = str(made.root / "d")
-    argv = (sys.executable, "-I", "-S", "-c", READ_TWICE, folder)
-    seen = refused = 0
-    for _ in range(ROUNDS):
-        try:
-            result = await made.processes.run(Command(argv, "/", is_helper=True, unmoved=(folder,)), made.grant)
-        except ToolError as error:
-            assert "replaced by a link" in str(error)
-            refused += 1
-        else:
-            assert (result.stdout, result.exit_code) == (b"own", 0)
-            seen += 1
-    assert seen + refused == ROUNDS
-    assert await settles(child)
-    await child.end()
+    async with survives(racer(made, program)):
+        folder = str(made.root / "d")
+        argv = (sys.executable, "-I", "-S", "-c", READ_TWICE, folder)
+        seen = refused = 0
+        for _ in range(ROUNDS):
+            try:
+                result = await made.processes.run(Command(argv, "/", is_helper=True, unmoved=(folder,)), made.grant)
+            except ToolError as error:
+                assert "replaced by a link" in str(error)
+                refused += 1
+            else:
+                assert (result.stdout, result.exit_code) == (b"own", 0)
+                seen += 1
+        assert seen + refused == ROUNDS
 
 
 @in_loop
 async def test_a_program_that_would_start_during_a_search_waits_for_its_end(made):
-    search = Command(
-        (sys.executable, "-I", "-S", "-c", "import time; time.sleep(0.4)"), "/", is_helper=True, unmoved=("/",)
-    )
+    search = sleeping_search(0.4)
     searching = await made.processes.start(search, made.grant)
     began = time.monotonic()
     other = await made.processes.start(search, made.grant)  # another search needs not wait
@@ -193,21 +201,17 @@ async def test_a_program_that_would_start_during_a_search_waits_for_its_end(made
 
 @in_loop
 async def test_jobs_are_stopped_during_a_search_and_go_on_after_it_also_if_it_is_cancelled(made):
-    child = await job(made, "touch ready; while :; do sleep 0.01; done")
-    search = Command(
-        (sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"), "/", is_helper=True, unmoved=("/",)
-    )
-    running = asyncio.create_task(made.processes.run(search, made.grant))
-    for _ in range(500):
-        await asyncio.sleep(0.01)
-        if all(member.is_stopped for member in child.members().values()):
-            break
-    assert all(member.is_stopped for member in child.members().values())
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert await settles(child)
-    await child.end()
+    async with survives(job(made, "touch ready; while :; do sleep 0.01; done")) as child:
+        search = sleeping_search(60)
+        running = asyncio.create_task(made.processes.run(search, made.grant))
+        for _ in range(500):
+            await asyncio.sleep(0.01)
+            if all(member.is_stopped for member in child.process_states().values()):
+                break
+        assert all(member.is_stopped for member in child.process_states().values())
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.0005, 0.002, 0.005, 0.01, 0.02])
@@ -263,13 +267,11 @@ ctypes.CDLL(None).pthread_exit(None)
 @in_loop
 async def test_a_process_whose_first_thread_has_ended_is_stopped_too(made):
     made.write("racer.py", THREADS)
-    child = await job(made, f"{PYTHON} -I racer.py")
-    folder = str(made.root)
-    look = "import os, time; first = open('beat').read(); time.sleep(0.2); print(first == open('beat').read())"
-    search = Command((sys.executable, "-I", "-S", "-c", look), folder, is_helper=True, unmoved=(folder,))
-    assert (await made.processes.run(search, made.grant)).stdout == b"True\n"
-    assert await settles(child)
-    await child.end()
+    async with survives(job(made, f"{PYTHON} -I racer.py")):
+        folder = str(made.root)
+        look = "import os, time; first = open('beat').read(); time.sleep(0.2); print(first == open('beat').read())"
+        search = Command((sys.executable, "-I", "-S", "-c", look), folder, is_helper=True, unmoved=(folder,))
+        assert (await made.processes.run(search, made.grant)).stdout == b"True\n"
 
 
 @in_loop
@@ -277,7 +279,7 @@ async def test_what_a_program_had_stopped_itself_stays_stopped(made):
     child = await job(made, "sleep 300.78 & kill -STOP $!; touch ready; sleep 300.79")
     await made.processes.run(shell(made, "true"), made.grant)
     for _ in range(200):  # the others continue a moment later
-        states = [member.states for member in child.members().values()]
+        states = [member.states for member in child.process_states().values()]
         if states.count(b"T") == 1:
             break
         await asyncio.sleep(0.01)
@@ -288,25 +290,21 @@ async def test_what_a_program_had_stopped_itself_stays_stopped(made):
 @in_loop
 async def test_a_job_that_starts_programs_all_the_time_lets_others_start(made):
     line = f"touch ready; {PYTHON} -I -c 'import subprocess\nwhile 1: subprocess.run([\"/bin/true\"])'"
-    child = await job(made, line)
-    for _ in range(10):
-        assert (await made.processes.run(shell(made, "true"), made.grant)).exit_code == 0
-    assert await settles(child)
-    await child.end()
+    async with survives(job(made, line)):
+        for _ in range(10):
+            assert (await made.processes.run(shell(made, "true"), made.grant)).exit_code == 0
 
 
 @in_loop
 async def test_commands_at_once_all_run(made):
     child = await job(made, "touch ready; sleep 300.8")
-    results = await asyncio.gather(*(made.processes.run(shell(made, f"echo {n}"), made.grant) for n in range(6)))
-    assert [result.stdout for result in results] == [b"%d\n" % n for n in range(6)]
+    assert await commands_at_once(made) == [b"%d\n" % n for n in range(6)]
     await child.end()
 
 
 @in_loop
 async def test_without_a_job_nothing_is_stopped(made):
-    results = await asyncio.gather(*(made.processes.run(shell(made, f"echo {n}"), made.grant) for n in range(6)))
-    assert [result.exit_code for result in results] == [0] * 6
+    assert await commands_at_once(made) == [b"%d\n" % n for n in range(6)]
 
 
 def test_a_tree_knows_children_of_all_threads():
@@ -314,7 +312,7 @@ def test_a_tree_knows_children_of_all_threads():
     if not pid:
         signal.pause()
     try:
-        assert tree(os.getpid())[pid].parent == os.getpid()
+        assert descendants(os.getpid())[pid].parent == os.getpid()
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -322,4 +320,4 @@ def test_a_tree_knows_children_of_all_threads():
 
 @pytest.mark.parametrize(("states", "is_stopped"), [(b"T", True), (b"TZ", True), (b"ZS", False), (b"TD", False)])
 def test_a_process_is_stopped_when_all_its_threads_are(states, is_stopped):
-    assert Member(1, states).is_stopped == is_stopped
+    assert ProcessState(1, states).is_stopped == is_stopped

@@ -12,7 +12,7 @@ from test_landlock import ATTEMPTS, NEVER_OPEN
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.guarantees import GUARANTEES
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
@@ -165,7 +165,7 @@ def test_what_is_protected_stays_as_it_is(protected, line, attempt):
 
 def test_every_line_is_shown():
     elsewhere = {"chmod_outside", "symlinked_git", "private_tmp", "escapees"}
-    assert set(LINES) == {line for line, _ in (*CASES, *PROTECTED_CASES)} | elsewhere
+    assert set(GUARANTEES) == {line for line, _ in (*CASES, *PROTECTED_CASES)} | elsewhere
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["data inside", "data outside"])
@@ -276,7 +276,7 @@ def test_the_temporary_folder_is_of_the_session(made):
     scratch = Path(made.layout.scratch)
     assert (scratch / "here").read_text() == "kept\n"
     assert scratch.stat().st_mode & 0o077 == 0
-    made.confinement.close()
+    made.backend.close()
     assert not scratch.exists()
 
 

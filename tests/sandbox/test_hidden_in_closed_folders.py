@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from bwrap import HAS_BWRAP
+from forked import as_plain_user
 from held import Held
-from test_plain_user import as_plain_user
 
-from bradawl.sandbox.covers.placeholders import remove_folder
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 KEY = "KEY=very-secret"

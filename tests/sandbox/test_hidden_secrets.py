@@ -2,21 +2,15 @@
 
 import pytest
 from bwrap import HAS_BWRAP
-from held import Held, held
+from held import Held
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.covers import survey
+from bradawl.sandbox.discovery import workspace_survey as survey
 from bradawl.tools.shell.held_back import notes_on
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 KEY = "KEY=very-secret"
-
-
-@pytest.fixture
-def made(tmp_path):
-    with held(tmp_path) as built:
-        yield built
 
 
 @pytest.mark.parametrize("name", [".env", "a/b/c/.env", "a/b/c/d/e/f/g/h/.env.local", "x/y/z/w/id_rsa"])
@@ -61,7 +55,7 @@ def test_what_another_session_added_to_the_index_is_no_less_a_secret(made: Held)
     made.git_init()
     made.write("app/.env", KEY)
     made.run("git add -f app/.env && git commit -qm x")
-    made.confinement.close()
+    made.backend.close()
     later = Held(made.place)
     assert "very-secret" not in later.out("cat app/.env")
     later.close()
@@ -185,7 +179,7 @@ def test_what_a_program_made_git_track_is_hidden_in_the_next_session_too(made: H
     made.write("conf/a", "other content")
     made.write("app/.env", KEY)
     assert "very-secret" not in made.out(f"{line}; cat app/.env")
-    made.confinement.close()
+    made.backend.close()
     later = Held(made.place)
     assert "very-secret" not in later.out("cat app/.env; find . -name .env -exec cat {} +")
     later.close()

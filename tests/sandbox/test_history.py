@@ -3,9 +3,8 @@
 import subprocess
 
 import pytest
-from bubblewrap_house import bubblewrap_house
-from bwrap import HAS_BWRAP
-from landlock_house import USERS, house
+from bubblewrap_house import house_with
+from landlock_house import USERS
 
 from bradawl.core.permissions import Grant
 
@@ -14,16 +13,19 @@ _GIT = "git -c user.name=A -c user.email=a@b.c -c commit.gpgsign=false -c gc.aut
 
 @pytest.fixture(params=[f"{kind} {user}" for kind in ("bubblewrap", "landlock") for user in USERS])
 def made(request):
-    kind, user = request.param.split()
-    if kind == "bubblewrap" and not HAS_BWRAP:
-        pytest.skip("bubblewrap does not work here")
-    with (bubblewrap_house if kind == "bubblewrap" else house)(user) as here:
+    with house_with(*request.param.split()) as here:
         here.bare(
             f"rm -rf .git; git init -q -b main; echo one > a; git add a; {_GIT} commit -qm one; echo two > a;"
             f" {_GIT} commit -qam two; git branch side; git tag v1; {_GIT} gc -q;"
             f" echo three > a; {_GIT} commit -qam three; echo staged > b; git add b"
         )
         yield here
+
+
+def start_anew(made, *roots) -> None:
+    """As a new session would, where the house can do that; in these roots, if any are given."""
+    if hasattr(made, "hold_anew"):
+        made.hold_anew(*roots)
 
 
 def history(made) -> str:
@@ -104,7 +106,7 @@ def test_what_a_program_destroys_is_there_again(made, line):
         assert made.bare(f"git cat-file -p {before.split()[-1]}^:a") == "two\n"
     else:
         assert after == before
-    is_refused = line.startswith("mv .git x") and made.confinement.sandbox.name == "bubblewrap"
+    is_refused = line.startswith("mv .git x") and made.backend.sandbox.name == "bubblewrap"
     assert is_refused or any("/.git/" in path for path in ended.restored), ended
 
 
@@ -174,9 +176,8 @@ def test_a_branch_that_git_deletes_stays_deleted_and_is_listed_aside(made):
 
 def test_a_second_session_knows_the_history_of_the_first(made):
     made.sh("true")
-    made.confinement.close()
-    if hasattr(made, "hold_anew"):
-        made.hold_anew()
+    made.backend.close()
+    start_anew(made)
     before = history(made)
     made.sh("rm -rf .git/objects")
     assert history(made) == before
@@ -193,8 +194,7 @@ def test_an_object_copied_for_safety_is_not_reached_by_programs(made):
 def test_a_folder_of_a_repository_keeps_the_history_above_it(made):
     made.bare("mkdir -p inner; echo i > inner/f; git add inner; " + _GIT + " commit -qm inner")
     before = history(made)
-    if hasattr(made, "hold_anew"):
-        made.hold_anew(made.root / "inner")
+    start_anew(made, made.root / "inner")
     if made.user != "me" or not hasattr(made, "hold_anew"):
         pytest.skip("checked with bubblewrap and a repository of this user")
     grant = Grant(writable=(str(made.root / "inner"),))
@@ -217,10 +217,10 @@ def test_what_is_watched_reads_nothing_through_a_link(made):
 def test_watching_costs_little(made):
     import time
 
-    from bradawl.sandbox.restore.git_history import History, Repository
+    from bradawl.sandbox.restore.git_history import GitHistory, RepositoryLocation
 
     data = str(made.root / ".git")
-    watched = History(lambda: [Repository(data, str(made.root))], str(made.place / "kept"))
+    watched = GitHistory(lambda: [RepositoryLocation(data, str(made.root))], str(made.place / "kept"))
     took: list[float] = []
     for _ in range(20):
         begun = time.perf_counter()

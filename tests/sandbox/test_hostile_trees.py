@@ -3,11 +3,9 @@
 import time
 
 import pytest
-from bubblewrap_house import bubblewrap_house
-from bwrap import HAS_BWRAP
-from landlock_house import house
+from bubblewrap_house import house_with
 
-from bradawl.sandbox.covers.placeholders import remove_folder
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
 
 LEFT = {
     "pipes": "mkdir -p .git/hooks; mkfifo .git/hooks/pre-commit .mcp.json .git/commondir; rm -f .git/index;"
@@ -26,9 +24,7 @@ LEFT = {
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
 def made(request):
-    if request.param == "bubblewrap" and not HAS_BWRAP:
-        pytest.skip("bubblewrap does not work here")
-    with (bubblewrap_house if request.param == "bubblewrap" else house)() as here:
+    with house_with(request.param) as here:
         here.bare("rm -rf .git; git init -q; git -c user.name=a -c user.email=b commit -q --allow-empty -m x")
         yield here
         remove_folder(str(here.root))

@@ -15,7 +15,7 @@ from running import pids_of
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.sandbox import landlock
-from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.landlock_helper import version
 
 pytestmark = pytest.mark.skipif(
@@ -128,7 +128,7 @@ def test_a_program_does_not_get_through(made, outside, line, attempt):
 
 
 def test_every_line_is_shown_to_be_held_or_shown_to_be_open():
-    assert set(LINES) == set(ATTEMPTS) | set(landlock.CANT_HOLD)
+    assert set(GUARANTEES) == set(ATTEMPTS) | set(landlock.MISSING_GUARANTEES)
 
 
 # ------------------------------------------------------------------ what can't be held, shown
@@ -160,7 +160,7 @@ def _symlinked(made: House) -> bool:
 
 def _gets_away(made: House) -> bool:
     """A family is found by its parents and by a mark in the environment; this one is found by neither."""
-    from bradawl.workspace.descendants import family, living
+    from bradawl.workspace.process_tree import call_processes, running
 
     mark, note = f"test.{os.getpid()}", made.root / "pid"
     made.sh(
@@ -174,7 +174,7 @@ def _gets_away(made: House) -> bool:
         if note.exists() and (number := note.read_text().strip()):
             escaped = pids_of("/bin/sleep", "60", session=int(number))
     try:
-        return bool(living(escaped)) and not set(escaped) & family(mark)
+        return bool(running(escaped)) and not set(escaped) & call_processes(mark)
     finally:
         for pid in escaped:
             os.kill(pid, 9)
@@ -192,7 +192,7 @@ OPEN = {
 }
 
 
-@pytest.mark.parametrize("line", landlock.CANT_HOLD)
+@pytest.mark.parametrize("line", landlock.MISSING_GUARANTEES)
 def test_what_is_said_not_to_be_held_is_not(made, line):
     assert OPEN[line](made), f"{line} is held after all: take it out of the table"
 
@@ -216,18 +216,18 @@ def test_the_probe_the_table_and_the_page_say_the_same(made):
         for path in (made.own, *made.own.rglob("*")):
             os.chown(path, NOBODY, NOBODY)
     ended = made.run(probe.argv, grant=Grant())
-    lacks = landlock.lacks_of(ended.out.encode())
+    lacks = landlock.missing_guarantees(ended.out.encode())
     assert lacks is not None, ended
-    assert set(lacks) == set(landlock.CANT_HOLD)
-    assert made.confinement.sandbox.name == "landlock"
-    assert set(made.confinement.sandbox.lacks) == set(lacks)
+    assert set(lacks) == set(landlock.MISSING_GUARANTEES)
+    assert made.backend.sandbox.name == "landlock"
+    assert set(made.backend.sandbox.lacks) == set(lacks)
 
 
 def test_the_page_lists_what_the_constant_lists():
-    page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/sandbox-details.md").read_text()
     part = page.split("What Landlock can't hold", 1)[1].split("\n## ", 1)[0]
     rows = [line.split("|")[1].strip(" `") for line in part.splitlines() if line.startswith("| `")]
-    assert rows == list(landlock.CANT_HOLD)
+    assert rows == list(landlock.MISSING_GUARANTEES)
 
 
 def test_the_probe_finds_each_line_open_where_nothing_holds():
@@ -240,14 +240,14 @@ def test_the_probe_finds_each_line_open_where_nothing_holds():
         finally:
             target.kill()
             target.wait()
-    open_lines = set(landlock.lacks_of(ended.stdout) or ())
-    missing = set(LINES) - open_lines - {"tiocsti", "icmp"}
+    open_lines = set(landlock.missing_guarantees(ended.stdout) or ())
+    missing = set(GUARANTEES) - open_lines - {"tiocsti", "icmp"}
     assert missing <= (set() if os.geteuid() == 0 else {"remount", "ptrace"}), missing
 
 
 @pytest.mark.parametrize("printed", [b"", b"Traceback", b"bradawl: the sandbox can't be set up", b"\xff"])
 def test_a_probe_that_got_nowhere_says_nothing(printed):
-    assert landlock.lacks_of(printed) is None
+    assert landlock.missing_guarantees(printed) is None
 
 
 # ------------------------------------------------------------------ ordinary work goes on
@@ -336,7 +336,7 @@ def test_variables_of_the_program_do_not_reach_the_helper(made):
         "A": "b c",
     }
     program = landlock.Program(("/bin/true",), str(made.root), env, exported=tuple(env))
-    launch = made.confinement.launch(program, Grant())
+    launch = made.backend.launch(program, Grant())
     for descriptor in launch.close_after_start:
         os.close(descriptor)
     assert launch.environment == {}
@@ -362,18 +362,18 @@ def test_a_word_that_is_too_long_is_told_before_the_start(made):
 
 def test_a_folder_of_the_workspace_that_holds_credentials_is_refused():
     with house() as made:
-        layout = landlock.Layout(roots=(str(made.home),), home=str(made.home), scratch=str(made.scratch))
-        confinement = landlock.LandlockConfinement(layout)
+        layout = landlock.SandboxLayout(roots=(str(made.home),), home=str(made.home), scratch=str(made.scratch))
+        sandbox_backend = landlock.LandlockBackend(layout)
         with pytest.raises(ToolError, match="could not be hidden"):
-            confinement.launch(landlock.Program(("true",), "/", {}), Grant(writable=layout.roots))
-        confinement.close()
+            sandbox_backend.launch(landlock.Program(("true",), "/", {}), Grant(writable=layout.roots))
+        sandbox_backend.close()
 
 
 def test_a_python_inside_the_workspace_starts_nothing(tmp_path):
-    layout = landlock.Layout(roots=(str(tmp_path),), home="/root")
+    layout = landlock.SandboxLayout(roots=(str(tmp_path),), home="/root")
     (tmp_path / "python").write_text("")
-    assert str(tmp_path) in landlock.unfit(layout, str(tmp_path / "python"))
-    assert landlock.unfit(layout) == ""
+    assert str(tmp_path) in landlock.why_unavailable(layout, str(tmp_path / "python"))
+    assert landlock.why_unavailable(layout) == ""
 
 
 def test_git_works_in_a_folder_of_a_repository():
@@ -384,8 +384,8 @@ def test_git_works_in_a_folder_of_a_repository():
         )
         made.root = main / "one"
         made.layout = msgspec.structs.replace(made.layout, roots=(str(made.root),))
-        made.confinement.close()
-        made.confinement = landlock.LandlockConfinement(made.layout)
+        made.backend.close()
+        made.backend = landlock.LandlockBackend(made.layout)
         ended = made.sh("touch a && git add a && git commit -q -m y && git log --oneline | wc -l; echo bad > ../file")
         assert (ended.code, ended.out.strip()) == (1, "1"), ended
         assert not (main / "file").exists()

@@ -15,7 +15,7 @@ from bradawl.core.workspace import Command
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rules import parse_rule
 from bradawl.sandbox.landlock_helper import rule_set, version
-from bradawl.workspace.descendants import living
+from bradawl.workspace.process_tree import running
 from bradawl.workspace.processes import LocalProcesses
 from patience import is_within
 
@@ -33,7 +33,7 @@ def made():
 @pytest.fixture
 def processes(made):
     environment = {"PATH": os.environ["PATH"], "HOME": str(made.home), "API_KEY": "secret", "TMPDIR": "/tmp"}
-    running = LocalProcesses(environment, confinement=lambda: made.confinement)
+    running = LocalProcesses(environment, sandbox_backend=lambda: made.backend)
     yield running
     running.close()
 
@@ -72,7 +72,7 @@ def test_what_a_line_leaves_running_can_change_nothing_after_the_look(made, proc
     result = run(processes, made, line)
     assert result.ended_background
     assert (made.root / ".git/config").read_text() == "[core]\n"
-    assert not living([int((made.root / "pid").read_text())])
+    assert not running([int((made.root / "pid").read_text())])
 
 
 def test_a_line_over_its_time_is_ended_and_what_it_changed_put_back(made, processes):

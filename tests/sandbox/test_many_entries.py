@@ -7,7 +7,7 @@ from held import Held
 
 from bradawl.core.errors import ToolError
 from bradawl.sandbox.restore import snapshot as protected
-from bradawl.sandbox.restore.git_history import History, Repository, Watches
+from bradawl.sandbox.restore.git_history import GitHistory, RepositoryLocation, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 
 MOST = 500
@@ -24,9 +24,11 @@ def _fill(folder: Path, number: int = MOST + 10) -> None:
         (folder / f"f{each}").touch()
 
 
-def _watches(root: Path) -> Watches:
+def _watches(root: Path) -> WorkspaceWatch:
     files = ProtectedFiles(lambda: [(str(root), ".vscode")], str(root / "../kept"))
-    return Watches(files, History(lambda: [Repository(f"{root}/.git", str(root))], str(root / "../history")))
+    return WorkspaceWatch(
+        files, GitHistory(lambda: [RepositoryLocation(f"{root}/.git", str(root))], str(root / "../history"))
+    )
 
 
 @pytest.mark.parametrize("folder", [".vscode", ".vscode/a/b", ".git/refs/heads", ".git/logs/refs"])

@@ -6,7 +6,7 @@ from held import Held, held
 
 from bradawl.core.permissions import Grant
 from bradawl.sandbox import bubblewrap
-from bradawl.sandbox.setup_errors import explained
+from bradawl.sandbox.bubblewrap_errors import explain_setup_error
 
 SAID = {
     b"bwrap: Can't create file at /newroot/w/.git/config: Read-only file system\n": ("/w/.git/config", "Read-only"),
@@ -24,13 +24,13 @@ SAID = {
 
 @pytest.mark.parametrize(("said", "told"), SAID.items(), ids=lambda each: str(each)[:40])
 def test_what_it_says_is_explained(said: bytes, told: tuple[str, str]) -> None:
-    text = explained(said)
+    text = explain_setup_error(said)
     assert all(part in text for part in told)
     assert not any(word in text for word in ("bwrap", "oldroot", "newroot", "\n"))
 
 
 def test_what_others_say_is_left() -> None:
-    assert explained(b"bash: bwrap: command not found\n") == ""
+    assert explain_setup_error(b"bash: bwrap: command not found\n") == ""
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def made(tmp_path):
 
 @pytest.mark.parametrize("is_writable", [True, False])
 def test_a_command_that_was_not_run_says_why(made: Held, monkeypatch: pytest.MonkeyPatch, is_writable: bool) -> None:
-    monkeypatch.setattr(bubblewrap, "emptied", lambda: ("/not-there",))
+    monkeypatch.setattr(bubblewrap, "emptied_folders", lambda: ("/not-there",))
     result = made.run("touch canary", None if is_writable else Grant())
     assert (result.exit_code, result.stdout) == (1, b"")
     assert b"/not-there could not be shown, hidden or protected" in result.stderr

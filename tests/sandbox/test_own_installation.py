@@ -5,8 +5,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -82,12 +80,6 @@ class Project:
             for path in sorted(self.venv.rglob("*"))
             if path.is_file() and "__pycache__" not in path.parts
         }
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=Path.home(), prefix="bradawl-test-") as made:
-        yield Path(made).resolve()
 
 
 @pytest.fixture
@@ -209,12 +201,12 @@ def test_file_tools_are_refused_with_a_reason_and_everything_else_is_as_before(p
 
 def test_landlock_can_make_no_exception_and_is_not_used(place):
     from bradawl.sandbox import landlock
-    from bradawl.sandbox.backend import Layout
+    from bradawl.sandbox.backend import SandboxLayout
 
     root = str(place)
-    layout = Layout((root,), "", installation=(f"{root}/.venv",))
-    assert f"installed in the workspace, in {root}/.venv" in landlock.unfit(layout)
-    assert landlock.unfit(Layout((root,), "")) == ""
+    layout = SandboxLayout((root,), "", installation=(f"{root}/.venv",))
+    assert f"installed in the workspace, in {root}/.venv" in landlock.why_unavailable(layout)
+    assert landlock.why_unavailable(SandboxLayout((root,), "")) == ""
 
 
 def test_elsewhere_and_in_whole_systems_nothing_is_held(place):

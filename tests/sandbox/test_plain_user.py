@@ -2,17 +2,14 @@
 
 import os
 import tempfile
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked import as_plain_user
 
-from bradawl.sandbox.backend import Layout
-from bradawl.sandbox.covers.placeholders import remove_folder
-from bradawl.sandbox.replaced_paths import shown
-
-NOBODY = 65534
+from bradawl.sandbox.backend import SandboxLayout
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.path_translation import reexposed_paths
 
 
 @pytest.fixture
@@ -21,25 +18,6 @@ def folder():
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         Path(place).chmod(0o777)
         yield Path(place)
-
-
-def as_plain_user(act: Callable[[], object]) -> None:
-    """Do something in a process of nobody's, or of the user's own if that is not root."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            if os.geteuid() == 0:
-                os.setgroups([])
-                os.setgid(NOBODY)
-                os.setuid(NOBODY)
-            act()
-            code = 0
-        except Exception:  # noqa: BLE001 - told to whoever reads the test's output
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 def test_folders_that_nobody_may_enter_are_removed_however_they_lie_in_each_other(folder):
@@ -61,8 +39,9 @@ def test_a_folder_of_the_search_path_that_can_not_be_entered_is_left_out(folder)
         (folder / "closed/bin").mkdir(parents=True)
         (folder / "open/bin").mkdir(parents=True)
         (folder / "closed").chmod(0)
-        found = shown(
-            Layout(roots=("/",), home=str(folder / "gone")), f"{folder}/closed/bin:{folder}/open/bin:{folder}/gone/bin"
+        found = reexposed_paths(
+            SandboxLayout(roots=("/",), home=str(folder / "gone")),
+            f"{folder}/closed/bin:{folder}/open/bin:{folder}/gone/bin",
         )
         (folder / "closed").chmod(0o700)
         assert str(folder / "open") in found

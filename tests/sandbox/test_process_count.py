@@ -14,13 +14,13 @@ from landlock_house import need_landlock
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
 from bradawl.sandbox import process_limit
-from bradawl.sandbox.backend import Confinement, Layout
-from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
-from bradawl.sandbox.landlock import LandlockConfinement
-from bradawl.sandbox.process_limit import ProcessLimit, find_place
+from bradawl.sandbox.backend import SandboxBackend, SandboxLayout
+from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
+from bradawl.sandbox.landlock import LandlockBackend
+from bradawl.sandbox.process_limit import ProcessLimit, find_control_group
 from bradawl.workspace.processes import LocalProcesses
 
-PLACE = find_place()
+PLACE = find_control_group()
 needs_group = pytest.mark.skipif(PLACE is None, reason="no control group for processes can be made by this user")
 MOST = 40
 BOMB = """
@@ -50,15 +50,15 @@ class Run:
         root.mkdir(), home.mkdir()
         own = home / "own"
         own.mkdir()
-        layout = Layout((str(root),), str(home), (str(own),), scratch=str(scratch), state=f"{own}/state")
-        self.confinement: Confinement
+        layout = SandboxLayout((str(root),), str(home), (str(own),), scratch=str(scratch), state=f"{own}/state")
+        self.backend: SandboxBackend
         if kind == "bubblewrap":
-            self.confinement = Bubblewrap(layout, Shape(BWRAP), most_processes=MOST)
+            self.backend = BubblewrapBackend(layout, BubblewrapFeatures(BWRAP), most_processes=MOST)
         else:
             scratch.mkdir()
-            self.confinement = LandlockConfinement(layout, most_processes=MOST)
+            self.backend = LandlockBackend(layout, most_processes=MOST)
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": os.environ["TMPDIR"]}
-        self.processes = LocalProcesses(environment, confinement=lambda: self.confinement)
+        self.processes = LocalProcesses(environment, sandbox_backend=lambda: self.backend)
         self.root, self.grant = root, Grant(writable=(str(root),))
 
     def sh(self, line: str, *, outside: bool = False) -> str:
@@ -68,7 +68,7 @@ class Run:
 
     def close(self) -> None:
         self.processes.close()
-        self.confinement.close()
+        self.backend.close()
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
@@ -139,13 +139,13 @@ def test_a_full_group_is_an_error_that_can_be_understood_and_goes_away(made):
 def test_the_group_of_a_killed_agent_is_removed_at_the_next_start():
     code = (
         "from bradawl.sandbox.process_limit import ProcessLimit as L\nimport os\n"
-        "with L().counted(): os.system('true')\nos.kill(os.getpid(), 9)"
+        "with L().limit_processes(): os.system('true')\nos.kill(os.getpid(), 9)"
     )
     killed = subprocess.Popen([sys.executable, "-c", code])
     killed.wait(20)
     assert groups(killed.pid)
     limit = ProcessLimit()
-    with limit.counted():
+    with limit.limit_processes():
         pass
     limit.close()
     assert not groups(killed.pid)
@@ -154,10 +154,10 @@ def test_the_group_of_a_killed_agent_is_removed_at_the_next_start():
 @needs_group
 def test_a_group_that_somebody_removed_is_made_again():
     limit = ProcessLimit(MOST)
-    with limit.counted():
+    with limit.limit_processes():
         pass
     next(Path(PLACE.folder).glob(f"bradawl-{os.getpid()}-*")).rmdir()
-    with limit.counted():
+    with limit.limit_processes():
         inside = subprocess.run(["cat", "/proc/self/cgroup"], capture_output=True, text=True).stdout
     limit.close()
     assert f"/bradawl-{os.getpid()}-" in inside
@@ -166,7 +166,7 @@ def test_a_group_that_somebody_removed_is_made_again():
 @needs_group
 def test_only_the_thread_that_starts_something_is_counted():
     limit, seen = ProcessLimit(MOST), []
-    with limit.counted():
+    with limit.limit_processes():
         other = threading.Thread(target=lambda: seen.append(Path("/proc/thread-self/cgroup").read_text()))
         Path(f"{PLACE.folder}/{PLACE.threads}").write_text("0")
         other.start()
@@ -205,13 +205,13 @@ def test_the_group_of_this_process_is_found(tmp_path, groups_text, mounts, expec
     proc.mkdir()
     (proc / "cgroup").write_text(f"9:devices:/\n{groups_text}\n")
     (proc / "mountinfo").write_text(f"{mounts.format(tmp_path)}\n")
-    found = find_place(str(proc))
+    found = find_control_group(str(proc))
     assert (found and found.folder) == (expected and f"{tmp_path}/{expected}")
 
 
 def test_without_a_group_programs_start_all_the_same(monkeypatch):
     limit = ProcessLimit()
-    monkeypatch.setattr(process_limit, "find_place", lambda: None)
-    with limit.counted():
+    monkeypatch.setattr(process_limit, "find_control_group", lambda: None)
+    with limit.limit_processes():
         assert subprocess.run(["true"]).returncode == 0
     limit.close()

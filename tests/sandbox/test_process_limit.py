@@ -4,7 +4,6 @@ import os
 
 import pytest
 from bwrap import HAS_BWRAP
-from held import held
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 
@@ -23,12 +22,6 @@ for _ in range(6000):
         break
 print(made)
 """
-
-
-@pytest.fixture
-def made(tmp_path):
-    with held(tmp_path) as here:
-        yield here
 
 
 def test_the_limit_is_set_for_all_that_the_shell_starts_and_can_not_be_raised(made):

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bubblewrap_house import bubblewrap_house
-from bwrap import HAS_BWRAP
-from landlock_house import SYSTEM_PYTHON, USERS, house
+from bubblewrap_house import house_with
+from landlock_house import SYSTEM_PYTHON, USERS
 
 PYTHON = SYSTEM_PYTHON if os.access(SYSTEM_PYTHON, os.X_OK) else sys.executable
 MAKE = """
@@ -55,10 +54,7 @@ print(libc.mq_unlink(NAME))
 
 @pytest.fixture(params=[f"{kind} {user}" for kind in ("bubblewrap", "landlock") for user in USERS])
 def made(request):
-    kind, user = request.param.split()
-    if kind == "bubblewrap" and not HAS_BWRAP:
-        pytest.skip("bubblewrap does not work here")
-    with (bubblewrap_house if kind == "bubblewrap" else house)(user) as here:
+    with house_with(*request.param.split()) as here:
         yield here
 
 

@@ -10,8 +10,8 @@ from held import Held
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.landlock import LandlockConfinement, unfit
-from bradawl.sandbox.replaced_paths import TEMPORARY
+from bradawl.sandbox.landlock import LandlockBackend, why_unavailable
+from bradawl.sandbox.path_translation import TEMPORARY
 
 _ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -57,11 +57,11 @@ def _held(place, workspace, kind):
     made = Held(place, roots=(str(place / workspace),))
     made.root, made.cwd = place / workspace, str(place / workspace)
     if kind == "landlock":
-        if why := unfit(made.layout):
+        if why := why_unavailable(made.layout):
             pytest.skip(why)
-        made.confinement.close()
+        made.backend.close()
         Path(made.layout.scratch).mkdir()
-        made.confinement = LandlockConfinement(made.layout)
+        made.backend = LandlockBackend(made.layout)
     return made
 
 

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 from bwrap import HAS_BWRAP
-from held import held
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import Command
@@ -26,12 +25,6 @@ for each in itertools.count():
         with contextlib.suppress(OSError):
             os.symlink("../real", "n/.git")
 """
-
-
-@pytest.fixture
-def made(tmp_path):
-    with held(tmp_path) as here:
-        yield here
 
 
 async def _try_often(made, line: str, times: int) -> None:

@@ -9,7 +9,7 @@ from bradawl.app.headless import NobodyApprover
 from bradawl.core.events import PermissionAsked, PermissionDecided, ToolStarted
 from bradawl.core.permissions import Policy, Sandbox
 from bradawl.safety.permissions.protected_paths import built_in_rules
-from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.testing.fake_processes import ScriptedProcesses
 from bradawl.testing.fakes import RecordingEmit
 from bradawl.tools.bash import Bash
@@ -46,7 +46,7 @@ CASES = [(line, command) for line, commands in COMMANDS.items() for command in c
 
 
 def test_each_line_has_its_commands():
-    assert set(COMMANDS) == set(LINES)
+    assert set(COMMANDS) == set(GUARANTEES)
 
 
 def policy() -> Policy:

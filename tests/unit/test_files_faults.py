@@ -220,7 +220,8 @@ def test_what_is_no_file_is_told_quickly(tmp_path: Path) -> None:
 
 def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
     """Between looking and writing the path is walked again, and no link on it is taken."""
-    from bradawl.workspace.replacing import create, folder_of
+    from bradawl.workspace.atomic_write import create_file
+    from bradawl.workspace.safe_open import folder_of
 
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
@@ -228,12 +229,12 @@ def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="changed since it was checked"), folder_of(f"{tmp_path}/link/f"):
         pass
     with pytest.raises(ToolError, match="changed since it was checked"):
-        create(f"{tmp_path}/link/g", NEW)
+        create_file(f"{tmp_path}/link/g", NEW)
     assert [entry.name for entry in (tmp_path / "real").iterdir()] == ["f"]
 
 
 def test_a_name_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
-    from bradawl.workspace.replacing import folder_of, locked
+    from bradawl.workspace.safe_open import folder_of, locked
 
     (tmp_path / "secret").write_bytes(OLD)
     (tmp_path / "f").symlink_to("secret")
@@ -246,7 +247,8 @@ def test_a_name_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_what_another_program_writes_while_the_new_content_is_written_is_not_lost(tmp_path: Path) -> None:
-    from bradawl.workspace.replacing import folder_of, locked, put
+    from bradawl.workspace.atomic_write import replace_content
+    from bradawl.workspace.safe_open import folder_of, locked
 
     path = tmp_path / "f"
     path.write_bytes(OLD)
@@ -255,11 +257,11 @@ def test_what_another_program_writes_while_the_new_content_is_written_is_not_los
         status = os.fstat(descriptor)
         path.write_bytes(b"theirs")
         with pytest.raises(ToolError, match="has changed at this very moment"):
-            put(folder, name, descriptor, NEW, status)
+            replace_content(folder, name, descriptor, NEW, status)
         path.unlink()
         path.write_bytes(OLD)
         with pytest.raises(ToolError, match="has changed at this very moment"):
-            put(folder, name, descriptor, NEW, os.fstat(descriptor))
+            replace_content(folder, name, descriptor, NEW, os.fstat(descriptor))
     assert read(path) == OLD
     assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
 
@@ -281,7 +283,7 @@ def test_what_was_written_in_place_and_then_by_others_is_not_undone(tmp_path: Pa
     other.hardlink_to(path)
     status = path.stat()
     saved = tmp_path / f".bradawl-undo-{status.st_dev:x}-{status.st_ino:x}.tmp"
-    saved.write_bytes(f"{len(OLD)} {sha(OLD)}\n".encode() + OLD + NEW)
+    saved.write_bytes(b"%d\n" % len(OLD) + OLD + NEW)
     assert read(path) == b"somebody else's"
     assert not saved.exists()
     saved.write_bytes(b"7 torn")
@@ -429,7 +431,7 @@ def test_a_file_that_is_just_being_written_in_place_is_not_taken_for_one_that_wa
     other.hardlink_to(path)
     status = path.stat()
     saved = tmp_path / f".bradawl-undo-{status.st_dev:x}-{status.st_ino:x}.tmp"
-    saved.write_bytes(f"{len(OLD)} {sha(OLD)}\n".encode() + OLD + NEW)
+    saved.write_bytes(b"%d\n" % len(OLD) + OLD + NEW)
     with path.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert read(path) == NEW[:10] + OLD[10:]

@@ -24,7 +24,7 @@ from bradawl.tools.multi_edit import MultiEdit
 from bradawl.tools.read_file import ReadFile
 from bradawl.tools.write_file import WriteFile
 from bradawl.workspace.files import LocalFiles
-from bradawl.workspace.walk import Walk
+from bradawl.workspace.folder_walk import Walk
 from patience import is_within
 
 INSIDE, SECRET = b"inside\n", b"secret of somebody else\n"
@@ -101,7 +101,7 @@ def test_names_of_a_folder_behind_a_link_are_not_told(ws: Path) -> None:
 
 
 def test_a_folder_that_is_swapped_while_the_tree_is_walked_is_not_entered(ws: Path) -> None:
-    from bradawl.workspace.replacing import open_folder
+    from bradawl.workspace.safe_open import open_folder
 
     def opened(path: str) -> int | None:
         if path == f"{ws}/a/b":

@@ -19,7 +19,7 @@ PRINT = (sys.executable, "-I", "-S", "-c", "import os, json; print(json.dumps(di
 
 
 class Recorder:
-    """A confinement that holds nothing and remembers what it was asked to."""
+    """A backend that confines nothing and remembers what it was asked to."""
 
     sandbox = Sandbox("recorder")
 
@@ -30,7 +30,7 @@ class Recorder:
         self.held.append(program.argv)
         return Launch(program.argv, program.cwd, program.environment, program.inherited)
 
-    def outside(self, path):
+    def host_path(self, path):
         return path
 
     def close(self):
@@ -98,12 +98,12 @@ def test_only_helpers_and_what_is_granted_are_not_held():
     ]
     for command, grant, is_held in commands:
         held.held.clear()
-        result = run(LocalProcesses(os.environ, confinement=lambda: held), command, grant)
+        result = run(LocalProcesses(os.environ, sandbox_backend=lambda: held), command, grant)
         assert (result.exit_code, bool(held.held)) == (0, is_held), command
         assert (result.sandbox == "recorder") is is_held
 
 
 def test_a_program_of_a_tool_is_held_by_its_absolute_path():
     held = Recorder()
-    run(LocalProcesses({"PATH": "/usr/bin:/bin"}, confinement=lambda: held), Command(("true",), "/"))
+    run(LocalProcesses({"PATH": "/usr/bin:/bin"}, sandbox_backend=lambda: held), Command(("true",), "/"))
     assert held.held in ([("/usr/bin/true",)], [("/bin/true",)])

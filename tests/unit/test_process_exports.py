@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.workspace.exports import changes, parse_exports
-from bradawl.workspace.prelude import parse_report
+from bradawl.workspace.exported_variables import export_changes, parse_exports
 from bradawl.workspace.processes import LocalProcesses
+from bradawl.workspace.shell_prelude import parse_report
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_each_form_of_an_answer_is_read(said, variables):
 )
 def test_what_is_no_answer_of_bash_is_not_read(said):
     assert parse_exports(said) is None
-    assert changes(b"", said) == {}
-    assert changes(said, b"") == {}
+    assert export_changes(b"", said) == {}
+    assert export_changes(said, b"") == {}
 
 
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True).map("V_".__add__)

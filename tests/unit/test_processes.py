@@ -12,10 +12,10 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.testing.conformance import PROCESSES_CASES
-from bradawl.workspace.descendants import family, ids_since
-from bradawl.workspace.output import HeadAndTail
-from bradawl.workspace.prelude import Report, parse_report
+from bradawl.workspace.bounded_output import HeadAndTail
+from bradawl.workspace.process_tree import call_processes, pids_since
 from bradawl.workspace.processes import LocalProcesses
+from bradawl.workspace.shell_prelude import Report, parse_report
 from patience import is_within
 
 
@@ -222,9 +222,9 @@ def test_what_moved_to_a_session_of_its_own_ends_with_the_line_too(processes, tm
 
 
 def test_where_ids_can_not_be_told_every_process_is_looked_at():
-    assert ids_since(2**40) is None
-    assert os.getpid() in family("no such mark", os.getppid())
-    assert os.getpid() not in family("no such mark", os.getppid(), range(1, 2))
+    assert pids_since(2**40) is None
+    assert os.getpid() in call_processes("no such mark", os.getppid())
+    assert os.getpid() not in call_processes("no such mark", os.getppid(), range(1, 2))
 
 
 def test_a_program_that_ends_by_itself_right_after_the_line_is_not_mentioned(processes):

@@ -172,7 +172,7 @@ def test_a_run_that_refuses_for_want_of_a_sandbox_says_so(tmp_path, monkeypatch,
     ws.mkdir()
     home.mkdir()
     monkeypatch.chdir(ws)
-    monkeypatch.setattr("bradawl.sandbox.selection.SandboxChoice._look", lambda self: None)
+    monkeypatch.setattr("bradawl.sandbox.selection.SandboxSelection._probe_backends", lambda self: None)
     out, errors = io.StringIO(), io.StringIO()
     environ = {"HOME": str(home), "PATH": os.environ["PATH"]}
     console = Console(io.StringIO(), out, errors, environ)
@@ -208,9 +208,9 @@ def places(tmp_path) -> tuple[Path, Path]:
 
 def test_the_doctor_looks_for_a_sandbox_also_without_a_model_and_says_why_there_is_none(places, monkeypatch):
     def look(self):
-        self._why.append("bwrap: no luck")
+        self._report.append("bwrap: no luck")
 
-    monkeypatch.setattr("bradawl.sandbox.selection.SandboxChoice._look", look)
+    monkeypatch.setattr("bradawl.sandbox.selection.SandboxSelection._probe_backends", look)
     found = examine(*places)
     (check,) = [each for each in found.checks if each.name == "sandbox"]
     assert check.state == "warning" and "bwrap: no luck" in check.hint and "bradawl[sandbox]" in check.hint
@@ -224,7 +224,9 @@ def test_also_where_a_settings_file_is_broken(places):
 
 
 def test_a_required_sandbox_that_is_missing_is_a_problem_with_its_reason(places, monkeypatch):
-    monkeypatch.setattr("bradawl.sandbox.selection.SandboxChoice._look", lambda self: self._why.append("no luck"))
+    monkeypatch.setattr(
+        "bradawl.sandbox.selection.SandboxSelection._probe_backends", lambda self: self._report.append("no luck")
+    )
     found = examine(*places, BRADAWL_SANDBOX="required")
     (check,) = [each for each in found.checks if each.name == "sandbox"]
     assert check.state == "problem" and "no luck" in check.hint and not found.healthy

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
-from bradawl.sandbox.restore import entries as putting_back
-from bradawl.sandbox.restore.entries import Keeping, forget_old, put_back
+from bradawl.sandbox.restore import put_back as putting_back
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back
 
 
 class Checked:
@@ -376,7 +376,7 @@ def test_what_stands_in_the_way_is_moved_also_to_another_file_system(tmp_path, l
         pytest.skip("there is no second file system to write to")
     subprocess.run(["bash", "-c", line], cwd=tmp_path, check=True)
     with tempfile.TemporaryDirectory(dir=OTHER) as kept:
-        put_back(f"{tmp_path}/x", str(tmp_path), None, Keeping(kept))
+        put_back(f"{tmp_path}/x", str(tmp_path), None, SetAsideFolder(kept))
         assert not os.path.lexists(tmp_path / "x")
         names = {path.name[4:] if path.parent.parent == Path(kept) else path.name for path in Path(kept).rglob("*")}
         assert ("f" in names) == ("echo a > x/f" in line)

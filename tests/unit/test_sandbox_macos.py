@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.backend import Layout, Program
-from bradawl.sandbox.guarantees import LINES
-from bradawl.sandbox.macos import SandboxExec, profile
+from bradawl.sandbox.backend import Program, SandboxLayout
+from bradawl.sandbox.guarantees import GUARANTEES
+from bradawl.sandbox.macos import SandboxExecBackend, profile
 
 HOME, WS = "/Users/u", "/Users/u/ws"
-LAYOUT = Layout(
+LAYOUT = SandboxLayout(
     roots=(WS,),
     home=HOME,
     own=(f"{HOME}/.config/bradawl",),
@@ -205,10 +205,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("root", HOSTILE)
 def test_a_path_is_nothing_but_a_path(root):
-    layout = Layout(roots=(root,), home=f"{root}-home", scratch="/private/tmp/s")
+    layout = SandboxLayout(roots=(root,), home=f"{root}-home", scratch="/private/tmp/s")
     text = profile(layout, Grant(writable=(root,)))
     assert len(read(text)) == len(
-        read(profile(Layout(roots=("/ws",), home="/h", scratch="/s"), Grant(writable=("/ws",))))
+        read(profile(SandboxLayout(roots=("/ws",), home="/h", scratch="/s"), Grant(writable=("/ws",))))
     )
     assert allows(text, "file-write-data", f"{root}/a")
     assert not allows(text, "file-write-data", f"{root}/.git/config")
@@ -222,7 +222,7 @@ _NAMES = st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_char
 @given(_NAMES)
 def test_any_name_of_a_folder_is_nothing_but_that(name):
     root = f"/ws/{name}"
-    text = profile(Layout(roots=(root,), home="/h", scratch="/s"), Grant(writable=(root,)))
+    text = profile(SandboxLayout(roots=(root,), home="/h", scratch="/s"), Grant(writable=(root,)))
     assert allows(text, "file-write-data", f"{root}/a")
     assert not allows(text, "file-write-data", f"{root}/.mcp.json")
     assert not allows(text, "file-write-data", "/ws/other/a")
@@ -231,12 +231,12 @@ def test_any_name_of_a_folder_is_nothing_but_that(name):
 @pytest.mark.parametrize("root", ["/ws\x00", "/ws\r", "/ws\x1b", "/ws\udcff"])
 def test_a_path_that_can_t_be_written_down_is_refused(root):
     with pytest.raises(ToolError, match="rename it"):
-        profile(Layout(roots=(root,), home="/h", scratch="/s"), Grant(writable=(root,)))
+        profile(SandboxLayout(roots=(root,), home="/h", scratch="/s"), Grant(writable=(root,)))
 
 
 def test_a_program_is_started_by_the_systems_launcher():
     program = Program(("/bin/bash", "-c", "true"), WS, {"PATH": "/bin", "API_KEY": "x", "A": "b"}, exported=("A",))
-    held = SandboxExec(LAYOUT)
+    held = SandboxExecBackend(LAYOUT)
     launch = held.launch(program, GRANT)
     assert launch.argv[:2] == ("/usr/bin/sandbox-exec", "-p")
     assert launch.argv[3:] == program.argv
@@ -244,5 +244,5 @@ def test_a_program_is_started_by_the_systems_launcher():
     assert launch.environment["TMPDIR"] == "/private/tmp/s"
     assert launch.environment["A"] == "b"
     assert "API_KEY" not in launch.environment
-    assert held.sandbox.lacks == tuple(LINES)
-    assert held.outside("/x") == "/x"
+    assert held.sandbox.lacks == tuple(GUARANTEES)
+    assert held.host_path("/x") == "/x"

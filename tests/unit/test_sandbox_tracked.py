@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bradawl.safety.git.tracked_files import is_tracked
-from bradawl.sandbox.covers.mounts import Plan
-from bradawl.sandbox.covers.survey import Survey
+from bradawl.sandbox.discovery.workspace_survey import WorkspaceSurvey
+from bradawl.sandbox.mounts.plan import MountPlan
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -55,6 +55,6 @@ def test_outside_a_repository_nothing_is_tracked(tmp_path: Path) -> None:
 
 def test_only_what_is_not_tracked_is_covered(repository: Path) -> None:
     top = str(repository)
-    covers = Plan(top).of_workspace(Survey(top).finds()).covers
-    hidden = {path[len(top) + 1 :] for path, cover in covers.items() if cover.kind == "secret"}
+    mounts = MountPlan(top).for_workspace(WorkspaceSurvey(top).result()).mounts
+    hidden = {path[len(top) + 1 :] for path, cover in mounts.items() if cover.kind == "secret"}
     assert hidden == {".env", "sub/.env.production"}

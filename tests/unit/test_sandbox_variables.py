@@ -1,7 +1,7 @@
 import pytest
 
-from bradawl.sandbox.caches import cache_variables
-from bradawl.sandbox.environment import held_environment
+from bradawl.sandbox.environment import sandbox_environment
+from bradawl.sandbox.tool_caches import cache_variables
 
 _KEYS = (
     "OPENAI_API_KEY AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN GITHUB_TOKEN NPM_TOKEN DB_PASSWORD PGPASSWORD SSH_KEY_PATH"
@@ -21,19 +21,19 @@ KEYS, HELPERS, NEEDED = (names.split(" ") for names in (_KEYS, _HELPERS, _NEEDED
 
 @pytest.mark.parametrize("name", [*KEYS, *HELPERS])
 def test_keys_and_what_runs_something_else_are_left_out(name):
-    assert held_environment({name: "x"}, ()) == {}
-    assert held_environment({name: "x"}, (name,)) == {name: "x"}, "what the session exported passes"
-    assert held_environment({name: "x"}, (), (name,)) == {name: "x"}, "what the user has named passes"
+    assert sandbox_environment({name: "x"}, ()) == {}
+    assert sandbox_environment({name: "x"}, (name,)) == {name: "x"}, "what the session exported passes"
+    assert sandbox_environment({name: "x"}, (), (name,)) == {name: "x"}, "what the user has named passes"
 
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_everybody_needs_is_there(name):
-    assert held_environment({name: "x"}, ()) == {name: "x"}
+    assert sandbox_environment({name: "x"}, ()) == {name: "x"}
 
 
 @pytest.mark.parametrize("name", KEYS)
 def test_a_star_lets_no_key_pass(name):
-    assert held_environment({name: "x", "ACME_URL": "u"}, (), ("*", "ACME_*")) == {"ACME_URL": "u"}
+    assert sandbox_environment({name: "x", "ACME_URL": "u"}, (), ("*", "ACME_*")) == {"ACME_URL": "u"}
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_star_lets_no_key_pass(name):
     [("http://proxy:1", True, True), ("http://proxy:1", False, False), ("http://me:secret@proxy:1", True, False)],
 )
 def test_a_proxy_without_a_password_comes_with_the_network(value, network, passes):
-    assert bool(held_environment({"https_proxy": value}, (), network=network)) is passes
+    assert bool(sandbox_environment({"https_proxy": value}, (), network=network)) is passes
 
 
 def test_tools_keep_their_things_in_the_projects_cache():

@@ -10,7 +10,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.workspace import FileEntry
 from bradawl.tools.glob import Glob
 from bradawl.workspace.files import LocalFiles
-from bradawl.workspace.walk import own_ignore_file
+from bradawl.workspace.folder_walk import own_ignore_file
 
 GLOB = Glob()
 BOTH = pytest.mark.parametrize("glob", [Glob(RG, own_ignore_file), Glob(None, own_ignore_file)], ids=["ripgrep", "own"])

@@ -9,7 +9,7 @@ from tool_calls import RG, workspace
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.tools.grep import Grep
-from bradawl.workspace.walk import own_ignore_file
+from bradawl.workspace.folder_walk import own_ignore_file
 from patience import is_within
 
 SEARCHERS = (Grep(RG, ignore_file=own_ignore_file), Grep(None, ignore_file=own_ignore_file))

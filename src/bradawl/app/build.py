@@ -53,8 +53,8 @@ from bradawl.workspace.processes import LocalProcesses
 if TYPE_CHECKING:
     from bradawl.providers.cooldown import CoolDowns
     from bradawl.providers.debug_log import DebugLog
-    from bradawl.sandbox.backend import Layout
-    from bradawl.sandbox.selection import SandboxChoice
+    from bradawl.sandbox.backend import SandboxLayout
+    from bradawl.sandbox.selection import SandboxSelection
     from bradawl.tools.exit_plan import ExitPlan
     from bradawl.tools.web.addresses import PublicAddresses
 
@@ -86,8 +86,8 @@ def build_agent(
     environment = without_keys(settings.environment, settings.key_names)
     environment["PATH"] = search_path(environment, programs)
     sandbox = choose_sandbox(settings, place, environment, programs)
-    held_by = None if sandbox is None else sandbox.confinement
-    processes = LocalProcesses(environment, confinement=held_by, programs=programs, roots=place.roots)
+    held_by = None if sandbox is None else sandbox.backend
+    processes = LocalProcesses(environment, sandbox_backend=held_by, programs=programs, roots=place.roots)
     git = GitConfig(read_whole, environment, settings.user_home)
     status = GitStatus(git, processes, programs.find("git"), place.private)
     found = Sandbox if sandbox is None else lambda: sandbox.sandbox
@@ -151,27 +151,27 @@ def place_of(settings: Settings) -> Place:
 
 def choose_sandbox(
     settings: Settings, place: Place, environment: Mapping[str, str], programs: TrustedPrograms | None = None
-) -> "SandboxChoice | None":
+) -> "SandboxSelection | None":
     """What will hold commands, not yet looked for; None where nobody wants it. Raises `NoSandbox`."""
     if settings.sandbox == "off":
         return None
-    from bradawl.sandbox.selection import SandboxChoice
+    from bradawl.sandbox.selection import SandboxSelection
 
-    choice = SandboxChoice(
+    choice = SandboxSelection(
         layout_of(settings, place), environment, programs or programs_for(settings.environment, place)
     )
     if settings.sandbox == "required" and not choice.sandbox.name:
-        why = "; ".join(choice.why)
+        why = "; ".join(choice.report)
         choice.close()
         raise NoSandbox(f"A sandbox is required, and there is none: {why}. `bradawl doctor` says more.")
     return choice
 
 
-def layout_of(settings: Settings, place: Place) -> "Layout":
+def layout_of(settings: Settings, place: Place) -> "SandboxLayout":
     """What a sandbox would show, protect and hide."""
-    from bradawl.sandbox.backend import Layout
+    from bradawl.sandbox.backend import SandboxLayout
 
-    return Layout(
+    return SandboxLayout(
         roots=place.roots,
         home=os.path.realpath(settings.user_home) if settings.user_home else "",
         own=place.own,
@@ -183,20 +183,20 @@ def layout_of(settings: Settings, place: Place) -> "Layout":
     )
 
 
-def _close(processes: LocalProcesses, sandbox: "SandboxChoice | None") -> None:
+def _close(processes: LocalProcesses, sandbox: "SandboxSelection | None") -> None:
     processes.close()
     if sandbox is not None:
         sandbox.close()
 
 
-def _as_commands_see(sandbox: "SandboxChoice | None") -> Callable[[str], str] | None:
+def _as_commands_see(sandbox: "SandboxSelection | None") -> Callable[[str], str] | None:
     """The real path of what commands call so: those in a sandbox have a `/tmp` of their own."""
     if sandbox is None:
         return None
 
     def real(path: str) -> str:
-        held = sandbox.confinement()
-        return path if held is None else held.outside(path)
+        held = sandbox.backend()
+        return path if held is None else held.host_path(path)
 
     return real
 
@@ -205,7 +205,7 @@ def _prompt(
     settings: Settings,
     place: Place,
     git: GitStatus,
-    sandbox: "SandboxChoice | None",
+    sandbox: "SandboxSelection | None",
 ) -> Callable[[], Awaitable[str]]:
     write = SystemPrompt(
         place.project,
@@ -217,7 +217,7 @@ def _prompt(
         return write
 
     async def write_and_look() -> str:
-        sandbox.begin()  # the model takes longer to answer than this to be found out
+        sandbox.start()  # the model takes longer to answer than this to be found out
         return await write()
 
     return write_and_look
@@ -368,7 +368,7 @@ def _grep(rg: str | None, settings: Settings | None, around: ShellContext | None
 
 
 def _own_ignore_file(root: str) -> str | None:
-    from bradawl.workspace.walk import own_ignore_file  # most runs search nothing
+    from bradawl.workspace.folder_walk import own_ignore_file  # most runs search nothing
 
     return own_ignore_file(root)
 

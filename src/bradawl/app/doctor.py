@@ -162,7 +162,7 @@ def _machine(settings: Settings) -> list[Check]:
     except (BradawlError, OSError) as error:
         return [Check("sandbox", "problem", f"can't be looked for: {error}")]
     try:
-        found, why = (choice.sandbox, choice.why) if choice else (Sandbox(), ())
+        found, why = (choice.sandbox, choice.report) if choice else (Sandbox(), ())
     finally:
         if choice is not None:
             choice.close()
@@ -170,7 +170,7 @@ def _machine(settings: Settings) -> list[Check]:
     no_bash, no_git = "Install bash: commands run in it.", "Install git, to see and undo what was changed."
     no_rg = "Install ripgrep (rg); searching is slow without it."
     return [
-        *sandbox_checks(found, settings.sandbox, why, could_be=choice is None or choice.fits),
+        *sandbox_checks(found, settings.sandbox, why, could_be=choice is None or choice.is_workspace_suitable),
         *_process_limit(found),
         *_installation(place.roots),
         _program("bash", programs.on_path("bash"), "problem", no_bash, rejected("bash")),
@@ -183,9 +183,9 @@ def _process_limit(sandbox: Sandbox) -> list[Check]:
     """Nothing where something limits them: bubblewrap does it for all but root."""
     import os
 
-    from bradawl.sandbox.process_limit import can_limit
+    from bradawl.sandbox.process_limit import can_limit_processes
 
-    if not sandbox.name or can_limit() or (sandbox.name == "bubblewrap" and os.geteuid() != 0):
+    if not sandbox.name or can_limit_processes() or (sandbox.name == "bubblewrap" and os.geteuid() != 0):
         return []
     text = "the number of processes: bradawl may make no control group, so a command can start any number"
     hint = "Where systemd runs: `systemd-run --user --scope -p Delegate=yes bradawl`."
@@ -209,7 +209,7 @@ def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, co
     `could_be`: a better sandbox could hold this workspace.
     """
     from bradawl.app.sandbox_help import kernel_hints, repair_lines
-    from bradawl.sandbox.guarantees import LINES
+    from bradawl.sandbox.guarantees import GUARANTEES
 
     if wanted == "off":
         return [Check("sandbox", "warning", "switched off: commands run with all your rights, once they are allowed")]
@@ -223,7 +223,7 @@ def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, co
     asked = (_ASKED_WITHOUT,) if sandbox.lacks else ()
     hint = "\n".join((*asked, *why, *better))
     checks = [Check("sandbox", "warning" if sandbox.lacks else "ok", sandbox_text(sandbox), hint)]
-    return checks + [Check("not held", "warning", f"{name}: {LINES.get(name, name)}") for name in sandbox.lacks]
+    return checks + [Check("not held", "warning", f"{name}: {GUARANTEES.get(name, name)}") for name in sandbox.lacks]
 
 
 def _program(

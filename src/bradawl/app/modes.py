@@ -68,9 +68,9 @@ def help_with_refusals(settings: "Settings") -> str:
         return ""
     from bradawl.app.build import layout_of, place_of
     from bradawl.app.sandbox_help import refused_hint
-    from bradawl.sandbox.replaced_paths import unfit
+    from bradawl.sandbox.workspace_check import why_unsuitable
 
-    return "" if unfit(layout_of(settings, place_of(settings))) else refused_hint()
+    return "" if why_unsuitable(layout_of(settings, place_of(settings))) else refused_hint()
 
 
 def begin_in_mode(session: "Session", settings: "Settings", *, is_asked_for: bool) -> None:

@@ -1,1 +1,1 @@
-"""OS sandboxes for the programs that a model starts: one backend for each system."""
+"""OS sandboxes for the programs that a model starts: bubblewrap, Landlock and macOS sandbox-exec."""

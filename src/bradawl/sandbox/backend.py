@@ -1,4 +1,4 @@
-"""The seam between who starts programs and what holds them."""
+"""The port between the code that starts programs and the sandbox backends that confine them."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -16,85 +16,100 @@ class Program(msgspec.Struct, frozen=True):
     cwd: str
     environment: Mapping[str, str]
     inherited: tuple[int, ...] = ()
-    """Descriptors it needs besides its standard streams."""
+    """File descriptors the program needs besides its standard streams."""
     readable: tuple[str, ...] = ()
-    """Files it needs that the sandbox would hide, such as what its shell reads first."""
+    """Files the program needs although the sandbox hides them, such as the file its shell reads first."""
     path: str = ""
-    """PATH of the agent's own environment, whatever the session exported: the sandbox shows what lies there."""
+    """`PATH` of the agent's own environment, unaffected by the session's exports: its folders stay visible in the
+    sandbox.
+    """
     exported: tuple[str, ...] = ()
-    """Variables that are not the agent's own: those the session exported, and those its shell needs."""
+    """Names of variables that do not come from the agent's environment: the session's exports and those the shell
+    needs.
+    """
 
 
-def path_of(program: Program) -> str:
-    """PATH as the agent has it; a session can't name what the sandbox shows."""
+def agent_search_path(program: Program) -> str:
+    """`PATH` of the agent. The session's exports do not count, because they would decide what the sandbox shows."""
     return program.path or ("" if "PATH" in program.exported else program.environment.get("PATH", ""))
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """How to start it so that it is held."""
+    """The command that starts a program inside the sandbox."""
 
     argv: tuple[str, ...]
     cwd: str
-    """Where the launcher starts; the program's own folder may have another name inside."""
+    """Working directory of the launcher; the program's own working directory may have another name inside."""
     environment: Mapping[str, str]
     inherited: tuple[int, ...] = ()
     close_after_start: tuple[int, ...] = ()
-    """Descriptors that were opened for this start alone."""
-    told: int = -1
-    """Descriptor from which the launcher's word can be read, as JSON with `child-pid`: the id of the process with which
-    all that it holds ends. It is closed by who started it; without it the program is the process that was started."""
-    tells_signals_as_codes: bool = False
-    """The launcher ends with 128 and the number of the signal that ended the program."""
+    """Descriptors opened for this start alone; the caller closes them after starting the program."""
+    info_fd: int = -1
+    """Descriptor from which the launcher's JSON can be read; -1 if there is none.
+
+    The JSON holds `child-pid`, the PID of the namespace's init: when it ends, the kernel ends all programs in the
+    namespace. The caller closes the descriptor. Without one, the started process is the program itself.
+    """
+    reports_signals_as_codes: bool = False
+    """The launcher exits with 128 + n if signal n ended the program."""
     on_end: Callable[[], tuple[str, ...]] | None = None
-    """To be called once, when the program and all it started are gone: removes what the sandbox left behind, and
-    gives back the protected files that had been changed and are again as they were. May block for milliseconds."""
-    explained: Callable[[bytes], str] | None = None
-    """What the launcher means by what it printed, if it did not get as far as the program; empty if that is unknown."""
+    """Call once, when the program and all processes it started have ended. Removes what the sandbox left behind,
+    restores protected files, and returns the restored paths. May block for milliseconds.
+    """
+    explain_setup_error: Callable[[bytes], str] | None = None
+    """Turns the launcher's stderr into an explanation if the sandbox could not be set up; empty if the text is not
+    known.
+    """
     notes: tuple[str, ...] = ()
-    """What whoever reads the program's result has to know of the sandbox, a sentence each."""
-    counted: Callable[[], AbstractContextManager[None]] | None = None
-    """Entered by the thread that starts it, while it does: the number of processes of what is started is limited."""
+    """Sentences about the sandbox that belong to the program's result."""
+    limit_processes: Callable[[], AbstractContextManager[None]] | None = None
+    """Context manager that the starting thread holds while it starts the program: the new process is born in the
+    control group that limits the number of processes.
+    """
 
 
-class Confinement(Protocol):
-    """One kind of sandbox, for one workspace."""
+class SandboxBackend(Protocol):
+    """One kind of sandbox for one workspace."""
 
     @property
     def sandbox(self) -> Sandbox:
-        """What it is called and what it can't hold."""
+        """Its name and the guarantees it lacks."""
         ...
 
     def launch(self, program: Program, grant: Grant) -> Launch:
-        """How to start a program within a grant. Raises `ToolError` where it can't be held; it is not started then."""
+        """The command that starts a program within a grant.
+
+        Raises `ToolError` if the program can't be confined; then it must not be started.
+        """
         ...
 
-    def outside(self, path: str) -> str:
-        """The real path of what programs inside call `path`; the same for most."""
+    def host_path(self, path: str) -> str:
+        """Path on the host of what programs in the sandbox call `path`. Most paths are the same."""
         ...
 
     def close(self) -> None:
-        """Remove what belongs to this workspace's sandbox alone, such as its temporary folder; safe to call twice."""
+        """Remove what belongs to this sandbox alone, such as its temporary folder. Safe to call twice."""
         ...
 
 
-class Layout(msgspec.Struct, frozen=True):
-    """What of the machine a sandbox shows, protects and hides. Paths are absolute and resolved."""
+class SandboxLayout(msgspec.Struct, frozen=True):
+    """The paths that a sandbox shows, protects and hides. All paths are absolute and resolved."""
 
     roots: tuple[str, ...]
-    """Folders of the workspace, writable."""
+    """Folders of the workspace; writable."""
     home: str
-    """The user's home folder; read-only, its credentials hidden."""
+    """The user's home folder: read-only, with credentials hidden."""
     own: tuple[str, ...] = ()
-    """bradawl's own folders: hidden, but for `readable`."""
+    """bradawl's own folders: hidden, except `readable`."""
     readable: tuple[str, ...] = ()
     """Parts of hidden folders that may be read, such as the project's blobs."""
     cache: str = ""
-    """Folder for the caches of this project's tools, writable; made when first needed."""
+    """Writable folder for the caches of the project's tools; created when first needed."""
     scratch: str = ""
-    """Folder that is `/tmp` inside; its maker removes it."""
+    """Folder that is mounted as `/tmp`. The backend creates and removes it."""
     state: str = ""
-    """Folder for what has to be put in order after the agent was killed; no program gets to see it."""
+    """Folder for records that allow cleaning up after the agent was killed; hidden from programs."""
     installation: tuple[str, ...] = ()
-    """Where bradawl itself lies in the roots, and links that lead there: read-only, and can't be moved."""
+    """Where bradawl itself is installed inside the roots, and links to it: read-only, and can't be moved."""
     kept_variables: tuple[str, ...] = ()
-    """Names of variables programs see besides those that everybody needs; a last `*` stands for any ending."""
+    """Names of variables to pass to programs besides the standard ones; a final `*` matches any ending."""

@@ -1,4 +1,4 @@
-"""Which variables of the agent's environment a held program sees: those that everybody needs, and none with a key."""
+"""Filters the environment variables of sandboxed programs: standard ones pass, keys never do."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -28,14 +28,14 @@ _NEVER: Final = frozenset(
 _KEYS: Final = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "CREDENTIAL")
 
 
-def held_environment(
+def sandbox_environment(
     environment: Mapping[str, str], exported: Iterable[str], kept: Iterable[str] = (), *, network: bool = False
 ) -> dict[str, str]:
-    """What of a program's environment it gets to see in a sandbox.
+    """The variables of a program's environment that it gets in a sandbox.
 
-    `exported` are names that pass in any case, being none of the agent's. `kept` are the user's additions: a name
-    passes even if it looks like a key's, since somebody wrote it down; behind a last `*` nothing that is never passed
-    does. Proxies are passed where there is a network, unless a password is in their address.
+    Names in `exported` always pass: they do not come from the agent's environment. `kept` are the user's additions: an
+    exact name passes even if it looks like a key; a final `*` matches any ending, except for variables that never pass.
+    Proxy variables pass with `network`, unless their address holds a password.
     """
     passed = frozenset(exported)
     wanted = tuple(kept)
@@ -57,7 +57,7 @@ def _is_allowed(name: str, wanted: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=512)
 def is_never_passed(name: str) -> bool:
-    """Whether a variable of the agent's would hand on a key, or decide what runs before the program itself."""
+    """Whether a variable would hand on a key, or decide what code runs before the program itself."""
     if name in _NEVER or name.startswith(_NEVER_BEGINNINGS):
         return True
     upper = name.upper()

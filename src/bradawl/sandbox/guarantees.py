@@ -1,8 +1,8 @@
-"""What a sandbox is to hold, line by line: the names under which probes, pages and tests speak of it."""
+"""The guarantees of a sandbox: the names that probes, pages and tests use for them."""
 
 from typing import Final
 
-LINES: Final = {
+GUARANTEES: Final = {
     "write_outside": "no file outside the workspace is written, made, renamed or removed",
     "chmod_outside": "mode, owner and times of files outside stay as they are",
     "hard_link_in": "no file from outside can be linked into the workspace and changed there",
@@ -28,4 +28,4 @@ LINES: Final = {
     "escapees": "what leaves its process group and clears its environment ends with the command all the same",
     "no_new_privileges": "no program gains rights by being started",
 }
-"""Name and meaning of each. A probe says by name which of them do not hold here."""
+"""Name and meaning of each guarantee. A probe reports by name which of them a sandbox lacks."""

@@ -1,7 +1,7 @@
-"""Holds programs by Landlock and a filter of system calls: for where no other sandbox can be had.
+"""Sandbox backend for Landlock and a system call filter, for machines where bubblewrap does not work.
 
-A program may read what is listed, write what is listed, and nothing else; the list is made anew for each start.
-Landlock can't make exceptions in what it allows, so what is to be hidden is left out by naming all that lies beside it.
+A program may read and write the listed paths and nothing else; the list is built for each start. Landlock can't make
+exceptions from what it allows. So to hide a path, all entries beside it are allowed by name instead of their folder.
 """
 
 import os
@@ -15,54 +15,55 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
-from bradawl.sandbox.backend import Launch, Layout, Program, path_of
-from bradawl.sandbox.caches import cache_variables
-from bradawl.sandbox.covers.mounts import data_folders
-from bradawl.sandbox.covers.other_users import folders_of_others, secrets_of_system, secrets_within
-from bradawl.sandbox.covers.rule_mounts import RuleCovers
-from bradawl.sandbox.covers.survey import Survey
-from bradawl.sandbox.environment import held_environment
-from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
+from bradawl.sandbox.discovery.git_folders import data_folders
+from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets, secrets_within
+from bradawl.sandbox.discovery.workspace_survey import WorkspaceSurvey
+from bradawl.sandbox.environment import sandbox_environment
+from bradawl.sandbox.guarantees import GUARANTEES
+from bradawl.sandbox.mounts.rule_mounts import RuleMounts
+from bradawl.sandbox.path_translation import reexposed_paths
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
-from bradawl.sandbox.replaced_paths import shown
-from bradawl.sandbox.restore.git_files import Repositories
-from bradawl.sandbox.restore.git_history import History, Watches
+from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.snapshot import Place
+from bradawl.sandbox.restore.repositories import Repositories
+from bradawl.sandbox.restore.snapshot import WatchedPath
 from bradawl.sandbox.seccomp import filter_for, is_known
+from bradawl.sandbox.tool_caches import cache_variables
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _HIDDEN = tuple(f"/{name}" for name in ("tmp", "run", "dev", "lost+found"))
 _SETTINGS = b"/etc"
-"""Some of its files are hidden; what is in it is listed all the same."""
-_LONGEST_ARGUMENT = 131_071  # of Linux, whatever the limit on all together
+"""Some of its files are hidden; the folder itself can be listed."""
+_LONGEST_ARGUMENT = 131_071  # limit of Linux on one argument, whatever the limit on all together
 _GIT = ".git/"
 _OWN_VARIABLES = "BRADAWL_"
 _HELPER = "landlock_helper.py"
 _PROBE = "landlock_probe.py"
 _OUT_OF_REACH = "out-of-reach"
-_FOUND_OUT = frozenset({"chmod_outside"})
-"""Of those below, what the probe tries for itself."""
+_PROBED = frozenset({"chmod_outside"})
+"""Guarantees below that the probe tests for itself."""
 
-CANT_HOLD: Final = {
-    "chmod_outside": "Landlock does not judge chmod, chown, utime and setxattr: a program can do them to files of the"
-    " same user that it may not write",
-    "protected_file": "a folder that may be written can have no exceptions: what a program changes is put back when it"
-    " has ended",
-    "new_protected_file": "as protected_file: what a program makes is moved away when it has ended",
-    "rename_protected": "as protected_file: what a program moves away is made again when it has ended",
+MISSING_GUARANTEES: Final = {
+    "chmod_outside": "Landlock does not check chmod, chown, utime and setxattr: a program can apply them to files of"
+    " the same user that it may not write",
+    "protected_file": "a writable folder can have no exceptions: what a program changes is restored when it has ended",
+    "new_protected_file": "as protected_file: what a program creates is moved away when it has ended",
+    "rename_protected": "as protected_file: what a program moves away is restored when it has ended",
     "symlinked_git": "as protected_file",
     "credentials": "files like .env in the workspace can be read, and those that a rule refuses; those of the home"
     " folder and the agent's own can't",
     "private_tmp": f"{_HIDDEN[0]} is closed; the session's own temporary folder is the one that TMPDIR names",
-    "escapees": "there are no process namespaces: who clears its environment and leaves its parents gets away, and"
-    " stays limited",
+    "escapees": "there are no process namespaces: a process that clears its environment and leaves its parents is not"
+    " ended with the command, but stays confined",
 }
-"""Lines of `lines.LINES` that are not held, and what is so instead."""
+"""Guarantees that Landlock can't give, and what happens instead."""
 
 
-def probe_program(layout: Layout, interpreter: str = "") -> Program:
-    """What finds out, started by `launch` with an empty grant, what holds here: `lacks_of` reads what it prints."""
+def probe_program(layout: SandboxLayout, interpreter: str = "") -> Program:
+    """The program that tests what holds here. Start it by `launch` with an empty grant; `missing_guarantees` reads its
+    output.
+    """
     state = Path(_state(layout))
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = state / _OUT_OF_REACH
@@ -73,17 +74,17 @@ def probe_program(layout: Layout, interpreter: str = "") -> Program:
     return Program(argv, layout.scratch, {"PATH": os.defpath})
 
 
-def lacks_of(printed: bytes) -> tuple[str, ...] | None:
-    """Lines that do not hold, as the probe found, and those no probe needs to look for; None if it got nowhere."""
+def missing_guarantees(printed: bytes) -> tuple[str, ...] | None:
+    """Guarantees that do not hold: found by the probe, or never given by Landlock. None if the probe failed."""
     words = printed.decode(errors="replace").split()
     if words[:1] != ["done"]:
         return None
-    found = set(words[1:]) | (set(CANT_HOLD) - _FOUND_OUT)
-    return tuple(name for name in LINES if name in found)
+    found = set(words[1:]) | (set(MISSING_GUARANTEES) - _PROBED)
+    return tuple(name for name in GUARANTEES if name in found)
 
 
-def unfit(layout: Layout, interpreter: str = "") -> str:
-    """Why programs can't be held here by Landlock, as far as can be told without trying; empty if they may be."""
+def why_unavailable(layout: SandboxLayout, interpreter: str = "") -> str:
+    """Why Landlock can't be used here, as far as can be determined without trying; empty if it may work."""
     python = os.path.realpath(interpreter or sys.executable)
     if not sys.platform.startswith("linux"):
         return "Landlock is a part of Linux"
@@ -99,12 +100,12 @@ def unfit(layout: Layout, interpreter: str = "") -> str:
     return ""
 
 
-def _state(layout: Layout) -> str:
+def _state(layout: SandboxLayout) -> str:
     return layout.state or f"{layout.scratch}.state"
 
 
-def visible(place: str, hidden: frozenset[str]) -> Iterator[str]:
-    """A place, or all that lies in it but what is hidden, if something is."""
+def allowed_entries(place: str, hidden: frozenset[str]) -> Iterator[str]:
+    """A path; or, if hidden paths lie in it, its entries without the hidden ones."""
     if place in hidden:
         return
     if not any(is_within(each, place) for each in hidden):
@@ -113,65 +114,67 @@ def visible(place: str, hidden: frozenset[str]) -> Iterator[str]:
     try:
         with os.scandir(place) as entries:
             inside = [entry.path for entry in entries if not entry.is_symlink()]
-    except OSError:  # what is in it can't be reached by its name either, or at most by those who know it
+    except OSError:  # unreadable: its entries can't be reached by listing
         return
     for path in inside:
-        yield from visible(path, hidden)
+        yield from allowed_entries(path, hidden)
 
 
-class LandlockConfinement:
-    """`Confinement` by Landlock. Its maker calls `close()`."""
+class LandlockBackend:
+    """`SandboxBackend` with Landlock. Its owner calls `close()`."""
 
     def __init__(
         self,
-        layout: Layout,
-        lacks: Iterable[str] = tuple(CANT_HOLD),
+        layout: SandboxLayout,
+        lacks: Iterable[str] = tuple(MISSING_GUARANTEES),
         *,
         interpreter: str = "",
         most_processes: int = PROCESSES,
     ) -> None:
-        """`lacks` is what a probe here found (see `lacks_of`).
+        """`lacks` is the result of the probe (see `missing_guarantees`).
 
-        `interpreter` is a Python that whoever runs the programs can start; this one if not given.
+        `interpreter` is a Python that the user who runs the programs can start; by default this one.
         """
         self._layout = layout
         self._lacks = tuple(lacks)
         self._processes = ProcessLimit(most_processes)
         self._interpreter = os.path.realpath(interpreter or sys.executable)
-        self._surveys = {root: Survey(root) for root in layout.roots}
+        self._surveys = {root: WorkspaceSurvey(root) for root in layout.roots}
         found = self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
-        ruled = self._ruled = RuleCovers(layout.roots)
+        rule_mounts = self._rule_mounts = RuleMounts(layout.roots)
         files = ProtectedFiles(
             self._places,
             f"{_state(layout)}/changed",
-            lambda: (*found.appeared(), *ruled.appeared()),
+            lambda: (*found.new_paths(), *rule_mounts.new_paths()),
             found.is_gone,
         )
-        self._protected = Watches(files, History(found.histories, f"{_state(layout)}/history"))
+        self._protected = WorkspaceWatch(files, GitHistory(found.repository_locations, f"{_state(layout)}/history"))
 
     # ------------------------------------------------------------------ the port
 
     @property
     def sandbox(self) -> Sandbox:
-        """What it is called and what it can't hold."""
+        """Its name and the guarantees it lacks."""
         return Sandbox("landlock", self._lacks)
 
     def launch(self, program: Program, grant: Grant) -> Launch:
-        """How to start a program within a grant. Raises `ToolError` where it can't be held."""
+        """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
         if any(len(os.fsencode(word)) > _LONGEST_ARGUMENT for word in program.argv):
             raise ToolError("the command is too long for the system (about 128 KB); put it into a file and run that")
-        self._ruled.use(grant.rules)
-        # Sockets of the internet only, should the network be given: what has a name in the file system is not hidden.
+        self._rule_mounts.set_rules(grant.rules)
+        # With the network, internet sockets only: Unix sockets in the file system are not hidden.
         code = filter_for(network=False, loopback=grant.network, sees_others=True)
-        order = _order(self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network)
+        order = _encode_order(
+            self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network
+        )
         return self._start(program, order, self._watch(grant))
 
-    def outside(self, path: str) -> str:
-        """The same: programs see the machine under its own names."""
+    def host_path(self, path: str) -> str:
+        """The same path: programs see the file system of the host."""
         return path
 
     def close(self) -> None:
-        """Nothing of its own is left behind; safe to call twice."""
+        """Release the records and the control group; safe to call twice."""
         self._protected.close()
         self._processes.close()
 
@@ -181,7 +184,7 @@ class LandlockConfinement:
         held = os.memfd_create("order", os.MFD_CLOEXEC)
         os.write(held, order)
         os.lseek(held, 0, os.SEEK_SET)
-        # The linker and the interpreter would do what the program's variables say before anything is held.
+        # The dynamic linker and the interpreter would obey the program's variables before the limits are in force.
         own = {name: value for name, value in program.environment.items() if name.startswith(_OWN_VARIABLES)}
         return Launch(
             argv=(self._interpreter, "-I", "-S", "-c", self._helper, str(held)),
@@ -190,12 +193,12 @@ class LandlockConfinement:
             inherited=(*program.inherited, held),
             close_after_start=(held,),
             on_end=on_end,
-            counted=self._processes.counted,
+            limit_processes=self._processes.limit_processes,
         )
 
     @cached_property
     def _helper(self) -> str:
-        """Read once: who could change the file later would otherwise run unheld."""
+        """Read once: a later change of the file must not run unconfined."""
         return Path(__file__).with_name(_HELPER).read_text("utf-8")
 
     def _watch(self, grant: Grant) -> Callable[[], tuple[str, ...]] | None:
@@ -204,12 +207,12 @@ class LandlockConfinement:
         self._protected.begin()
         return lambda: self._protected.end(grant.uncovered)
 
-    def _places(self) -> Iterator[Place]:
+    def _places(self) -> Iterator[WatchedPath]:
         names = (*protected_names(), *watched_names())
         of_git = tuple(name for name in names if name.startswith(_GIT))
-        yield from self._repositories.places()
-        yield from self._repositories.places_of_trees()
-        yield from self._ruled.all_places()
+        yield from self._repositories.watched_paths()
+        yield from self._repositories.working_tree_paths()
+        yield from self._rule_mounts.all_watched_paths()
         for root in self._layout.roots:
             inner = [each[len(root) :].strip("/") for each in self._repositories.covered if is_within(each, root)]
             yield from ((root, name) for name in names)
@@ -218,13 +221,14 @@ class LandlockConfinement:
             yield from ((data, name.removeprefix(_GIT)) for name in of_git)
 
     def _data_folders(self) -> tuple[str, ...]:
-        """Where git keeps the data of a root that is a second working tree, or lies in a repository: it has to be
-        writable, too."""
+        """Git's data outside the roots: of a root that is a linked working tree or lies inside a repository. They must
+        be writable.
+        """
         return data_folders(self._layout.roots, self._layout.roots, self._layout.home)
 
     def _variables(self, program: Program, grant: Grant) -> dict[str, str]:
         layout = self._layout
-        held = held_environment(program.environment, program.exported, layout.kept_variables, network=grant.network)
+        held = sandbox_environment(program.environment, program.exported, layout.kept_variables, network=grant.network)
         caches = cache_variables(layout.cache, layout.home, held, os.path.exists, network=grant.network)
         return {**held, **(caches if layout.cache else {}), "TMPDIR": layout.scratch}
 
@@ -245,34 +249,34 @@ class LandlockConfinement:
         ]
 
     def _hidden(self, grant: Grant) -> frozenset[str]:
-        """Names and, where they are links, what they lead to; what is missing needs no hiding."""
+        """Hidden paths: names and, for links, their targets. Missing ones are left out."""
         layout = self._layout
         secret = (*credentials(layout.home), *layout.own, _state(layout), *self._system_secrets)
         real = {path for name in secret if os.path.lexists(name) for path in (name, os.path.realpath(name))}
         allowed = set(grant.uncovered)
-        return frozenset({*real, *self._others} - allowed) | frozenset(_HIDDEN) | frozenset(self._ruled.hidden())
+        return frozenset({*real, *self._others} - allowed) | frozenset(_HIDDEN) | frozenset(self._rule_mounts.hidden())
 
     def _seen(self, program: Program, hidden: frozenset[str]) -> Iterator[str]:
-        yield from visible("/", hidden)
+        yield from allowed_entries("/", hidden)
         yield os.path.realpath("/etc/resolv.conf")
         for place in (self._layout.home, *self._layout.roots, sys.prefix, sys.base_prefix):
             if any(is_within(place, each) for each in (*_HIDDEN, *self._others)):
-                yield from visible(place, hidden)
+                yield from allowed_entries(place, hidden)
         programs = [each for each in self._shown(program) if any(is_within(each, place) for place in self._others)]
         secrets = secrets_within(programs, self._others)
         for place in programs:
-            yield from visible(place, hidden | frozenset(secrets))
+            yield from allowed_entries(place, hidden | frozenset(secrets))
 
     def _shown(self, program: Program) -> tuple[str, ...]:
-        return shown(self._layout, path_of(program), self._others) if self._others else ()
+        return reexposed_paths(self._layout, agent_search_path(program), self._others) if self._others else ()
 
     @cached_property
     def _system_secrets(self) -> tuple[str, ...]:
-        return secrets_of_system(self._layout.roots)
+        return readable_system_secrets(self._layout.roots)
 
     @cached_property
     def _others(self) -> tuple[str, ...]:
-        return folders_of_others(self._layout.home, self._layout.roots)
+        return other_users_folders(self._layout.home, self._layout.roots)
 
     def _writable(self, grant: Grant) -> Iterator[str]:
         hidden = self._hidden(grant) - set(_HIDDEN)
@@ -298,10 +302,10 @@ def _meet(one: str, other: str) -> bool:
     return is_within(one, other) or is_within(other, one)
 
 
-def _order(
+def _encode_order(
     rules: list[bytes], argv: tuple[str, ...], variables: Mapping[str, str], code: bytes, network: bool
 ) -> bytes:
-    """What the helper is told. Raises `ValueError` for a NUL in a word, as `subprocess` does."""
+    """Encode the order for the helper. Raises `ValueError` for a NUL in a word, as `subprocess` does."""
     words = list(map(os.fsencode, argv))
     pairs = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
     if any(b"\0" in field for field in (*words, *pairs)):

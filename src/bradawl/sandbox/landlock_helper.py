@@ -1,9 +1,9 @@
-"""Limits itself by Landlock and a filter of system calls, then becomes the program it was started for.
+"""Restricts itself with Landlock and a system call filter, then executes the program. Runs stand-alone.
 
-Started as `python -I -S -c TEXT N`. Descriptor N has its order: fields that end with NUL, which are `network` or
-nothing, the numbers of rules, words and variables, then those themselves; what follows is the filter. A rule is a
-letter and a path. Until it has limited itself it must not meet the program's own variables, which may say what the
-dynamic linker loads first. What can't be limited is not started.
+Started as `python -I -S -c TEXT N`. Descriptor N holds the order: fields separated by NUL. They are `network` or
+nothing, the numbers of rules, words and variables, then those themselves; the rest is the filter. A rule is a letter
+and a path. The program's own variables must not take effect before the limits: they may tell the dynamic linker what to
+load. If a limit can't be set, the program is not started.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import stat
 import struct
 import sys
 
-# Numbers of linux/landlock.h, prctl.h and capability.h; the system calls have the same on every machine.
+# Constants of linux/landlock.h, prctl.h and capability.h; these system calls have the same numbers on every machine.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION, _PATH_BENEATH = 1, 1
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER, _DROP_FROM_BOUND = 38, 22, 2, 24
@@ -34,7 +34,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def must(returned: int) -> int:
-    """What a call returned, unless it failed."""
+    """The return value of a C call. Raises `OSError` if the call failed."""
     if returned < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -42,12 +42,12 @@ def must(returned: int) -> int:
 
 
 def version() -> int:
-    """The version of Landlock that is switched on here; 0 for none."""
+    """Version of Landlock in this kernel; 0 if there is none."""
     return max(0, libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_ASK_VERSION)))
 
 
 def rule_set(rules: list[bytes], version: int, *, network: bool) -> int:
-    """A descriptor of all that is to be allowed; what no rule names is refused, as far as this version knows it."""
+    """Descriptor of a rule set. Access that no rule allows is refused, as far as this version of Landlock knows it."""
     handled = (1 << _BITS_BY_VERSION[min(version, 5)]) - 1
     tcp = 3 if version >= 4 and not network else 0
     scopes = 3 if version >= 6 else 0  # abstract sockets and signals
@@ -60,7 +60,7 @@ def rule_set(rules: list[bytes], version: int, *, network: bool) -> int:
 
 
 def add(made: int, path: bytes, rights: int) -> None:
-    """Allow something beneath a path; what is gone or can't be reached by now needs no rule."""
+    """Allow access beneath a path. A path that does not exist or can't be reached needs no rule."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -69,22 +69,22 @@ def add(made: int, path: bytes, rights: int) -> None:
         rights &= _OF_FILES
     if libc.syscall(_ADD_RULE, made, _PATH_BENEATH, struct.pack("=Qi", rights, place), ctypes.c_uint(0)) < 0:
         number = ctypes.get_errno()
-        if number != errno.EBADFD:  # of no file system, and then nobody asks for a rule
+        if number != errno.EBADFD:  # not on a file system that Landlock controls
             raise OSError(number, os.strerror(number), path)
     os.close(place)
 
 
 def give_up_privileges() -> None:
-    """No program gets any back: capabilities would let root read what belongs to others, and change its limits."""
+    """Drop all capabilities for good: with them root could read files of others and change its limits."""
     must(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     for capability in range(_HIGHEST_CAPABILITY + 1):
         if libc.prctl(_DROP_FROM_BOUND, capability, 0, 0, 0) < 0:
-            break  # not root, or the last one: what counts is given up below
+            break  # not root, or no more capabilities; the capability sets are cleared below
     must(libc.capset(struct.pack("=Ii", _CAPABILITIES_V3, 0), struct.pack("=6I", 0, 0, 0, 0, 0, 0)))
 
 
 def load_filter(code: bytes) -> None:
-    """Refuse system calls from here on."""
+    """Load the system call filter."""
     held = ctypes.create_string_buffer(code, len(code))
     program = struct.pack(
         "HxxxxxxP" if ctypes.sizeof(ctypes.c_void_p) == 8 else "HxxP", len(code) // 8, ctypes.addressof(held)
@@ -93,14 +93,14 @@ def load_filter(code: bytes) -> None:
 
 
 def become(argv: list[bytes], environment: dict[bytes, bytes]) -> None:
-    """Run the program in place of this one; returns only by an error."""
+    """Execute the program in place of this one; returns only by an error."""
     if b"/" in argv[0]:
         os.execve(argv[0], argv, environment)
     os.execvpe(argv[0], argv, environment)
 
 
 def main(descriptor: int) -> None:
-    """Read the order, limit itself, run the program. Ends with 126 or 127, as shells do, when that can't be."""
+    """Read the order, set the limits, execute the program. Exits with 126 or 127, as shells do, if that fails."""
     with open(descriptor, "rb", buffering=0) as order:
         network, *counts, rest = order.readall().split(b"\0", 4)
     rules, words, variables = map(int, counts)
@@ -124,7 +124,7 @@ def main(descriptor: int) -> None:
 
 
 def end(code: int, why: str) -> None:
-    """Say why, and go; nothing of this process is worth cleaning up."""
+    """Print the reason and exit without cleanup."""
     os.write(2, f"bradawl: {why}\n".encode(errors="replace"))
     os._exit(code)
 

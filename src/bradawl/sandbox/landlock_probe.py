@@ -1,7 +1,7 @@
-"""Tries, from inside, to do what must not be possible; prints `done` and the names of what was.
+"""Attempts from inside Landlock what must fail; prints `done` and the names of guarantees that do not hold.
 
-Started as `python -I -S -c TEXT FILE FOLDER PID`: a file that is out of reach, a folder that may be written, and the
-process whose secrets are to be kept. It changes nothing, whatever it finds to be open.
+Started stand-alone as `python -I -S -c TEXT FILE FOLDER PID`: a file that must be out of reach, a writable folder, and
+a process whose secrets must stay secret. It changes nothing, even if an attempt succeeds.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _REFUSED = (errno.EPERM, errno.EACCES)
 
 
 def opens(path: str, flags: int) -> bool:
-    """Whether a file can be opened so."""
+    """Whether a file can be opened with these flags."""
     try:
         os.close(os.open(path, flags))
     except OSError:
@@ -30,7 +30,7 @@ def opens(path: str, flags: int) -> bool:
 
 
 def makes(path: str) -> bool:
-    """Whether a file can be made; it is removed at once."""
+    """Whether a file can be created; it is removed at once."""
     made = opens(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     if made:
         libc.unlink(path.encode())
@@ -38,12 +38,14 @@ def makes(path: str) -> bool:
 
 
 def empties(path: str) -> bool:
-    """Whether a file that is empty can be made so by its name, which Landlock did not judge at first."""
+    """Whether a file can be truncated by its name, which the first versions of Landlock allowed. The file is empty
+    before.
+    """
     return libc.truncate(path.encode(), ctypes.c_long(0)) == 0
 
 
 def connects(family: int, kind: int, protocol: int, address: tuple[str, int] | None = None) -> bool:
-    """Whether a socket can be had and, with an address, reach for it; nobody need be there."""
+    """Whether a socket can be created and, given an address, connected. Nothing needs to listen there."""
     try:
         with socket.socket(family, kind, protocol) as made:
             made.settimeout(0.05)
@@ -55,7 +57,7 @@ def connects(family: int, kind: int, protocol: int, address: tuple[str, int] | N
 
 
 def links_in(file: str, folder: str) -> bool:
-    """Whether a file from outside can get a name inside."""
+    """Whether a file from outside can be hard linked into the folder."""
     name = f"{folder}/hard".encode()
     made = libc.link(file.encode(), name) == 0
     libc.unlink(name)
@@ -63,7 +65,7 @@ def links_in(file: str, folder: str) -> bool:
 
 
 def writes_through_a_link(file: str, folder: str) -> bool:
-    """Whether a link leads to where nothing may be written."""
+    """Whether a symbolic link gives write access to a file outside."""
     name = f"{folder}/soft"
     made = libc.symlink(file.encode(), name.encode()) == 0
     reached = made and opens(name, os.O_WRONLY)
@@ -72,12 +74,12 @@ def writes_through_a_link(file: str, folder: str) -> bool:
 
 
 def changes_mode(file: str) -> bool:
-    """Whether the mode of a file outside can be set; it is set to what it was."""
+    """Whether the mode of a file outside can be set; it is set to its old value."""
     return libc.chmod(file.encode(), 0o600) == 0
 
 
 def may_mount(folder: str) -> bool:
-    """Whether a mount gets as far as to look for a kind of file system, of which there is none."""
+    """Whether mount() gets far enough to look for a file system type; the type does not exist."""
     return libc.mount(b"none", folder.encode(), b"none", 0, None) != 0 and ctypes.get_errno() == errno.ENODEV
 
 
@@ -93,7 +95,7 @@ def reaches_into(process: int) -> bool:
 
 
 def found_open(file: str, folder: str, process: int) -> Iterator[str]:
-    """Names of the lines that do not hold."""
+    """Names of the guarantees that do not hold."""
     tries = {
         "write_outside": lambda: opens(file, os.O_WRONLY) or makes(f"{file}.new") or empties(file),
         "chmod_outside": lambda: changes_mode(file),
@@ -112,7 +114,9 @@ def found_open(file: str, folder: str, process: int) -> Iterator[str]:
         "ptrace": lambda: reaches_into(process),
         "credentials": lambda: opens(file, os.O_RDONLY),
         "no_new_privileges": lambda: libc.prctl(_GET_NO_NEW_PRIVILEGES, 0, 0, 0, 0) != 1,
-        "nested_userns": lambda: libc.unshare(_NEW_USER_NAMESPACE) == 0,  # last: it would be another user then
+        "nested_userns": lambda: (
+            libc.unshare(_NEW_USER_NAMESPACE) == 0
+        ),  # last: afterwards this process would be another user
     }
     return (name for name, succeeds in tries.items() if succeeds())
 

@@ -1,8 +1,7 @@
-"""The profile that holds programs on macOS, for `sandbox-exec`: text made from what is to be shown and protected.
+"""Sandbox backend for macOS: writes the profile for `sandbox-exec`. Not yet tested on macOS.
 
-In a profile what is not allowed is refused, and of several lines that speak of the same the last one counts. Paths are
-as the kernel sees them, without links. Names of files are compared without regard to case, as the usual file system
-does.
+A profile refuses what it does not allow; of several rules for the same operation the last one counts. Paths are as the
+kernel sees them, without links. File names match in either case, as the usual file system compares them.
 """
 
 import os
@@ -15,10 +14,10 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
-from bradawl.sandbox.backend import Launch, Layout, Program
-from bradawl.sandbox.caches import cache_variables
-from bradawl.sandbox.environment import held_environment
-from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.backend import Launch, Program, SandboxLayout
+from bradawl.sandbox.environment import sandbox_environment
+from bradawl.sandbox.guarantees import GUARANTEES
+from bradawl.sandbox.tool_caches import cache_variables
 
 _PROGRAM: Final = "/usr/bin/sandbox-exec"
 
@@ -54,12 +53,12 @@ _EXAMPLES: Final = r"/(.*/)?\.env[._-]([^/]*[._-])?(example|sample|template|dist
 _MADE_BY_GIT: Final = (".git", ".git/objects", ".git/objects/info", ".git/worktrees", ".git/worktrees/*")
 
 
-def profile(layout: Layout, grant: Grant) -> str:
-    """The text for one grant. Raises `ToolError` for a path that can't be written down in it."""
+def profile(layout: SandboxLayout, grant: Grant) -> str:
+    """The profile for one grant. Raises `ToolError` for a path that can't be expressed."""
     return "\n".join(_lines(layout, grant)) + "\n"
 
 
-def _lines(layout: Layout, grant: Grant) -> Iterator[str]:
+def _lines(layout: SandboxLayout, grant: Grant) -> Iterator[str]:
     yield _ALWAYS
     writable = (layout.scratch, layout.cache, *grant.writable)
     yield from _line("allow file-write*", map(_below, filter(None, writable)))
@@ -82,7 +81,7 @@ def _lines(layout: Layout, grant: Grant) -> Iterator[str]:
 def _protected(root: str) -> Iterator[str]:
     names = (*protected_names(), *watched_names())
     yield from _line("deny file-write*", (_regex(_any_case(root, f"/{_pattern(name)}(/.*)?$")) for name in names))
-    # Who may not write in a folder might still move it away, or bring another there with what it must not hold.
+    # A program that may not write in a folder could still move it away and put another one in its place.
     around = dict.fromkeys(name.rsplit("/", number)[0] for name in names for number in range(1, name.count("/") + 1))
     yield from _line("deny file-write-unlink", (_exactly(root, name) for name in around))
     yield from _line("deny file-write-create", (_exactly(root, name) for name in around if name not in _MADE_BY_GIT))
@@ -93,7 +92,7 @@ def _exactly(root: str, name: str) -> str:
 
 
 def _line(verdict: str, filters: Iterable[str]) -> Iterator[str]:
-    """One operation with its filters; without any it would speak of everything."""
+    """One operation with its filters; nothing without filters, because that would match everything."""
     if written := "".join(f"\n  {each}" for each in filters):
         yield f"({verdict}{written})"
 
@@ -107,7 +106,7 @@ def _regex(pattern: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of Scheme. Raises `ToolError` for characters that no one can be sure are read as written."""
+    """A Scheme string. Raises `ToolError` for characters that the profile reader may not read as written."""
     if any((ord(character) < 32 and character != "\n") or "\ud800" <= character <= "\udfff" for character in text):
         raise ToolError(f"a sandbox can't be described for {text!r}: there is a control character in it; rename it")
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
@@ -122,7 +121,7 @@ def _pattern(name: str) -> str:
 
 
 def _any_case(root: str, pattern: str) -> str:
-    """A pattern below a folder, both cases of each letter that is not part of a class or an escape."""
+    """A pattern below a folder that matches both cases of each letter outside of classes and escapes."""
     literal = "".join(f"\\{each}" if each in _SPECIAL else each for each in root.rstrip("/"))
     both: list[str] = []
     is_class = False
@@ -133,36 +132,36 @@ def _any_case(root: str, pattern: str) -> str:
     return f"^{literal}{''.join(both)}"
 
 
-class SandboxExec:
-    """`Confinement` by `sandbox-exec`. Nothing of it needs to be closed."""
+class SandboxExecBackend:
+    """`SandboxBackend` with `sandbox-exec`. It holds no resources."""
 
-    def __init__(self, layout: Layout, lacks: Iterable[str] = tuple(LINES)) -> None:
-        """`lacks` is what a probe here found; without one nothing is taken to hold."""
+    def __init__(self, layout: SandboxLayout, lacks: Iterable[str] = tuple(GUARANTEES)) -> None:
+        """`lacks` is the result of a probe; without one, no guarantee is assumed."""
         self._layout = layout
         self._lacks = tuple(lacks)
 
     @property
     def sandbox(self) -> Sandbox:
-        """What it is called and what it can't hold."""
+        """Its name and the guarantees it lacks."""
         return Sandbox("sandbox-exec", self._lacks)
 
     def launch(self, program: Program, grant: Grant) -> Launch:
-        """How to start a program within a grant. Raises `ToolError` where it can't be held."""
+        """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
         layout = self._layout
-        held = held_environment(program.environment, program.exported, layout.kept_variables, network=grant.network)
+        held = sandbox_environment(program.environment, program.exported, layout.kept_variables, network=grant.network)
         caches = cache_variables(layout.cache, layout.home, held, os.path.exists, network=grant.network)
         variables = {**held, **(caches if layout.cache else {}), "TMPDIR": layout.scratch}
         shown = msgspec.structs.replace(layout, readable=(*layout.readable, *program.readable))
         return Launch(
             argv=(_PROGRAM, "-p", profile(shown, grant), *program.argv),
             cwd=program.cwd,
-            environment=variables,  # the system leaves out what its linker would obey before starting its own programs
+            environment=variables,  # macOS removes variables for its linker before it starts its own programs
             inherited=program.inherited,
         )
 
-    def outside(self, path: str) -> str:
-        """The same: programs see the machine under its own names."""
+    def host_path(self, path: str) -> str:
+        """The same path: programs see the file system of the host."""
         return path
 
     def close(self) -> None:
-        """Nothing is left behind."""
+        """Does nothing: it holds no resources."""

@@ -1,4 +1,4 @@
-"""Tries a sandbox out before it is trusted: what it can't hold here, found by a program that tries to break out."""
+"""Tests a sandbox before it is used: a program inside tries to break each guarantee."""
 
 import contextlib
 import os
@@ -15,53 +15,53 @@ from typing import Final
 import msgspec
 
 from bradawl.core.permissions import Grant
-from bradawl.sandbox.backend import Confinement, Launch, Layout, Program
-from bradawl.sandbox.covers.placeholders import remove_folder
-from bradawl.sandbox.guarantees import LINES
+from bradawl.sandbox.backend import Launch, Program, SandboxBackend, SandboxLayout
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.guarantees import GUARANTEES
 
 _PROGRAM: Final = "probe_inside.py"
 _GRACE_S: Final = 0.3
 _MUCH: Final = 65_536
 
 
-class Findings(msgspec.Struct, frozen=True):
-    """What a sandbox was found to be."""
+class ProbeResult(msgspec.Struct, frozen=True):
+    """What a probe found about a sandbox."""
 
     lacks: tuple[str, ...] = ()
-    """Lines that do not hold."""
+    """Guarantees that do not hold."""
     problem: str = ""
-    """Why it can't be used at all; empty if it can."""
+    """Why the sandbox can't be used at all; empty if it can."""
 
 
-def probe(make: Callable[[Layout], Confinement], folder: str, within_s: float) -> Findings:
-    """Try out a sandbox of this kind; for at most so long, after which it can't be used. Blocks.
+def probe(make: Callable[[SandboxLayout], SandboxBackend], folder: str, within_s: float) -> ProbeResult:
+    """Test a sandbox in a small temporary workspace below `folder`. Blocks for at most `within_s` seconds.
 
-    `folder` is where a small workspace is made for it, and removed again. Raises `OSError`, `ToolError`.
+    A sandbox that takes longer can't be used. Raises `OSError`, `ToolError`.
     """
     deadline = time.monotonic() + within_s
     place = f"{folder}/probe-{os.urandom(6).hex()}"
     with _workspace(place) as (layout, secret), _Listeners() as listeners:
-        confinement = make(layout)
+        backend = make(layout)
         try:
             arguments = (place, *_of_us(), secret, str(listeners.port), listeners.name)
-            said, has_escaped = _run(confinement, _program(layout, arguments), layout.roots, deadline)
+            said, has_escaped = _run(backend, _program(layout, arguments), layout.roots, deadline)
             is_kept = Path(layout.scratch, "probe").exists()
         finally:
-            confinement.close()
+            backend.close()
         return _judge(said, has_escaped, listeners.have_received(), is_kept)
 
 
-def _judge(said: bytes, has_escaped: bool, has_received: bool, is_kept: bool) -> Findings:
+def _judge(said: bytes, has_escaped: bool, has_received: bool, is_kept: bool) -> ProbeResult:
     words = said.decode("utf-8", "replace").split()
     if "tried" not in words:
-        return Findings(problem=" ".join(words)[:300] or "it started nothing in time")
+        return ProbeResult(problem=" ".join(words)[:300] or "it started nothing in time")
     if "works" in words:
-        return Findings(problem="programs in it can't write to their workspace")
+        return ProbeResult(problem="programs in it can't write to their workspace")
     found = {*words[words.index("tried") + 1 :]}
     found |= {line for line, open_ in (("escapees", has_escaped), ("udp", has_received)) if open_}
     if not is_kept:
         found.add("private_tmp")
-    return Findings(tuple(line for line in LINES if line in found))
+    return ProbeResult(tuple(line for line in GUARANTEES if line in found))
 
 
 def _of_us() -> tuple[str, str]:
@@ -73,20 +73,20 @@ def _of_us() -> tuple[str, str]:
 # ------------------------------------------------------------------ the run
 
 
-def printed_by(confinement: Confinement, program: Program, deadline: float) -> bytes:
-    """What a program prints that may write nothing, to its end or that of its time. Raises `OSError`, `ToolError`."""
-    return _run(confinement, program, (), deadline)[0]
+def output_of(backend: SandboxBackend, program: Program, deadline: float) -> bytes:
+    """Output of a program that may write nothing, up to its end or the deadline. Raises `OSError`, `ToolError`."""
+    return _run(backend, program, (), deadline)[0]
 
 
-def _program(layout: Layout, arguments: tuple[str, ...]) -> Program:
+def _program(layout: SandboxLayout, arguments: tuple[str, ...]) -> Program:
     text = Path(__file__).with_name(_PROGRAM).read_text("utf-8")
     argv = (os.path.realpath(sys.executable), "-I", "-S", "-c", text, *arguments)
     return Program(argv, layout.roots[0], {"PATH": os.defpath})
 
 
-def _run(confinement: Confinement, program: Program, writable: tuple[str, ...], deadline: float) -> tuple[bytes, bool]:
-    """What it printed, and whether something of it was left when it had ended. Nothing of it is left afterwards."""
-    launch = confinement.launch(program, Grant(writable=writable))
+def _run(backend: SandboxBackend, program: Program, writable: tuple[str, ...], deadline: float) -> tuple[bytes, bool]:
+    """The program's output, and whether a process of it survived its end. Kills all survivors."""
+    launch = backend.launch(program, Grant(writable=writable))
     try:
         try:
             process = subprocess.Popen(
@@ -108,8 +108,8 @@ def _run(confinement: Confinement, program: Program, writable: tuple[str, ...], 
             finally:
                 _end(process, launch)
     finally:
-        if launch.told >= 0:
-            os.close(launch.told)
+        if launch.info_fd >= 0:
+            os.close(launch.info_fd)
         if launch.on_end is not None:
             launch.on_end()
 
@@ -129,7 +129,7 @@ def _listen(process: "subprocess.Popen[bytes]", launch: Launch, deadline: float)
 
 
 def _read(stream: int, within_s: float) -> bytes | None:
-    """The next piece; empty at the end, None when nothing came in time."""
+    """The next piece; empty at end of file, None if nothing arrived in time."""
     ready, _, _ = select.select([stream], [], [], max(0.0, within_s))
     return os.read(stream, _MUCH) if ready else None
 
@@ -137,10 +137,10 @@ def _read(stream: int, within_s: float) -> bytes | None:
 def _end(process: "subprocess.Popen[bytes]", launch: Launch) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    if launch.told >= 0:
+    if launch.info_fd >= 0:
         with contextlib.suppress(BlockingIOError, msgspec.DecodeError, KeyError, ProcessLookupError):
-            os.set_blocking(launch.told, False)
-            said = os.read(launch.told, _MUCH)
+            os.set_blocking(launch.info_fd, False)
+            said = os.read(launch.info_fd, _MUCH)
             os.kill(msgspec.json.decode(said, type=dict[str, int])["child-pid"], signal.SIGKILL)
 
 
@@ -148,8 +148,8 @@ def _end(process: "subprocess.Popen[bytes]", launch: Launch) -> None:
 
 
 @contextlib.contextmanager
-def _workspace(place: str) -> Iterator[tuple[Layout, str]]:
-    """A workspace with all that is to be protected, and a word that nobody inside may read."""
+def _workspace(place: str) -> Iterator[tuple[SandboxLayout, str]]:
+    """A workspace with every kind of protected file, and a secret that no program inside may read."""
     secret = os.urandom(12).hex()
     files = {
         "ws/.git/config": "",
@@ -168,7 +168,7 @@ def _workspace(place: str) -> Iterator[tuple[Layout, str]]:
         Path(place, "ws/out").symlink_to("../outside")
         Path(place, "linked/.git").symlink_to("data")
         yield (
-            Layout(
+            SandboxLayout(
                 roots=(f"{place}/ws", f"{place}/linked"),
                 home=f"{place}/home",
                 own=(f"{place}/own",),
@@ -182,7 +182,7 @@ def _workspace(place: str) -> Iterator[tuple[Layout, str]]:
 
 
 class _Listeners:
-    """The agent's ends of what may not be reached."""
+    """Sockets of the agent that programs must not reach."""
 
     def __init__(self) -> None:
         self.name = f"bradawl-{os.urandom(6).hex()}"
@@ -202,7 +202,7 @@ class _Listeners:
         return self
 
     def have_received(self) -> bool:
-        """Whether a datagram has come."""
+        """Whether a datagram arrived."""
         try:
             return bool(self._datagrams.recv(64))
         except OSError:

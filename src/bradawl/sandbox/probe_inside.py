@@ -1,8 +1,8 @@
-"""Tries, from inside a sandbox made for it, to do what must not be possible; prints `tried` and names of what was.
+"""Attempts from inside a sandbox what must fail; prints `tried` and the names of guarantees that do not hold.
 
-Started as `python -I -S -c TEXT PLACE PID SUM SECRET PORT NAME`: a folder made ready by `probe.py`, the agent's id and
-a checksum of its environment, words that nobody inside may read, a port of the loopback on which the agent listens, and
-the name of its abstract socket.
+Started stand-alone as `python -I -S -c TEXT PLACE PID SUM SECRET PORT NAME`: a folder prepared by `probe.py`, the
+agent's PID and a checksum of its environment, the secret that no program inside may read, a loopback port on which the
+agent listens, and the name of its abstract socket.
 """
 
 import binascii
@@ -23,7 +23,7 @@ _REMOUNT_BIND = 0x1020
 _NEW_USER_NAMESPACE = 0x10000000
 _TIOCSTI = 0x5412
 _NO_NEW_PRIVILEGES = 39
-_DETACH = 17  # of what is not traced: no such process, if it may be asked at all
+_DETACH = 17  # PTRACE_DETACH of a process that is not traced: ESRCH, if ptrace is allowed at all
 
 
 def done(action: Callable[[], object]) -> bool:
@@ -36,17 +36,17 @@ def done(action: Callable[[], object]) -> bool:
 
 
 def opens(path: str, flags: int) -> bool:
-    """Whether a file can be opened so."""
+    """Whether a file can be opened with these flags."""
     return done(lambda: os.close(os.open(path, flags)))
 
 
 def makes(path: str) -> bool:
-    """Whether a file can be made."""
+    """Whether a file can be created."""
     return opens(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
 
 
 def read(path: str) -> bytes:
-    """What can be read of a file; nothing if it can't."""
+    """The beginning of a file; empty if it can't be read."""
     try:
         opened = os.open(path, os.O_RDONLY)
     except OSError:
@@ -60,12 +60,12 @@ def read(path: str) -> bytes:
 
 
 def succeeds(call: Callable[..., int], *paths: str) -> bool:
-    """Whether a function of the C library does what it says with some paths."""
+    """Whether a C function returns 0 for these paths."""
     return call(*(path.encode() for path in paths)) == 0
 
 
 def reaches(family: int, kind: int, address: tuple[str, int] | str) -> bool:
-    """Whether somebody outside can be connected to; of a datagram the agent sees whether it came."""
+    """Whether a connection to the agent succeeds. For a datagram, the agent checks whether it arrived."""
     try:
         with socket.socket(family, kind) as made:
             made.settimeout(0.2)
@@ -77,12 +77,12 @@ def reaches(family: int, kind: int, address: tuple[str, int] | str) -> bool:
 
 
 def opens_socket(family: int, kind: int, protocol: int = 0) -> bool:
-    """Whether a socket can be had at all."""
+    """Whether a socket can be created at all."""
     return done(lambda: socket.socket(family, kind, protocol).close())
 
 
 def types_into_a_terminal() -> bool:
-    """Whether a letter can be put into a terminal's input."""
+    """Whether a character can be put into a terminal's input."""
     first, second = os.openpty()
     try:
         return done(lambda: fcntl.ioctl(second, _TIOCSTI, b"x"))
@@ -98,33 +98,33 @@ def processes() -> list[str]:
 
 
 def reads_the_agent() -> bool:
-    """Whether the environment of the agent is among those that can be read."""
+    """Whether the agent's environment is readable in /proc."""
     found = [read(f"{each}/environ") for each in processes()]
     return any(text and binascii.crc32(text) == environment for text in found)
 
 
 def reaches_files_through_proc() -> bool:
-    """Whether the root of any process leads to a file that can't be read otherwise.
+    """Whether /proc/PID/root of any process leads to a file that can't be read otherwise.
 
-    Process ids do not tell: the agent's id outside may be that of a process in here.
+    PIDs do not identify the agent: its PID outside may be that of a process in here.
     """
     key = f"{place}/home/.ssh/key"
     return not tells(key) and any(tells(f"{each}/root{key}") for each in processes())
 
 
 def tells(path: str) -> bool:
-    """Whether a file's content is what nobody may read."""
+    """Whether a file holds the secret."""
     return secret in read(path)
 
 
 def signals_the_agent() -> bool:
-    """Whether the agent is there to be signalled; a process of the same id may be another."""
+    """Whether ptrace works, or the agent's PID can be signalled; a low PID may be a process in here."""
     traces = libc.ptrace(_DETACH, os.getpid(), None, None) == 0 or ctypes.get_errno() == errno.ESRCH
     return traces or (agent > 100 and done(lambda: os.kill(agent, 0)))
 
 
 def escapes() -> bool:
-    """Leave the group, the parents and the environment behind, and hold the output open; the agent looks for it."""
+    """Start a daemon outside the process group that keeps the output open; the agent checks whether it is killed."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:

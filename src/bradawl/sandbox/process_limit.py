@@ -1,8 +1,8 @@
-"""Limits how many processes the programs of a sandbox can have, by a control group of the kernel.
+"""Limits the number of processes in a sandbox with a control group (`pids.max`).
 
-The group is a child of the agent's own group. A thread that starts a program is in it while it does so, and what it
-starts is born there: no program runs uncounted, not even for a moment. Needs the right to make groups: root mostly has
-it, a user where systemd has delegated the group to them.
+The group is a child of the agent's own group. A thread that starts a program joins the group while it does so, and the
+program is born in it: no process is uncounted, not even for a moment. Creating groups needs permission: root usually
+has it, a user only where systemd has delegated the group.
 """
 
 import contextlib
@@ -15,25 +15,25 @@ from typing import Final
 import msgspec
 
 PROCESSES: Final = 4_096
-"""Processes and threads that programs of a session can have at a time."""
+"""Default limit on processes and threads of a session's programs at a time."""
 _NAME: Final = "bradawl-"
 _KIND: Final = "pids"
 _TRIES: Final = 10
 _PAUSE_S: Final = 0.005
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A control group in which others can be made."""
+class ControlGroup(msgspec.Struct, frozen=True):
+    """A control group in which child groups can be created."""
 
     folder: str
     threads: str
-    """Name of the file that takes the id of a thread."""
+    """Name of the file that takes a thread id."""
     is_unified: bool
-    """Version 2, where a group with processes can only have groups of threads."""
+    """cgroup version 2, where a group with processes can only have threaded child groups."""
 
 
-def find_place(proc: str = "/proc/self") -> Place | None:
-    """The group of this process, if this user may make groups in it that limit processes; changes nothing."""
+def find_control_group(proc: str = "/proc/self") -> ControlGroup | None:
+    """The group of this process, if this user may create groups in it that limit processes. Changes nothing."""
     try:
         groups = Path(f"{proc}/cgroup").read_text("utf-8", "surrogateescape")
         mounts = Path(f"{proc}/mountinfo").read_text("utf-8", "surrogateescape")
@@ -44,32 +44,38 @@ def find_place(proc: str = "/proc/self") -> Place | None:
         is_unified = not kinds
         if not is_unified and _KIND not in kinds.split(","):
             continue
-        folder = _folder_of(path, mounts, is_unified=is_unified)
+        folder = _mounted_at(path, mounts, is_unified=is_unified)
         threads = "cgroup.threads" if is_unified else "tasks"
-        if folder and _is_ours(folder, threads) and (not is_unified or _KIND in _words(f"{folder}/cgroup.controllers")):
-            return Place(folder, threads, is_unified)
+        if (
+            folder
+            and _is_writable(folder, threads)
+            and (not is_unified or _KIND in _words(f"{folder}/cgroup.controllers"))
+        ):
+            return ControlGroup(folder, threads, is_unified)
     return None
 
 
-def can_limit() -> bool:
-    """Whether programs can be limited here, as far as can be told without trying."""
-    return find_place() is not None
+def can_limit_processes() -> bool:
+    """Whether processes can be limited here, as far as can be determined without trying."""
+    return find_control_group() is not None
 
 
 class ProcessLimit:
-    """A limit on all that is started while `counted` is entered. Nothing is made before; its maker calls `close`."""
+    """A limit on the processes started while `limit_processes` is held. Creates nothing before; its owner calls
+    `close`.
+    """
 
     def __init__(self, most: int = PROCESSES) -> None:
-        """`most` processes and threads."""
+        """`most` counts processes and threads."""
         self._most = most
-        self._place: Place | None = None
+        self._parent: ControlGroup | None = None
         self._group = ""
         self._has_looked = False
         self._has_switched_on = False
 
     @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
-        """What this thread starts meanwhile counts, and its children. Does nothing where no group can be made."""
+    def limit_processes(self) -> Iterator[None]:
+        """Count what this thread starts meanwhile, and its children. Does nothing if no group can be created."""
         if not self._enter():
             yield
             return
@@ -79,16 +85,16 @@ class ProcessLimit:
             self._leave()
 
     def close(self) -> None:
-        """Remove the group; one with programs that still end is left to the next start. Safe to call twice."""
-        if not self._group or self._place is None:
+        """Remove the group. One whose programs are still ending is left for the next start. Safe to call twice."""
+        if not self._group or self._parent is None:
             return
         for _ in range(_TRIES):
             if _is_removed(self._group):
                 break
             time.sleep(_PAUSE_S)
-        if self._has_switched_on and not any(_groups_in(self._place.folder)):
+        if self._has_switched_on and not any(_groups_in(self._parent.folder)):
             with contextlib.suppress(OSError):
-                _tell(f"{self._place.folder}/cgroup.subtree_control", f"-{_KIND}")
+                _write(f"{self._parent.folder}/cgroup.subtree_control", f"-{_KIND}")
         self._group, self._has_looked, self._has_switched_on = "", False, False
 
     # ------------------------------------------------------------------ this thread
@@ -101,19 +107,19 @@ class ProcessLimit:
             return False
         try:
             self._move_to(self._group)
-        except OSError:  # an agent that does not see this process has removed it: it is made again, once
+        except OSError:  # another agent, which does not see this process, removed the group: create it again, once
             self._make()
             return bool(self._group) and self._is_moved_to(self._group)
         return True
 
     def _leave(self) -> None:
-        if self._place is not None:
+        if self._parent is not None:
             with contextlib.suppress(OSError):
-                self._move_to(self._place.folder)
+                self._move_to(self._parent.folder)
 
     def _move_to(self, group: str) -> None:
-        if self._place is not None:
-            _tell(f"{group}/{self._place.threads}", "0")  # the thread that writes
+        if self._parent is not None:
+            _write(f"{group}/{self._parent.threads}", "0")  # 0 means the calling thread
 
     def _is_moved_to(self, group: str) -> bool:
         try:
@@ -126,31 +132,31 @@ class ProcessLimit:
 
     def _make(self) -> None:
         self._group = ""
-        self._place = place = find_place()
-        if place is None:
+        self._parent = parent = find_control_group()
+        if parent is None:
             return
-        _remove_left_behind(place.folder)
-        group = f"{place.folder}/{_NAME}{os.getpid()}-{_started(os.getpid())}-{os.urandom(4).hex()}"
+        _remove_left_behind(parent.folder)
+        group = f"{parent.folder}/{_NAME}{os.getpid()}-{_start_ticks(os.getpid())}-{os.urandom(4).hex()}"
         try:
             Path(group).mkdir(mode=0o700)
-            if place.is_unified:
-                self._make_unified(place, group)
-            _tell(f"{group}/{_KIND}.max", str(self._most))
+            if parent.is_unified:
+                self._make_unified(parent, group)
+            _write(f"{group}/{_KIND}.max", str(self._most))
         except OSError:
             _is_removed(group)
         else:
             self._group = group
 
-    def _make_unified(self, place: Place, group: str) -> None:
-        _tell(f"{group}/cgroup.type", "threaded")
-        control = f"{place.folder}/cgroup.subtree_control"
+    def _make_unified(self, parent: ControlGroup, group: str) -> None:
+        _write(f"{group}/cgroup.type", "threaded")
+        control = f"{parent.folder}/cgroup.subtree_control"
         if _KIND not in _words(control):
-            _tell(control, f"+{_KIND}")
+            _write(control, f"+{_KIND}")
             self._has_switched_on = True
 
 
-def _folder_of(path: str, mounts: str, *, is_unified: bool) -> str:
-    """Where a group is seen: the mount that shows it, and the way from there; empty if none does."""
+def _mounted_at(path: str, mounts: str, *, is_unified: bool) -> str:
+    """Path of a group below the mount that shows it; empty if no mount does."""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ")
@@ -163,7 +169,7 @@ def _folder_of(path: str, mounts: str, *, is_unified: bool) -> str:
     return ""
 
 
-def _is_ours(folder: str, threads: str) -> bool:
+def _is_writable(folder: str, threads: str) -> bool:
     return os.access(folder, os.W_OK | os.X_OK) and os.access(f"{folder}/{threads}", os.W_OK)
 
 
@@ -174,7 +180,7 @@ def _words(path: str) -> list[str]:
         return []
 
 
-def _tell(path: str, text: str) -> None:
+def _write(path: str, text: str) -> None:
     held = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         os.write(held, text.encode())
@@ -188,7 +194,7 @@ def _groups_in(folder: str) -> Iterator[str]:
 
 
 def _is_removed(group: str) -> bool:
-    """The kernel refuses while a process is in it."""
+    """Whether the group is gone. The kernel refuses to remove a group that holds a process."""
     try:
         Path(group).rmdir()
     except FileNotFoundError:
@@ -199,15 +205,15 @@ def _is_removed(group: str) -> bool:
 
 
 def _remove_left_behind(folder: str) -> None:
-    """Groups of agents that were killed."""
+    """Remove groups of agents that were killed."""
     for group in _groups_in(folder):
         pid, _, rest = group.rpartition("/")[2].removeprefix(_NAME).partition("-")
-        if pid.isdigit() and _started(int(pid)) != rest.partition("-")[0]:
+        if pid.isdigit() and _start_ticks(int(pid)) != rest.partition("-")[0]:
             _is_removed(group)
 
 
-def _started(pid: int) -> str:
-    """When a process was started, in ticks since the machine was; empty if there is none."""
+def _start_ticks(pid: int) -> str:
+    """Start time of a process in clock ticks since boot; empty if there is no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

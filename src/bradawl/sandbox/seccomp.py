@@ -1,8 +1,7 @@
-"""The filter of system calls that every sandbox loads: a program for the kernel's packet filter, built by hand.
+"""Builds the system call filter (seccomp, classic BPF) that every sandbox loads.
 
-It takes away what a program of the workspace never needs and what would weaken its walls. Whatever it does not name is
-allowed: it is a second wall, not the first. Numbers are those of Linux' `unistd.h`, audit.h, seccomp.h, sched.h and
-socket.h.
+The filter refuses calls that programs of a workspace do not need and that would weaken the sandbox. It allows all
+others: it is a second line of defense. Numbers are those of Linux' unistd.h, audit.h, seccomp.h, sched.h and socket.h.
 """
 
 import struct
@@ -39,16 +38,16 @@ _REFUSED_ON_AARCH64: Final = (
     "perf_event_open=241 fanotify_init=262 open_by_handle_at=265 clock_adjtime=266 setns=268 process_vm_readv=270 "
     "process_vm_writev=271 kcmp=272 finit_module=273 kexec_file_load=294 bpf=280 userfaultfd=282 vhangup=58"
 )
-"""The same, without those this machine never had: uselib, iopl, ioperm."""
+"""The same calls; uselib, iopl and ioperm do not exist on this processor."""
 _REFUSED_EVERYWHERE: Final = (
     "io_uring_setup=425 io_uring_enter=426 io_uring_register=427 open_tree=428 move_mount=429 fsopen=430 "
     "fsconfig=431 fsmount=432 fspick=433 pidfd_getfd=438 mount_setattr=442 quotactl_fd=443 open_tree_attr=467"
 )
-"""Younger calls, which have one number on all machines."""
+"""Newer calls, which have the same number on all processors."""
 _CLONE3 = 435
 _OPENAT2 = 437
 _SET_USER_ID = 0o4000
-_CREATES = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE; without them the mode is not looked at, and may be anything
+_CREATES = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE; without them the kernel ignores the mode, and it may be anything
 _MODES_ON_X86_64: Final = "2/2/1 85/1 90/1 91/1 133/1 257/3/2 259/2 268/2 452/2"
 """open, creat, chmod, fchmod, mknod, openat, mknodat, fchmodat, fchmodat2: number, which argument is the mode (from 0),
 and which the flags that say whether it counts."""
@@ -58,7 +57,7 @@ _SHARED_ON_X86_64: Final = (
     "shmget=29 shmat=30 shmctl=31 semget=64 semop=65 semctl=66 msgget=68 msgsnd=69 msgrcv=70 msgctl=71 "
     "semtimedop=220 mq_open=240 mq_unlink=241"
 )
-"""Calls that reach what other programs of the same user share, where there is no namespace of IPC."""
+"""Calls for objects shared with the user's other programs, which need a namespace for IPC otherwise."""
 _SHARED_ON_AARCH64: Final = (
     "shmget=194 shmat=196 shmctl=195 semget=190 semop=193 semctl=191 msgget=186 msgsnd=189 msgrcv=188 msgctl=187 "
     "semtimedop=192 mq_open=180 mq_unlink=181"
@@ -66,7 +65,7 @@ _SHARED_ON_AARCH64: Final = (
 
 
 class _Machine(msgspec.Struct, frozen=True):
-    """Numbers of one kind of processor."""
+    """System call numbers of one kind of processor."""
 
     name: int
     socket: int
@@ -87,7 +86,7 @@ _MACHINES: Final = {
 
 
 class _Program:
-    """Instructions, with names for places further down."""
+    """Instructions, with labels for jump targets further down."""
 
     def __init__(self) -> None:
         self._lines: list[tuple[int, str, str, int]] = []
@@ -115,11 +114,11 @@ def filter_for(
 ) -> bytes:
     """The filter as the kernel takes it: an array of `struct sock_filter`.
 
-    With `network` a program may open internet and Unix sockets; with `loopback` internet sockets only, and with
-    `streams_only`, which is for programs in a network of their own, of these only those for TCP. Pairs of connected
-    Unix sockets stay in any case. `sees_others` is for programs without namespaces of their own: shared memory,
-    semaphores and message queues are refused, and so are the limits of other processes. `machine` is the kind of
-    processor, that of this machine if empty. Raises `KeyError` for one it isn't written for.
+    `network` allows internet and Unix sockets; `loopback` internet sockets only. `streams_only` restricts internet
+    sockets to TCP, for programs in a network namespace of their own. Connected pairs of Unix sockets are always
+    allowed. `sees_others` is for programs without namespaces: it refuses shared memory, semaphores, message queues, and
+    limits of other processes. `machine` is the kind of processor; by default this machine's. Raises `KeyError` for an
+    unknown one.
     """
     numbers = _MACHINES[machine or _this_machine()]
     program = _Program()
@@ -131,7 +130,10 @@ def filter_for(
     for number, name in ((numbers.socket, "socket"), (numbers.ioctl, "ioctl"), (numbers.clone, "namespaces")):
         program.add(_JUMP_IF, number, yes=name)
     program.add(_JUMP_IF, numbers.unshare, yes="namespaces")
-    for number in (_CLONE3, _OPENAT2):  # their flags lie in memory; a program that is told so takes the older call
+    for number in (
+        _CLONE3,
+        _OPENAT2,
+    ):  # their flags lie in memory, which a filter can't read; after ENOSYS programs use the older call
         program.add(_JUMP_IF, number, yes="unknown")
     modes = [tuple(map(int, each.split("/"))) for each in numbers.modes.split(" ")]
     for number, *_ in modes:
@@ -142,9 +144,9 @@ def filter_for(
     for number in _numbers_in(f"{numbers.refused} {_REFUSED_EVERYWHERE}{shared}"):
         program.add(_JUMP_IF, number, yes="refuse")
     program.add(_RETURN, _ALLOW)
-    _judge_modes(program, modes)
-    _judge_sockets(program, unix=network, internet=network or loopback, streams_only=streams_only)
-    _judge_arguments(program)
+    _refuse_set_user_id(program, modes)
+    _check_sockets(program, unix=network, internet=network or loopback, streams_only=streams_only)
+    _check_arguments(program)
     return program.encoded()
 
 
@@ -152,7 +154,7 @@ def _numbers_in(calls: str) -> list[int]:
     return sorted(int(each.partition("=")[2]) for each in calls.split(" "))
 
 
-def _judge_sockets(program: _Program, *, unix: bool, internet: bool, streams_only: bool) -> None:
+def _check_sockets(program: _Program, *, unix: bool, internet: bool, streams_only: bool) -> None:
     program.place("socket")
     program.add(_LOAD, _FIRST)
     if unix:
@@ -169,8 +171,8 @@ def _judge_sockets(program: _Program, *, unix: bool, internet: bool, streams_onl
         program.add(_RETURN, _ALLOW)
 
 
-def _judge_modes(program: _Program, modes: Iterable[tuple[int, ...]]) -> None:
-    """No file gets the set-user-ID bit: whoever starts it outside would have the rights of this user."""
+def _refuse_set_user_id(program: _Program, modes: Iterable[tuple[int, ...]]) -> None:
+    """Refuse to set the set-user-ID bit: a program with it would run with this user's rights when others start it."""
     for number, mode, *flags in modes:
         program.place(f"mode of {number}")
         for each in flags:
@@ -180,7 +182,7 @@ def _judge_modes(program: _Program, modes: Iterable[tuple[int, ...]]) -> None:
         program.add(_JUMP_IF_ANY_BIT, _SET_USER_ID, yes="refuse", no="allow")
 
 
-def _judge_arguments(program: _Program) -> None:
+def _check_arguments(program: _Program) -> None:
     program.place("ioctl")
     program.add(_LOAD, _SECOND)
     for request in _TYPE_INTO_A_TERMINAL:
@@ -188,7 +190,7 @@ def _judge_arguments(program: _Program) -> None:
     program.add(_RETURN, _ALLOW)
     program.place("limits")
     program.add(_LOAD, _FIRST)
-    program.add(_JUMP_IF, 0, yes="allow", no="refuse")  # of itself
+    program.add(_JUMP_IF, 0, yes="allow", no="refuse")  # 0 is the calling process itself
     program.place("namespaces")
     program.add(_LOAD, _FIRST)
     program.add(_JUMP_IF_ANY_BIT, _NEW_NAMESPACES, yes="refuse")

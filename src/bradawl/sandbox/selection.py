@@ -1,4 +1,4 @@
-"""Which sandbox holds programs here: chosen once, by how it behaves."""
+"""Selects the sandbox backend for a workspace, once, by probing which one works."""
 
 import os
 import stat
@@ -14,205 +14,215 @@ import msgspec
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Sandbox
 from bradawl.safety.trusted_programs import TrustedPrograms
-from bradawl.sandbox.backend import Confinement, Layout
-from bradawl.sandbox.covers.placeholders import Leftovers, remove_folder
+from bradawl.sandbox.backend import SandboxBackend, SandboxLayout
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 
-_PATIENCE_S: Final = 4.0
-"""For each kind of sandbox: one that hangs leaves time for the next, and a busy machine is none without a sandbox."""
+_PROBE_LIMIT_S: Final = 4.0
+"""Seconds per backend. One that hangs leaves time for the next; a busy machine still gets its sandbox."""
 _MARGIN_S: Final = 0.5
-"""For what follows the last try: ending its processes, removing its workspace."""
-_JOIN_S: Final = 2 * (_PATIENCE_S + _MARGIN_S) + 0.3
+"""Seconds for cleaning up after the last probe: ending its processes, removing its workspace."""
+_JOIN_S: Final = 2 * (_PROBE_LIMIT_S + _MARGIN_S) + 0.3
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _NAME: Final = "bwrap"
 _SYSTEM: Final = ("/usr/bin", "/usr/local/bin", "/bin")
-"""Tried first: some systems let only these make namespaces."""
+"""Searched first: some systems allow only these programs to create namespaces."""
 NOT_INSTALLED: Final = "bubblewrap is not installed"
 
 
-class SandboxChoice:
-    """The sandbox of one workspace."""
+class SandboxSelection:
+    """The sandbox backend of one workspace, probed in a thread."""
 
-    def __init__(self, layout: Layout, environment: Mapping[str, str], programs: TrustedPrograms | None = None) -> None:
-        """`environment` is what programs would see without a sandbox. Nothing is looked at before it is asked for.
+    def __init__(
+        self, layout: SandboxLayout, environment: Mapping[str, str], programs: TrustedPrograms | None = None
+    ) -> None:
+        """Nothing is probed before `start` or the first question.
 
-        `programs` finds bubblewrap; without it the PATH of the environment is searched outside of the workspace, and
-        then the environment of this interpreter.
+        `environment` is what programs would get without a sandbox. `programs` finds bubblewrap; by default it is
+        searched on the PATH of the environment outside the workspace, then in the environment of this interpreter.
         """
         self._layout = _completed(layout, environment)
-        self._programs = programs or _outside_of(layout.roots, environment.get("PATH", os.defpath))
+        self._programs = programs or _trusted_outside(layout.roots, environment.get("PATH", os.defpath))
         self._thread: threading.Thread | None = None
-        self._found: Confinement | None = None
-        self._why: list[str] = []
-        self._chosen: Confinement | None = None
+        self._usable: SandboxBackend | None = None
+        self._report: list[str] = []
+        self._chosen: SandboxBackend | None = None
         self._is_decided = False
-        self._fits = True
-        self._leftovers = Leftovers(self._layout.state)
+        self._is_suitable = True
+        self._placeholders = PlaceholderStore(self._layout.state)
         self._owns_state = not layout.state
 
     @property
-    def layout(self) -> Layout:
-        """What it was made for, with a temporary folder in any case."""
+    def layout(self) -> SandboxLayout:
+        """The layout it was created for, with `scratch` and `state` always set."""
         return self._layout
 
-    def begin(self) -> None:
-        """Start looking, without waiting for what is found."""
+    def start(self) -> None:
+        """Start probing in the background."""
         if self._thread is None:
-            thread = threading.Thread(target=self._look, name="sandbox", daemon=True)
-            thread.start()  # before others see it: one that has not been started can't be waited for
+            thread = threading.Thread(target=self._probe_backends, name="sandbox", daemon=True)
+            thread.start()  # before others see it: a thread that was not started can't be joined
             self._thread = thread
 
-    def confinement(self) -> Confinement | None:
-        """What holds programs; None where nothing does. Waits for the look to end, the first time."""
+    def backend(self) -> SandboxBackend | None:
+        """The backend that confines programs; None if none works. The first call waits for probing to end."""
         if not self._is_decided:
-            self.begin()
+            self.start()
             if self._thread is not None:
                 self._thread.join(_JOIN_S)
                 if self._thread.is_alive():
-                    self._why.append("the sandbox did not answer in time")
+                    self._report.append("the sandbox did not answer in time")
             self._is_decided = True
-            self._chosen = None if self._thread and self._thread.is_alive() else self._found
+            self._chosen = None if self._thread and self._thread.is_alive() else self._usable
         return self._chosen
 
     @property
     def sandbox(self) -> Sandbox:
-        """What it is called and what it can't hold."""
-        found = self.confinement()
+        """Name and missing guarantees of the selected backend; an empty `Sandbox` if there is none."""
+        found = self.backend()
         return Sandbox() if found is None else found.sandbox
 
     @property
-    def why(self) -> tuple[str, ...]:
-        """What was found, a line each; for who wonders why it is this one."""
-        self.confinement()
-        return tuple(self._why)
+    def report(self) -> tuple[str, ...]:
+        """What was found, one line per candidate, for `bradawl doctor`."""
+        self.backend()
+        return tuple(self._report)
 
     @property
-    def fits(self) -> bool:
-        """Whether a sandbox could hold programs of this workspace, if there were one."""
-        self.confinement()
-        return self._fits
+    def is_workspace_suitable(self) -> bool:
+        """Whether any sandbox could protect this workspace."""
+        self.backend()
+        return self._is_suitable
 
     def close(self) -> None:
-        """Give back what it holds; safe to call twice."""
+        """Release what the backend holds; safe to call twice."""
         if self._thread is not None:
             self._thread.join(_JOIN_S)
-        if self._found is not None:
-            self._found.close()
-        self._leftovers.close()
+        if self._usable is not None:
+            self._usable.close()
+        self._placeholders.close()
         if self._owns_state:
             remove_folder(self._layout.state)
 
     # ------------------------------------------------------------------ the look, in a thread of its own
 
-    def _look(self) -> None:
-        from bradawl.sandbox.replaced_paths import unfit
+    def _probe_backends(self) -> None:
+        from bradawl.sandbox.workspace_check import why_unsuitable
 
-        if reason := unfit(self._layout):
-            self._why.append(reason)
-            self._fits = False
+        if reason := why_unsuitable(self._layout):
+            self._report.append(reason)
+            self._is_suitable = False
             return
         for look in (self._bubblewrap, self._landlock):
-            self._found = self._tried(look)
-            if self._found is not None:
+            self._usable = self._in_time(look)
+            if self._usable is not None:
                 return
-        if _is_held_already():
-            self._why.append("this program is already inside a sandbox or a container, which may not allow another")
+        if _is_already_sandboxed():
+            self._report.append("this program is already inside a sandbox or a container, which may not allow another")
 
-    def _tried(self, look: Callable[[float], Confinement | None]) -> Confinement | None:
-        """In a thread of its own, which is left alone where it waits for ever, as for a file system that is gone."""
-        found: list[Confinement | None] = []
+    def _in_time(self, look: Callable[[float], SandboxBackend | None]) -> SandboxBackend | None:
+        """Run one probe in a thread of its own, which is abandoned if it hangs, for example on a dead network file
+        system.
+        """
+        found: list[SandboxBackend | None] = []
         name = look.__name__.strip("_")
 
         def try_it() -> None:
             try:
-                found.append(look(time.monotonic() + _PATIENCE_S))
+                found.append(look(time.monotonic() + _PROBE_LIMIT_S))
             except (OSError, ToolError) as error:
-                self._why.append(f"{name}: {error}")
+                self._report.append(f"{name}: {error}")
 
         thread = threading.Thread(target=try_it, name=name, daemon=True)
         thread.start()
-        thread.join(_PATIENCE_S + _MARGIN_S)
+        thread.join(_PROBE_LIMIT_S + _MARGIN_S)
         if thread.is_alive():
-            self._why.append(f"{name}: it did not answer within {_PATIENCE_S:.0f} s")
+            self._report.append(f"{name}: it did not answer within {_PROBE_LIMIT_S:.0f} s")
             return None
         return found[0] if found else None
 
-    def _bubblewrap(self, deadline: float) -> Confinement | None:
+    def _bubblewrap(self, deadline: float) -> SandboxBackend | None:
         if not sys.platform.startswith("linux"):
             return None
         from bradawl.sandbox.seccomp import is_known
 
         if not is_known():
-            self._why.append("there is no filter of system calls for this kind of processor")
+            self._report.append("there is no filter of system calls for this kind of processor")
             return None
         problem = ""
         for program in self._candidates():
-            found, problem = self._shaped(program, deadline, problem)
+            found, problem = self._probe_bubblewrap(program, deadline, problem)
             if found is not None:
                 return found
         return None
 
     def _candidates(self) -> Iterator[str]:
-        """The system's bubblewrap, then the one that was installed with bradawl; says why each other is not used."""
-        system = next(_trusted(self._programs, self._why), "")
+        """The system's bubblewrap, then the one installed with bradawl. Reports why each other one is not used."""
+        system = next(_trusted_bubblewraps(self._programs, self._report), "")
         if system:
             yield system
-        self._why += [f"{path} is not used: {reason}" for path, reason in self._programs.rejected_beside(_NAME)]
+        self._report += [f"{path} is not used: {reason}" for path, reason in self._programs.rejected_beside(_NAME)]
         beside = self._programs.beside(_NAME)
         if beside is not None and os.path.realpath(beside) != os.path.realpath(system):
-            from bradawl.sandbox.bundled_bubblewrap import why_other
+            from bradawl.sandbox.bubblewrap_bundled import why_not_examined
 
-            if reason := why_other(beside):
-                self._why.append(f"{beside} is not used: {reason}")
+            if reason := why_not_examined(beside):
+                self._report.append(f"{beside} is not used: {reason}")
             else:
                 yield beside
-        elif not system and not self._why:
-            self._why.append(
+        elif not system and not self._report:
+            self._report.append(
                 f"{NOT_INSTALLED} (apt install bubblewrap, or dnf, or pacman; or pip install 'bradawl[sandbox]')"
             )
 
-    def _shaped(self, program: str, deadline: float, known: str) -> tuple[Confinement | None, str]:
-        """Try with all it can do, then with less: inside a container it may not mount /proc.
+    def _probe_bubblewrap(self, program: str, deadline: float, known: str) -> tuple[SandboxBackend | None, str]:
+        """Probe bubblewrap with all features, then with fewer: inside a container it may not mount /proc.
 
-        Gives back its first problem, too. If that is the `known` one of another program, less is not tried.
+        Also returns its first problem. If that equals `known`, the problem of another bubblewrap, fewer features are
+        not tried.
         """
-        from bradawl.sandbox.bubblewrap import Bubblewrap, Shape
+        from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
         from bradawl.sandbox.probe import probe
 
         folder, first = self._folder_for_probes(), ""
         for own_proc, disables in ((True, True), (True, False), (False, True), (False, False)):
-            shape = Shape(program, own_proc, disables)
-            found = probe(lambda layout, shape=shape: Bubblewrap(layout, shape), folder, deadline - time.monotonic())
-            less = "" if own_proc and disables else f", without {_without(own_proc, disables)}"
+            features = BubblewrapFeatures(program, own_proc, disables)
+            found = probe(
+                lambda layout, features=features: BubblewrapBackend(layout, features),
+                folder,
+                deadline - time.monotonic(),
+            )
+            less = "" if own_proc and disables else f", without {_missing_features(own_proc, disables)}"
             if not found.problem:
                 holds = f"can't hold: {', '.join(found.lacks)}" if found.lacks else "holds everything"
-                self._why.append(f"{program}{less}: {holds}")
-                return Bubblewrap(self._layout, shape, found.lacks), ""
+                self._report.append(f"{program}{less}: {holds}")
+                return BubblewrapBackend(self._layout, features, found.lacks), ""
             first = first or found.problem
-            if not any(line.startswith(program) and line.endswith(found.problem) for line in self._why):
-                self._why.append(f"{program}{less}: {found.problem}")
+            if not any(line.startswith(program) and line.endswith(found.problem) for line in self._report):
+                self._report.append(f"{program}{less}: {found.problem}")
             if found.problem == known:
                 break
         return None, first
 
-    def _landlock(self, deadline: float) -> Confinement | None:
+    def _landlock(self, deadline: float) -> SandboxBackend | None:
         from bradawl.sandbox import landlock
-        from bradawl.sandbox.probe import printed_by
+        from bradawl.sandbox.probe import output_of
 
-        if reason := landlock.unfit(self._layout):
-            self._why.append(f"landlock: {reason}")
+        if reason := landlock.why_unavailable(self._layout):
+            self._report.append(f"landlock: {reason}")
             return None
-        self._leftovers.make_folder(self._layout.scratch)
-        confinement = landlock.LandlockConfinement(self._layout)
+        self._placeholders.make_folder(self._layout.scratch)
+        backend = landlock.LandlockBackend(self._layout)
         try:
-            said = printed_by(confinement, landlock.probe_program(self._layout), deadline)
+            said = output_of(backend, landlock.probe_program(self._layout), deadline)
         finally:
-            confinement.close()
-        lacks = landlock.lacks_of(said)
+            backend.close()
+        lacks = landlock.missing_guarantees(said)
         if lacks is None:
-            self._why.append(f"landlock: {said.decode('utf-8', 'replace').strip()[:300] or 'it started nothing'}")
+            self._report.append(f"landlock: {said.decode('utf-8', 'replace').strip()[:300] or 'it started nothing'}")
             return None
-        self._why.append(f"landlock can't hold: {', '.join(lacks)}")
-        return landlock.LandlockConfinement(self._layout, lacks)
+        self._report.append(f"landlock can't hold: {', '.join(lacks)}")
+        return landlock.LandlockBackend(self._layout, lacks)
 
     def _folder_for_probes(self) -> str:
         folder = self._layout.state or str(Path(self._layout.scratch).parent)
@@ -220,8 +230,8 @@ class SandboxChoice:
         return os.path.realpath(folder)
 
 
-def _completed(layout: Layout, environment: Mapping[str, str]) -> Layout:
-    """With a temporary folder and one for records, where nobody has said where they are to be."""
+def _completed(layout: SandboxLayout, environment: Mapping[str, str]) -> SandboxLayout:
+    """The layout with a temporary folder and a state folder, if the caller named none."""
     if layout.scratch and layout.state:
         return layout
     temporary = os.path.realpath(environment.get("TMPDIR") or Path("/") / "tmp")
@@ -229,24 +239,17 @@ def _completed(layout: Layout, environment: Mapping[str, str]) -> Layout:
     return msgspec.structs.replace(layout, scratch=scratch, state=layout.state or f"{scratch}.state")
 
 
-def _without(own_proc: bool, disables: bool) -> str:
+def _missing_features(own_proc: bool, disables: bool) -> str:
     lost = [name for name, has in (("a /proc of its own", own_proc), ("switching off namespaces", disables)) if not has]
     return " and ".join(lost)
 
 
-def _outside_of(roots: tuple[str, ...], path: str) -> TrustedPrograms:
+def _trusted_outside(roots: tuple[str, ...], path: str) -> TrustedPrograms:
     return TrustedPrograms(path, roots, sys.prefix)
 
 
-def _programs(path: str, roots: tuple[str, ...]) -> Iterator[str]:
-    """The trusted bubblewraps of a search path, or else the one of this interpreter's environment."""
-    programs = _outside_of(roots, path)
-    beside = programs.beside(_NAME)
-    return iter(tuple(_trusted(programs, [])) or ((beside,) if beside else ()))
-
-
-def _trusted(programs: TrustedPrograms, why: list[str]) -> Iterator[str]:
-    """The system's first. Why one is not used is added to `why`."""
+def _trusted_bubblewraps(programs: TrustedPrograms, why: list[str]) -> Iterator[str]:
+    """Trusted bubblewrap programs, the system's first. Adds to `why` the reason why each other one is not used."""
     found = sorted(programs.every(_NAME), key=lambda each: _rank(str(Path(each).parent)))
     why += [f"{path} is not used: {reason}" for path, reason in programs.rejected(_NAME)]
     for each in found:
@@ -262,7 +265,7 @@ def _rank(folder: str) -> int:
 
 
 def _why_foreign(program: Path) -> str:
-    """Why another user may have put a program there, or a folder above it; empty if none may."""
+    """Why another user may have replaced a program or a folder above it; empty if none can have."""
     owners = {0, os.geteuid()}
     try:
         found = [(each, each.stat()) for each in (program, *program.parents)]
@@ -276,7 +279,7 @@ def _why_foreign(program: Path) -> str:
     return ""
 
 
-def _is_held_already() -> bool:
+def _is_already_sandboxed() -> bool:
     try:
         text = Path("/proc/self/status").read_text("utf-8")
     except OSError:

@@ -200,7 +200,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     def _secrets_below(self, folder: str, *, is_lifted: bool) -> tuple[str, ...]:
         if self.entries is not None or self._is_covered(is_lifted=is_lifted):
             return ()
-        from bradawl.sandbox.covers.mounts import secrets_below  # only where nothing else holds them back
+        from bradawl.sandbox.discovery.workspace_survey import secrets_below  # only where nothing else holds them back
 
         return secrets_below(folder)
 

@@ -1,1 +1,1 @@
-"""The files and processes of the machine, behind ports."""
+"""Adapters for files and processes of the local machine, behind the ports `Files` and `Processes`."""

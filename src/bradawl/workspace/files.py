@@ -1,4 +1,4 @@
-"""The files of the workspace on the local disk."""
+"""Reads, replaces and lists files on the local disk (the port `Files`)."""
 
 import asyncio
 import contextlib
@@ -13,19 +13,10 @@ from typing import TypeVar
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import FileContent, FileEntry
-from bradawl.workspace.replacing import (
-    check_regular,
-    create,
-    folder_of,
-    has_saved,
-    locked,
-    open_file,
-    open_folder,
-    put,
-    read_all,
-    recover,
-)
-from bradawl.workspace.temporary import is_temporary
+from bradawl.workspace.atomic_write import create_file, replace_content
+from bradawl.workspace.in_place_write import is_being_overwritten, undo_interrupted_write
+from bradawl.workspace.safe_open import check_regular, folder_of, locked, open_file, open_folder, read_all
+from bradawl.workspace.temporary_names import is_temporary
 
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
@@ -38,15 +29,15 @@ T = TypeVar("T")
 
 
 class LocalFiles:
-    """`Files` on the local disk. One object may serve many sessions, loops and threads."""
+    """`Files` on the local disk. Safe for several sessions, event loops and threads."""
 
     def __init__(
         self, home: str | None = None, real: Callable[[str], str] | None = None, *, only_held: bool = False
     ) -> None:
-        """`home` is what `~` stands for; without it `~` is refused.
+        """`home` replaces `~`; without it `~` is refused.
 
-        `real` gives the place of what programs call by a path, where they run in a sandbox with a `/tmp` of its own.
-        The user may mean a file of the machine's own; `only_held`: nobody does.
+        `real` translates a path that programs use to the path on the host, for a sandbox with its own `/tmp`. A path in
+        `/tmp` that exists only on the host means the host's file, unless `only_held` is set.
         """
         self._home = home
         self._real = real
@@ -63,17 +54,17 @@ class LocalFiles:
             path = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises where there is no such user
         try:
             real = self._place(join(cwd, path))
-        except OSError as error:  # a link that may not be followed, as those of other programs in /proc
+        except OSError as error:  # a link that may not be followed, such as another user's in /proc
             raise ToolError(f"{path}: it can't be told where that leads: {error.strerror}; use another path") from error
         if not real.isprintable() and real != real.encode("utf-8", "replace").decode("utf-8"):
             raise ToolError(f"{real!r}: the name is not valid UTF-8; use bash for such files")
         return real
 
     def _place(self, path: str) -> str:
-        """A file that programs can't see, since it is in the machine's own `/tmp`, is meant if it is the only one."""
+        """Real path on the host. A path in `/tmp` that only the host has means the host's file."""
         if self._real is None:
             return os.path.realpath(path)
-        for _ in range(_MOST_LINKS):  # what programs have linked to is seen from where they are, too
+        for _ in range(_MOST_LINKS):  # links made by programs are resolved with their view of /tmp
             place = self._real(path)
             is_elsewhere = place != path and not self._only_held and not os.path.lexists(place)
             if is_elsewhere and os.path.lexists(path):
@@ -84,29 +75,29 @@ class LocalFiles:
         raise ToolError(f"{path}: too many symbolic links lead on from there")
 
     async def read(self, path: str, limit_bytes: int) -> FileContent:
-        """A whole regular file. Raises `ToolError`: missing, denied, not a regular file, larger than the limit.
+        """Content of a regular file. Raises `ToolError`: missing, denied, not a regular file, larger than the limit.
 
-        As everywhere here the path is one that `resolve` gave: a link on it has been put there since, and is refused.
+        Here and in all other methods the path is a result of `resolve`: a link in it was put there since, and is
+        refused.
         """
         _check_path(path)
         return await _in_thread(lambda: _read(path, limit_bytes))
 
     async def replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
-        """Put `data` in place of the file, atomically, creating folders; gives back its sha256.
+        """Replace a file's content with `data` atomically, creating folders. Returns the sha256 of the new content.
 
-        With `expected_sha256` the file must still have that content; None means that it must not exist. Who writes
-        through this method waits for others who do, in this process or another and through any link, so that no
-        update is lost; a program that knows nothing of it is noticed up to the last moment. Mode, owner, attributes
-        and hard links are kept (`put` says how, and what a crash leaves). When cancelled it finishes
-        first, so that nobody is left in doubt for longer than one write takes. Raises `ToolError`.
+        `expected_sha256` is that of the current content; None means that the file must not exist. Writers that use this
+        method wait for each other, across processes and through every link, so that no update is lost. Changes by other
+        programs are detected up to the last moment. Mode, owner, attributes and hard links are kept (see
+        `replace_content`, also for crashes). A cancelled call finishes the write first. Raises `ToolError`.
         """
         _check_path(path)
         return await _in_thread(lambda: _replace(path, data, expected_sha256))
 
     async def list(self, root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
-        """Regular files below `root`, ignored ones left out, and whether the limit cut the walk.
+        """Regular files below `root` without ignored ones, nearest folders first, and whether `limit` cut the list.
 
-        Nearest folders first. Of a root that is a regular file, that file. Raises `ToolError`.
+        If `root` is a regular file, that file. Raises `ToolError`.
         """
         _check_path(root)
         stop = threading.Event()
@@ -114,9 +105,9 @@ class LocalFiles:
 
 
 async def _in_thread(work: Callable[[], T], on_cancel: Callable[[], None] = lambda: None) -> T:
-    """Run blocking work; a cancelled caller gets its cancellation only once the work has ended.
+    """Run blocking work in a thread. A cancelled caller gets its cancellation when the work has ended.
 
-    `on_cancel` may hurry it.
+    `on_cancel` may make the work stop early.
     """
     future = asyncio.get_running_loop().run_in_executor(None, work)
     cancelled = False
@@ -148,8 +139,8 @@ def _check_path(path: str) -> None:
 
 
 @contextlib.contextmanager
-def _told_as_tool_error(path: str, verb: str) -> Iterator[None]:
-    """What the system refused, in words that say what to do next."""
+def _translated_errors(path: str, verb: str) -> Iterator[None]:
+    """Translate `OSError` to `ToolError` with advice."""
     try:
         yield
     except FileNotFoundError:
@@ -176,7 +167,7 @@ def _missing(path: str) -> str:
 
 
 def _names_in(folder: Path, wanted: str) -> str:
-    """The names in a folder, the ones like `wanted` first, as the end of a sentence."""
+    """Names in a folder, similar ones to `wanted` first, as the end of a sentence."""
     if (descriptor := _folder(str(folder))) is None:
         return ""
     try:
@@ -201,7 +192,7 @@ def _on_one_line(name: str) -> str:
 
 
 def _similar(wanted: str, names: list[str]) -> list[str]:
-    """Names that differ in a slip or in what follows the dot; only the stem counts, or all short names were alike."""
+    """Names with a similar stem. The suffix does not count: among short names it would make all similar."""
     import difflib
 
     by_stem: dict[str, list[str]] = {}
@@ -216,12 +207,12 @@ def _stem(name: str) -> str:
 
 
 def _read(path: str, limit_bytes: int) -> FileContent:
-    with _told_as_tool_error(path, "read"), folder_of(path) as (folder, name):
+    with _translated_errors(path, "read"), folder_of(path) as (folder, name):
         descriptor = open_file(folder, name, path)
         try:
             _check_size(path, os.fstat(descriptor), limit_bytes)
-            if has_saved(folder, descriptor):
-                _recover(folder, name, path)
+            if is_being_overwritten(folder, descriptor):
+                _undo_or_wait(folder, name, path)
             data = read_all(descriptor, limit_bytes + 1)
         finally:
             os.close(descriptor)
@@ -230,11 +221,11 @@ def _read(path: str, limit_bytes: int) -> FileContent:
     return FileContent(path, data, hashlib.sha256(data).hexdigest())
 
 
-def _recover(folder: int, name: str, path: str) -> None:
-    """Before a file with hard links is read: if somebody is writing it, wait; if somebody has died doing so, undo."""
+def _undo_or_wait(folder: int, name: str, path: str) -> None:
+    """Wait for a write in place to finish, or undo it if a crash interrupted it."""
     with contextlib.suppress(OSError), locked(folder, name, path) as (descriptor, is_locked):
         if is_locked:
-            recover(folder, name, descriptor)
+            undo_interrupted_write(folder, name, descriptor)
 
 
 def _check_size(path: str, status: os.stat_result, limit_bytes: int) -> None:
@@ -251,11 +242,11 @@ def _too_large(path: str, size: int, limit_bytes: int) -> ToolError:
 
 
 def _replace(path: str, data: bytes, expected: str | None) -> str:
-    with _told_as_tool_error(path, "write"):
+    with _translated_errors(path, "write"):
         if (status := _status(path)) is None:
             if expected is not None:
                 raise ToolError(f"{path} does not exist any more: it was deleted since it was read")
-            create(path, data)
+            create_file(path, data)
         elif expected is None:
             check_regular(path, status)
             raise ToolError(f"{path} exists already; read it first, then change it")
@@ -265,7 +256,7 @@ def _replace(path: str, data: bytes, expected: str | None) -> str:
 
 
 def _status(path: str) -> os.stat_result | None:
-    """Of what bears the name, also a link; None if nothing does. Raises `ToolError` for a link on the way."""
+    """Status of a path, links not followed; None if it does not exist. Raises `ToolError` for a link on the way."""
     try:
         with folder_of(path) as (folder, name):
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -280,26 +271,26 @@ def _replace_existing(path: str, data: bytes, expected: str) -> None:
         if not os.access(name, os.W_OK, dir_fd=folder):
             raise ToolError(f"{path} is read-only; use another file or ask the user")
         if status.st_nlink > 1 and is_locked:
-            recover(folder, name, descriptor)
+            undo_interrupted_write(folder, name, descriptor)
             os.lseek(descriptor, 0, os.SEEK_SET)
             status = os.fstat(descriptor)
         if hashlib.sha256(read_all(descriptor, status.st_size + 1)).hexdigest() != expected:
             raise ToolError(
                 f"{path} has changed since it was read; read it again and repeat the change on what it is now"
             )
-        put(folder, name, descriptor, data, status)
+        replace_content(folder, name, descriptor, data, status)
 
 
 def _list(root: str, limit: int, stop: threading.Event) -> tuple[tuple[FileEntry, ...], bool]:
-    with _told_as_tool_error(root, "list"):
+    with _translated_errors(root, "list"):
         with folder_of(root) as (folder, name):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISREG(status.st_mode):
             return (FileEntry(root, status.st_mtime_ns, status.st_size),), False
         os.close(open_folder(root))
-    if limit == 0:  # only whether there is such a folder: no walk
+    if limit == 0:  # only checks that the folder exists
         return (), True
-    from bradawl.workspace.walk import Walk  # most runs list nothing
+    from bradawl.workspace.folder_walk import Walk  # most runs list nothing
 
     found: list[FileEntry] = []
     for entry in Walk(root, _small_text, _folder).files():

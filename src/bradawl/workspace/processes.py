@@ -1,4 +1,4 @@
-"""Programs of the workspace, started on this machine."""
+"""Starts programs on this machine, in a sandbox or not (the port `Processes`)."""
 
 import errno
 import os
@@ -19,22 +19,22 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.safety.trusted_programs import TrustedPrograms, trusted_programs
-from bradawl.workspace.child import Child, Hold
-from bradawl.workspace.freeze import Gate, check_unmoved
-from bradawl.workspace.pipes import Progress, Streams
-from bradawl.workspace.prelude import HELD_BACK, MARK, REPORT_FD
-from bradawl.workspace.private import NoTemporaryFolder, PrivateFolder
+from bradawl.workspace.child_process import ChildProcess, ChildSandbox
+from bradawl.workspace.job_freeze import FreezeGate, check_not_replaced
+from bradawl.workspace.private_folder import NoTemporaryFolder, PrivateFolder
+from bradawl.workspace.program_streams import ProgramStreams, Progress
+from bradawl.workspace.shell_prelude import HELD_BACK, MARK, REPORT_FD
 from bradawl.workspace.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from bradawl.sandbox.backend import Confinement, Launch, Program
+    from bradawl.sandbox.backend import Launch, Program, SandboxBackend
 
 _CAN_STOP = sys.platform.startswith("linux")
-"""Elsewhere which processes belong to a program can't be told without starting another."""
-_TERM_GRACE_S = 1.6  # with the little that follows a call ends two seconds after its time is over
+"""Elsewhere the processes of a program can't be determined without starting another one."""
+_TERM_GRACE_S = 1.6  # with other delays, a call ends two seconds after its timeout
 _FLOOD_BYTES = 10_000_000_000
 _READ_WHOLE = 4_000_000
-"""Bytes of a script that counts by its contents; a larger file counts by its inode and times."""
+"""Largest script that is identified by content, in bytes; larger files are identified by inode and times."""
 _OWN_ENVIRONMENT = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -45,15 +45,17 @@ _OWN_ENVIRONMENT = {
     "TERM": "dumb",
     "NO_COLOR": "1",
 }
-_HELPERS_PATH = "/usr/local/bin:/usr/bin:/bin"  # none of them looks for a program; a wrapper might
-# Each makes bash run or do what nobody asked for; in POSIX mode it reads no BASH_ENV, which is needed for the report.
+_HELPERS_PATH = "/usr/local/bin:/usr/bin:/bin"  # no helper searches for programs; a wrapper script might
+# These make bash run code or change its behaviour. In POSIX mode bash reads no BASH_ENV, which the report needs.
 _LEFT_OUT = {"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT"}
-_FUNCTIONS = "BASH_FUNC_"  # they would stand for programs of the same name
-_NOT_OURS = _LEFT_OUT | {"OLDPWD"}  # where the user came from is nowhere `cd -` should lead to
+_FUNCTIONS = "BASH_FUNC_"  # exported functions would replace programs of the same name
+_NOT_OURS = _LEFT_OUT | {"OLDPWD"}  # `cd -` must not lead to a folder of the user's shell
 
 
 class LocalProcesses:
-    """`Processes` on this machine, each in a session of its own with nothing to read. Its maker calls `close()`."""
+    """`Processes` on this machine. Each program has its own session and no standard input. Its owner calls
+    `close()`.
+    """
 
     def __init__(
         self,
@@ -62,18 +64,18 @@ class LocalProcesses:
         bash: str | None = None,
         term_grace_s: float = _TERM_GRACE_S,
         flood_bytes: int = _FLOOD_BYTES,
-        confinement: "Callable[[], Confinement | None] | None" = None,
+        sandbox_backend: "Callable[[], SandboxBackend | None] | None" = None,
         programs: TrustedPrograms | None = None,
         roots: tuple[str, ...] = (),
     ) -> None:
-        """`environment` is what programs see, save for the variables that would make them wait for a person.
+        """`environment` is what programs get, without variables that make them wait for input.
 
-        `programs` finds bash, and what is named without a folder and is no shell line; without it, on the PATH of the
-        environment. `bash` is one to take in any case; empty means that there is none and that /bin/sh runs shell
-        lines, without telling its last folder. `term_grace_s` is what a program has after a timeout to clean up; who
-        prints more than `flood_bytes` is ended at once. `confinement` gives what holds programs that are neither
-        helpers nor granted to run outside it, if there is anything; it is asked at each start, and closed by who made
-        it. `roots` are folders that programs may write to: what the next shell line reads first is never kept there.
+        `programs` finds bash and other programs named without a folder; by default on the PATH of the environment.
+        `bash` names a bash; empty means that /bin/sh runs shell lines, without reporting the working directory.
+        `term_grace_s` is the time for cleaning up after a timeout, in seconds. A program that prints more than
+        `flood_bytes` is ended at once. `sandbox_backend` is called at each start and returns the backend for programs
+        that are neither helpers nor granted to run outside; its owner closes it. `roots` are folders that programs may
+        write to: the shell prelude is never kept there.
         """
         kept = {
             name: value
@@ -82,7 +84,7 @@ class LocalProcesses:
         }
         self._environment = {**kept, **_OWN_ENVIRONMENT}
         if libraries := self._environment.get("LD_LIBRARY_PATH"):
-            # An empty or relative entry would let each program load libraries of the folder it runs in.
+            # An empty or relative entry would load libraries from the working directory.
             absolute = (each for each in libraries.replace(";", ":").split(":") if each.startswith("/"))
             self._environment["LD_LIBRARY_PATH"] = ":".join(absolute)
         self._folder = PrivateFolder(_temporary(environment, roots))
@@ -90,25 +92,27 @@ class LocalProcesses:
         self._bash = self._programs.find("bash") if bash is None else bash
         self._term_grace_s = term_grace_s
         self._flood_bytes = flood_bytes
-        self._confinement = confinement or _nothing_holds
+        self._sandbox_backend = sandbox_backend or _no_sandbox
         self._mark = os.urandom(8).hex()
         self._watchdog = Watchdog(self._mark, lambda: self._programs.search_path)
-        self._running: set[Child] = set()
-        self._gate = Gate(lambda: self._running)
+        self._running: set[ChildProcess] = set()
+        self._gate = FreezeGate(lambda: self._running)
 
     def seal(self, command: Command) -> str:
-        """Digest of a shell line and what determines its effect: folder, variables, sandbox, programs and scripts."""
-        confinement = self._confinement()
-        sandbox = confinement.sandbox if confinement else None
+        """Digest of a command and everything that determines its effect: text, cwd, environment, sandbox, programs,
+        scripts.
+        """
+        sandbox_backend = self._sandbox_backend()
+        sandbox = sandbox_backend.sandbox if sandbox_backend else None
         try:
-            place = os.path.realpath(confinement.outside(command.cwd) if confinement else command.cwd)
+            place = os.path.realpath(sandbox_backend.host_path(command.cwd) if sandbox_backend else command.cwd)
             found = Path(place).stat()
             place = f"{place}\0{found.st_dev}\0{found.st_ino}"
         except OSError:
             place = command.cwd
         environment = self._environment_of(command)
         variables = sorted(environment.items())
-        real = confinement.outside if confinement else str
+        real = sandbox_backend.host_path if sandbox_backend else str
         search_path = environment.get("PATH", os.defpath) if command.runs else ""
         folders = [f"{command.cwd}/{each}" if each[:1] != "/" else each for each in search_path.split(":")]
         runs = [_state_of(name, folders, real) for name in command.runs]
@@ -118,12 +122,12 @@ class LocalProcesses:
         return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     async def run(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> CommandResult:
-        """Run to the end; on timeout or cancellation the process group is ended and reaped.
+        """Run to the end. On timeout or cancellation, the process group is ended and reaped.
 
-        Returns when the program itself has ended, not when its output is closed: what it left running is ended
-        then, also what moved to a session of its own, and `ended_background` says so. Only who cleared the
-        environment and whose parents are gone gets away. After a timeout what was printed is kept. Raises
-        `ToolError` when the program can't be started.
+        Returns when the program itself has ended, even if its output is still open. What it left running is ended then,
+        also in other sessions, and `ended_background` is set; only a process that cleared its environment and whose
+        parents have ended escapes. After a timeout, the output so far is kept. Raises `ToolError` if the program can't
+        be started.
         """
         child = await self._begin(command, grant, progress)
         if await child.wait(command.timeout_s):
@@ -131,23 +135,25 @@ class LocalProcesses:
         await child.end()
         return msgspec.structs.replace(child.result(), exit_code=None)
 
-    async def start(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> Child:
-        """Start it and leave it running. Raises `ToolError` when the program can't be started."""
+    async def start(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> ChildProcess:
+        """Start a program and leave it running. Raises `ToolError` if it can't be started."""
         return await self._begin(command, grant, progress, keeps_recent=True)
 
     async def _begin(
         self, command: Command, grant: Grant | None, progress: Progress | None, *, keeps_recent: bool = False
-    ) -> Child:
-        """Start it; programs that run in the sandbox are stopped while it is set up, or while it looks at paths."""
+    ) -> ChildProcess:
+        """Start a program. Running sandboxed programs are stopped while its sandbox is set up, or while it examines
+        paths.
+        """
         is_search = bool(command.unmoved) and not command.is_shell
-        is_free = not is_search and (self._gate.is_open or grant is None or not _is_held(command, grant))
+        is_free = not is_search and (self._gate.is_open or grant is None or not _is_sandboxed(command, grant))
         if is_free or not _CAN_STOP:
             return self._start(command, grant, progress, keeps_recent=keeps_recent)
-        async with self._gate.passing(waits_for_searches=not is_search):
-            check_unmoved(command.unmoved)
+        async with self._gate.programs_stopped(waits_for_searches=not is_search):
+            check_not_replaced(command.unmoved)
             child = self._start(command, grant, progress, keeps_recent=keeps_recent)
             if is_search:
-                self._gate.keep(child)
+                self._gate.hold_for(child)
                 return child
             try:
                 await self._gate.wait_until_begun(child)
@@ -157,7 +163,7 @@ class LocalProcesses:
             return child
 
     def close(self) -> None:
-        """Kill what still runs, and remove the temporary folder; safe to call twice."""
+        """Kill all running programs and remove the temporary folder; safe to call twice."""
         for child in tuple(self._running):
             child.kill()
         self._watchdog.close()
@@ -165,7 +171,7 @@ class LocalProcesses:
 
     def _start(
         self, command: Command, grant: Grant | None, progress: Progress | None, *, keeps_recent: bool = False
-    ) -> Child:
+    ) -> ChildProcess:
         if grant is None:
             raise ToolError(f"not allowed: {command.argv[0][:80]!r} has no grant, so it was not started")
         if command.is_shell and grant.command_hash and grant.command_hash != self.seal(command):
@@ -176,16 +182,16 @@ class LocalProcesses:
         mark = f"{self._mark}.{os.urandom(8).hex()}"
         streams = None
         try:
-            streams = Streams(command, progress, self._folder, self._flood_bytes)
+            streams = ProgramStreams(command, progress, self._folder, self._flood_bytes)
             streams.keeps_recent = keeps_recent
-            if command.is_shell:  # what else runs here ends by itself when nobody reads it
+            if command.is_shell:  # other programs end by themselves when their output is closed
                 self._watchdog.start()
-            confinement = self._confinement() if _is_held(command, grant) else None
+            sandbox_backend = self._sandbox_backend() if _is_sandboxed(command, grant) else None
             program = self._program(command, streams.sinks, mark)
-            if confinement is None:
-                process, hold = _popen(_bare(program), streams.sinks), Hold()
+            if sandbox_backend is None:
+                process, child_sandbox = _popen(_unsandboxed(program), streams.sinks), ChildSandbox()
             else:
-                process, hold = self._held(confinement, program, grant, streams.sinks, mark)
+                process, child_sandbox = self._sandboxed(sandbox_backend, program, grant, streams.sinks, mark)
         except (OSError, ValueError) as error:
             if streams is not None:
                 streams.close()
@@ -194,57 +200,59 @@ class LocalProcesses:
             if streams is not None:
                 streams.close()
             raise
-        child = Child(process, streams, mark, self._term_grace_s, self._forget, hold)
+        child = ChildProcess(process, streams, mark, self._term_grace_s, self._forget, child_sandbox)
         self._running.add(child)
         if command.is_shell:
-            self._watchdog.guard(child.leader, self._folder.place)
+            self._watchdog.guard(child.leader_pid, self._folder.place)
         return child
 
-    def _held(
-        self, confinement: "Confinement", program: "Program", grant: Grant, sinks: tuple[int, ...], mark: str
-    ) -> "tuple[subprocess.Popen[bytes], Hold]":
+    def _sandboxed(
+        self, sandbox_backend: "SandboxBackend", program: "Program", grant: Grant, sinks: tuple[int, ...], mark: str
+    ) -> "tuple[subprocess.Popen[bytes], ChildSandbox]":
         """Start a program in the sandbox. Raises `OSError`, `ValueError`, `ToolError`; nothing is left then."""
-        if not Path(confinement.outside(program.cwd)).is_dir():
+        if not Path(sandbox_backend.host_path(program.cwd)).is_dir():
             raise FileNotFoundError(errno.ENOENT, "no such folder", program.cwd)
         if not os.access(program.argv[0], os.X_OK):
             raise FileNotFoundError(errno.ENOENT, "no such program", program.argv[0])
-        launch = confinement.launch(program, grant)
+        launch = sandbox_backend.launch(program, grant)
         try:
             process = _popen(launch, sinks)
         except BaseException:
-            if launch.told >= 0:
-                os.close(launch.told)
+            if launch.info_fd >= 0:
+                os.close(launch.info_fd)
             if launch.on_end is not None:
                 launch.on_end()
             raise
         finally:
             for descriptor in launch.close_after_start:
                 os.close(descriptor)
-        from bradawl.workspace.keeper import Keeper  # only a sandbox has one
+        from bradawl.workspace.namespace_init import NamespaceInit  # only a sandbox has one
 
-        keeper = Keeper(launch.told, mark, self._guard) if launch.told >= 0 else None
-        name, codes = confinement.sandbox.name, launch.tells_signals_as_codes
+        init = NamespaceInit(launch.info_fd, mark, self._guard) if launch.info_fd >= 0 else None
+        name, codes = sandbox_backend.sandbox.name, launch.reports_signals_as_codes
         has_launcher = launch.argv != program.argv
-        ends = (launch.on_end, confinement.outside)
-        return process, Hold(name, keeper, codes, *ends, has_launcher, program.argv[-1], launch.notes, launch.explained)
+        ends = (launch.on_end, sandbox_backend.host_path)
+        return process, ChildSandbox(
+            name, init, codes, *ends, has_launcher, program.argv[-1], launch.notes, launch.explain_setup_error
+        )
 
-    def _guard(self, leader: int) -> None:
-        self._watchdog.guard(leader, self._folder.place)
+    def _guard(self, leader_pid: int) -> None:
+        self._watchdog.guard(leader_pid, self._folder.place)
 
-    def _forget(self, child: Child) -> None:
+    def _forget(self, child: ChildProcess) -> None:
         self._running.discard(child)
-        self._gate.let_go(child)
-        for leader in child.leaders:
-            self._watchdog.release(leader)
+        self._gate.release(child)
+        for leader_pid in child.leader_pids:
+            self._watchdog.release(leader_pid)
 
     def _program(self, command: Command, sinks: tuple[int, ...], mark: str) -> "Program":
-        from bradawl.sandbox.backend import Program  # many runs start nothing
+        from bradawl.sandbox.backend import Program  # many runs start no program
 
         environment = self._environment_of(command)
         environment[MARK] = f"{self._environment.get(MARK, '')} {mark}".lstrip()
         own = {MARK}
         if not command.is_shell:
-            argv = (self._place_of(command), *command.argv[1:])
+            argv = (self._program_path(command), *command.argv[1:])
             trusted = self._programs.without_foreign_libraries(environment)
             return Program(argv, command.cwd, trusted, exported=(MARK, *command.env))
         argv = (self._bash or "/bin/sh", "-c", *command.argv)
@@ -260,8 +268,10 @@ class LocalProcesses:
         path = self._environment.get("PATH", "")
         return Program(argv, command.cwd, environment, inherited, readable, path, (*own, *command.env))
 
-    def _place_of(self, command: Command) -> str:
-        """Where a program is that is no shell. Raises `FileNotFoundError` for one that only the workspace has."""
+    def _program_path(self, command: Command) -> str:
+        """Path of a program that is not a shell line. Raises `FileNotFoundError` for one that only the
+        workspace has.
+        """
         name = command.argv[0] if command.argv else ""
         if name.startswith("/") or ("/" in name and not command.is_helper):
             return name
@@ -270,23 +280,23 @@ class LocalProcesses:
         raise FileNotFoundError(errno.ENOENT, "no such program", name)
 
     @cached_property
-    def _of_helpers(self) -> dict[str, str]:
-        """Variables of helpers: none names a program, or a folder to load code from that a project can change.
+    def _helper_environment(self) -> dict[str, str]:
+        """Environment of helpers: no variable names a program, or a folder with code that a project can change.
 
-        An interpreter that was built with shared libraries in a place of its own needs to be told where they are.
+        An interpreter built with shared libraries needs LD_LIBRARY_PATH to find them.
         """
         kept = {name: self._environment[name] for name in ("HOME", "LD_LIBRARY_PATH") if name in self._environment}
         return {"HOME": "/", **kept, "PATH": _HELPERS_PATH}
 
     def _environment_of(self, command: Command) -> dict[str, str]:
-        given = self._of_helpers if command.is_helper else self._environment
+        given = self._helper_environment if command.is_helper else self._environment
         if not command.env:
             return {**given, "PWD": command.cwd}
         merged = {**given, **command.env, "PWD": command.cwd}
         return {name: value for name, value in merged.items() if value is not None}
 
 
-def _is_held(command: Command, grant: Grant) -> bool:
+def _is_sandboxed(command: Command, grant: Grant) -> bool:
     return not grant.outside_sandbox and (command.is_shell or not command.is_helper)
 
 
@@ -296,18 +306,18 @@ def _temporary(environment: Mapping[str, str], roots: tuple[str, ...]) -> str:
     return named if is_usable else str(Path("/") / "tmp")
 
 
-def _nothing_holds() -> None:
-    """Programs run as the user does."""
+def _no_sandbox() -> None:
+    """No backend: programs run with the user's rights."""
 
 
-def _bare(program: "Program") -> "Launch":
+def _unsandboxed(program: "Program") -> "Launch":
     from bradawl.sandbox.backend import Launch
 
     return Launch(program.argv, program.cwd, program.environment, program.inherited)
 
 
 def _popen(launch: "Launch", sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]":
-    with launch.counted() if launch.counted else nullcontext():
+    with launch.limit_processes() if launch.limit_processes else nullcontext():
         return subprocess.Popen(
             launch.argv,
             cwd=launch.cwd,
@@ -321,7 +331,7 @@ def _popen(launch: "Launch", sinks: tuple[int, ...]) -> "subprocess.Popen[bytes]
 
 
 def _state_of(name: str, folders: Sequence[str], real: Callable[[str], str]) -> str:
-    """What a program on PATH or a file is now: another text as soon as it is replaced or changed."""
+    """Identity of a program on PATH or of a script; changes when the file is replaced or changed."""
     is_script = "/" in name
     places = (real(name),) if is_script else [f"{folder}/{name}" for folder in folders]
     for place in places:
@@ -335,7 +345,7 @@ def _state_of(name: str, folders: Sequence[str], real: Callable[[str], str]) -> 
 
 
 def _content_of(path: str, found: os.stat_result, *, is_script: bool) -> str:
-    """A small script by its contents, a program by its inode and times. Raises `OSError`."""
+    """Content digest of a small script; inode and times of a program. Raises `OSError`."""
     if stat.S_ISDIR(found.st_mode):
         return ""
     if is_script and stat.S_ISREG(found.st_mode) and found.st_size <= _READ_WHOLE:
@@ -344,7 +354,7 @@ def _content_of(path: str, found: os.stat_result, *, is_script: bool) -> str:
 
 
 def _digest(path: str) -> str:
-    """sha256 of a regular file; does not wait at a FIFO that has taken its place."""
+    """sha256 of a regular file; does not block on a FIFO."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         return sha256(file.read(_READ_WHOLE + 1)).hexdigest()

@@ -1,4 +1,4 @@
-"""Ends what a killed agent has left running."""
+"""A helper shell that ends all processes of an agent that was killed."""
 
 import contextlib
 import os
@@ -8,9 +8,9 @@ import weakref
 from collections.abc import Callable
 from typing import Final
 
-# Reads the mark, then the ids of the programs that run now, as `+12` and `-12`, and `=/folder` for the one to remove.
-# At the end of its input, which comes when the agent is gone, it ends their sessions and groups, whoever carries the
-# mark in the environment, and all descendants of either: asked first, killed half a second later.
+# Input: the mark, then leaders of running programs as `+12` and `-12`, and `=/folder` for the folder to remove. At end
+# of file, when the agent is gone, the script ends the leaders' sessions and groups, all processes with the mark in
+# their environment, and the descendants of both: SIGTERM first, SIGKILL half a second later.
 _SCRIPT: Final = r"""
 unset BRADAWL_WATCHDOG
 leaders= folder= PATH=${PATH:+$PATH:}/usr/bin:/bin
@@ -67,33 +67,33 @@ fi
 
 
 class Watchdog:
-    """A small shell beside the agent that outlives it by a moment. Started before the first program it is to guard."""
+    """A small shell that outlives the agent by a moment. Start it before the first program it guards."""
 
     def __init__(self, mark: str, path: str | Callable[[], str]) -> None:
-        """`mark` is what all programs carry in their environment; `path` is where commands are looked for.
+        """`mark` is in the environment of all programs; `path` is the PATH for commands of the script.
 
-        It outlives commands and is held by nothing, so no folder of the workspace belongs there.
+        The script is not sandboxed, so `path` must not contain a folder of the workspace.
         """
         self._mark = mark
         self._path = path
         self._line: socket.socket | None = None
         self._ending: weakref.finalize[[subprocess.Popen[bytes], socket.socket], Watchdog] | None = None
 
-    def guard(self, leader: int, folder: str) -> None:
-        """From now on the session this process leads ends with the agent, and the folder is removed."""
-        self._say(f"+{leader}\n={folder}\n" if folder else f"+{leader}\n")
+    def guard(self, leader_pid: int, folder: str) -> None:
+        """End the session led by this process when the agent ends, and remove the folder."""
+        self._send(f"+{leader_pid}\n={folder}\n" if folder else f"+{leader_pid}\n")
 
     def start(self) -> None:
-        """Start it unless it runs: before the program, which may be the one that kills the agent."""
-        if not self._say("\n"):
+        """Start it unless it runs. Call it before the program starts, because that program may kill the agent."""
+        if not self._send("\n"):
             self._start()
 
-    def release(self, leader: int) -> None:
-        """It has ended; its id may be another's soon."""
-        self._say(f"-{leader}\n")
+    def release(self, leader_pid: int) -> None:
+        """The leader has ended; its PID may soon be another process's."""
+        self._send(f"-{leader_pid}\n")
 
-    def _say(self, text: str) -> bool:
-        """False when nobody listens. One that is stopped, so that the line is full, is not waited for."""
+    def _send(self, text: str) -> bool:
+        """Send a line; False if the watchdog is gone. A line that a stopped watchdog can't take is dropped."""
         if self._line is None:
             return False
         try:
@@ -106,7 +106,7 @@ class Watchdog:
         return True
 
     def _start(self) -> None:
-        with contextlib.suppress(OSError):  # without one everything works, as long as nobody kills the agent
+        with contextlib.suppress(OSError):  # without a watchdog everything works; only a kill leaves processes behind
             ours, theirs = socket.socketpair()
             with theirs:
                 try:
@@ -127,16 +127,16 @@ class Watchdog:
                     raise
             self._line = ours
             self._ending = weakref.finalize(self, _end, process, ours)
-            self._say(f"{self._mark}\n")
+            self._send(f"{self._mark}\n")
 
     def close(self) -> None:
-        """End it; nothing else is touched. Safe to call twice."""
+        """Stop the watchdog; it ends no processes. Safe to call twice."""
         if self._ending is not None:
             self._ending()
         self._line = self._ending = None
 
 
 def _end(process: "subprocess.Popen[bytes]", line: socket.socket) -> None:
-    process.kill()  # first: a closed line would set it to work
+    process.kill()  # first: closing the socket would make the script act
     process.wait()
     line.close()

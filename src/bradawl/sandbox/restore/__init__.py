@@ -1,1 +1,1 @@
-"""What a sandbox could not keep from being changed, and puts back afterwards."""
+"""Detects changes that a sandbox could not prevent and undoes them: protected files, git history."""

@@ -1,8 +1,7 @@
-"""Keeps the history of repositories: what programs remove of git's objects and references is put back.
+"""Restores git's objects and references that programs removed or damaged.
 
-Before programs start, new objects are copied to a folder that programs can't reach, and the references are read. When a
-program has ended, what is missing is made again; what git itself does, such as packing objects or deleting a branch,
-stays.
+Before a program starts, new objects are copied to a folder that programs can't reach, and the references are read. When
+it has ended, missing ones are restored. What git itself does, such as packing objects or deleting a branch, stays.
 """
 
 import contextlib
@@ -18,11 +17,19 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.sandbox.restore.closed_folders import open_way
-from bradawl.sandbox.restore.entries import Keeping, forget_old, put_back, put_copy_back
-from bradawl.sandbox.restore.git_objects import Lost, ObjectFiles
+from bradawl.sandbox.filesystem.closed_folders import open_parents
+from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.snapshot import Entry, Found, Place, is_changed, look, look_at_first, pipes_in
+from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back, put_copy_back
+from bradawl.sandbox.restore.snapshot import (
+    Entry,
+    Snapshot,
+    WatchedPath,
+    is_changed,
+    pipes_in,
+    take_partial_snapshot,
+    take_snapshot,
+)
 
 _REFERENCES: Final = (
     "HEAD",
@@ -45,27 +52,29 @@ _LISTS: Final = {
     "shallow": re.compile(rb"(?:%b\n)*" % _OBJECT),
     "index": re.compile(rb"DIRC.*", re.DOTALL),
 }
-"""What git writes in these; at anything else it stops, and without a line in the first it has no references."""
+"""What git writes in these files. At anything else git fails; without a line in the first it finds no references."""
 _MOST_TOLD: Final = 3
 _RECORDS: Final = 50
 
 
-class Repository(msgspec.Struct, frozen=True):
-    """Where the data of a repository lie."""
+class RepositoryLocation(msgspec.Struct, frozen=True):
+    """Where a repository's data are."""
 
     data: str
     place: str
-    """A folder that holds the data, or is it, and that programs can't move."""
+    """A folder that is or contains the data and that programs can't move."""
 
 
-class History:
-    """The history of some repositories, watched while programs run. Not for several threads."""
+class GitHistory:
+    """The history of some repositories, watched while programs run. Not thread-safe."""
 
-    def __init__(self, repositories: Callable[[], Iterable[Repository]], kept: str) -> None:
-        """`repositories` is asked when the first of some programs begins. `kept` is a folder of bradawl's own."""
+    def __init__(self, repositories: Callable[[], Iterable[RepositoryLocation]], kept: str) -> None:
+        """`repositories` is called when the first of several overlapping programs begins. `kept` is a folder in
+        bradawl's state.
+        """
         self._repositories = repositories
         self._kept = kept
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, _WatchedRepository] = {}
         self._running = 0
 
     @property
@@ -74,44 +83,44 @@ class History:
         return self._running > 0
 
     def begin(self) -> None:
-        """To be called before a program starts."""
+        """Call before a program starts."""
         if self._running == 0:
             known, self._watched = self._watched, {}
             for each in self._repositories():
-                self._watched[each.data] = known.get(each.data) or _Watched(each, self._kept)
+                self._watched[each.data] = known.get(each.data) or _WatchedRepository(each, self._kept)
         for watched in self._watched.values():
             watched.begin(is_first=self._running == 0)
         self._running += 1
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """To be called once for each `begin`, when the program is gone: what is there again.
+        """Call once per `begin`, when the program is gone. Returns the restored paths.
 
-        `allowed` names files and folders that the program might change.
+        `allowed` names files and folders that the program was allowed to change.
         """
         self._running -= 1
-        told: list[str] = []
+        restored: list[str] = []
         for watched in self._watched.values():
             if not any(is_within(watched.data, path) for path in allowed):
-                told += watched.end(f"{self._kept}/changed")
-        return tuple(told)
+                restored += watched.end(f"{self._kept}/changed")
+        return tuple(restored)
 
 
-class Watches:
-    """The protected files and the history of the repositories, watched together."""
+class WorkspaceWatch:
+    """Watches protected files and git history together while programs run."""
 
-    def __init__(self, files: ProtectedFiles, history: History) -> None:
-        """It closes `files` when it is closed."""
+    def __init__(self, files: ProtectedFiles, history: GitHistory) -> None:
+        """It owns `files` and closes it."""
         self._files = files
         self._history = history
-        self._pinned: frozenset[str] = frozenset()
+        self._immovable: frozenset[str] = frozenset()
 
-    def pinned(self, covered: Iterable[str]) -> frozenset[str]:
-        """Of the paths that a start covers, those that no running program can move: all of them have them covered."""
-        self._pinned = frozenset(covered) & self._pinned if self._history.is_busy else frozenset(covered)
-        return self._pinned
+    def immovable(self, covered: Iterable[str]) -> frozenset[str]:
+        """The covered paths that no running program can move: those that are covered for all of them."""
+        self._immovable = frozenset(covered) & self._immovable if self._history.is_busy else frozenset(covered)
+        return self._immovable
 
     def begin(self) -> None:
-        """To be called before a program starts."""
+        """Call before a program starts."""
         self._files.begin()
         try:
             self._history.begin()
@@ -120,31 +129,31 @@ class Watches:
             raise
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """As those of both."""
+        """Call once per `begin`. Returns the paths that both have restored."""
         return (*self._files.end(allowed), *self._history.end(allowed))
 
     def close(self) -> None:
-        """Forget what was; safe to call twice."""
+        """Remove the records; safe to call twice."""
         self._files.close()
 
 
-class _Watched:
-    """One repository."""
+class _WatchedRepository:
+    """The history of one repository."""
 
-    def __init__(self, repository: Repository, kept: str) -> None:
+    def __init__(self, repository: RepositoryLocation, kept: str) -> None:
         self.data = repository.data
         self._place = repository.place
         self._kept = f"{kept}/{sha256(os.fsencode(self.data)).hexdigest()[:16]}"
         self._objects = ObjectFiles(f"{self.data}/objects", self._place, f"{self._kept}/objects")
-        self._places: tuple[Place, ...] = tuple((self.data, name) for name in _REFERENCES)
-        self._references: Found = {}
+        self._places: tuple[WatchedPath, ...] = tuple((self.data, name) for name in _REFERENCES)
+        self._references: Snapshot = {}
         self._is_new = True
 
     def begin(self, *, is_first: bool) -> None:
         self._objects.capture()
         if is_first:
             before = self._references
-            self._references = look(self._places, before)
+            self._references = take_snapshot(self._places, before)
             if before.keys() != self._references.keys() or any(
                 before[path] is not entry for path, entry in self._references.items() if entry.kind == "file"
             ):
@@ -153,8 +162,8 @@ class _Watched:
             self._objects.forget_old()
             self._is_new = False
 
-    def end(self, aside: str) -> list[str]:
-        """Put back what is gone; gives back what that was."""
+    def end(self, aside_in: str) -> list[str]:
+        """Restore what is gone; returns the restored paths."""
         if not self._was_repository():
             return []
         lost, missing = self._lost(), self._missing_references()
@@ -163,25 +172,25 @@ class _Watched:
         if (lost or missing or is_closed) and self._open_up():
             opened = [f"{self.data}/ (folders that could not be entered)"]
             lost, missing = self._lost(), self._missing_references()
-        keeping = Keeping(aside)
-        told = [*opened, *self._put_objects_back(lost, keeping), *self._put_references_back(missing, keeping)]
+        aside = SetAsideFolder(aside_in)
+        restored = [*opened, *self._put_objects_back(lost, aside), *self._put_references_back(missing, aside)]
         if lost or opened:
-            self._set_caches_aside(keeping)
+            self._set_caches_aside(aside)
         if lost or missing:
-            self._make_folders(keeping)
-        told += self._set_pipes_aside(keeping)
-        if told:
-            forget_old(aside)
-        return told
+            self._make_folders(aside)
+        restored += self._set_pipes_aside(aside)
+        if restored:
+            forget_old(aside_in)
+        return restored
 
-    def _lost(self) -> list[Lost]:
-        return list({each.name: each for each in self._objects.lost()}.values())
+    def _lost(self) -> list[LostObject]:
+        return list({each.name: each for each in self._objects.lost_objects()}.values())
 
     def _open_up(self) -> bool:
-        """Give back this user's rights to folders that a program has taken away; true if there was something."""
+        """Restore this user's permissions on folders; True if a folder was closed."""
         top = ("", "/objects", "/objects/info", "/refs", *(f"/objects/{name}" for name in self._objects.folders))
         inner = (path[len(self.data) :] for path, entry in self._references.items() if entry.kind == "folder")
-        opened = [open_way(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))]
+        opened = [open_parents(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))]
         return any(opened)
 
     def _was_repository(self) -> bool:
@@ -191,7 +200,9 @@ class _Watched:
     # ------------------------------------------------------------------ references
 
     def _missing_references(self) -> list[str]:
-        """All that are gone if what makes it a repository is; else those that git would have removed otherwise."""
+        """References to restore: all lost ones if it is no repository any more, else those that git did not delete
+        itself.
+        """
         before = self._references
         gone = [path for path, entry in before.items() if _is_gone(path, entry)]
         gone += [path for path in self._damaged() if path not in gone]
@@ -200,14 +211,14 @@ class _Watched:
             return [*gone, *((head,) if head not in gone and not self._has_head() else ())]
         names = f"{self.data}/refs/"
         packed = _packed(
-            look_at_first([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None
+            take_partial_snapshot([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None
         )
         replaced = [path for path in gone if os.path.lexists(path)]
         deleted = (path for path in gone if path.startswith(names) and path not in replaced)
         return [*replaced, *(path for path in deleted if self._is_not_deleted(path[len(names) - 5 :], packed))]
 
     def _damaged(self) -> list[str]:
-        """Files that git would not have written so, of those that changed; of new ones the lists."""
+        """Changed files that git would not have written so; of new files, the lists only."""
         names = f"{self.data}/refs/"
         lists = [f"{self.data}/{name}" for name in _LISTS]
         changed = [
@@ -215,7 +226,9 @@ class _Watched:
             for path, entry in self._references.items()
             if entry.kind == "file" and path.startswith(names) and is_changed(path, entry)
         ]
-        now = look_at_first([(self.data, path[len(self.data) + 1 :]) for path in (*changed, *lists)], self._references)
+        now = take_partial_snapshot(
+            [(self.data, path[len(self.data) + 1 :]) for path in (*changed, *lists)], self._references
+        )
         return [path for path in (*changed, *lists) if path in now and not self._is_sound(path, now[path])]
 
     def _is_sound(self, path: str, now: Entry) -> bool:
@@ -230,7 +243,7 @@ class _Watched:
         )
 
     def _has_lost_names(self, now: Entry) -> bool:
-        """Whether names are in the list no more that git has not removed: it removes their logs with them."""
+        """Whether names are missing from the list that git did not delete: git deletes their logs with them."""
         lost = _packed(self._references.get(f"{self.data}/packed-refs")).keys() - _packed(now).keys()
         return any(
             os.path.lexists(f"{self.data}/logs/{name}") and not os.path.lexists(f"{self.data}/{name}") for name in lost
@@ -241,11 +254,11 @@ class _Watched:
         return not self._has_head() or any(path in self._references and not os.path.lexists(path) for path in had)
 
     def _has_head(self) -> bool:
-        head = look_at_first([(self.data, "HEAD")], self._references).get(f"{self.data}/HEAD")
+        head = take_partial_snapshot([(self.data, "HEAD")], self._references).get(f"{self.data}/HEAD")
         return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
 
     def _is_not_deleted(self, name: str, packed: dict[str, str]) -> bool:
-        """Git removes the log of a reference with it, and packs one with the value that it has, or has got since."""
+        """Git deletes the log with a reference, and packs a reference with its current value."""
         entry, value = self._references[f"{self.data}/{name}"], packed.get(name, "")
         known = self._references.get(f"{self.data}/packed-refs")
         if entry.kind != "file":
@@ -254,21 +267,21 @@ class _Watched:
             return False
         return os.path.lexists(f"{self.data}/logs/{name}")
 
-    def _put_references_back(self, missing: list[str], keeping: Keeping) -> list[str]:
-        told: list[str] = []
+    def _put_references_back(self, missing: list[str], aside: SetAsideFolder) -> list[str]:
+        restored: list[str] = []
         for path in sorted(missing):
             try:
-                put_back(path, self._place, self._references.get(path), keeping)
+                put_back(path, self._place, self._references.get(path), aside)
             except OSError as error:
-                told.append(f"{path} (could not be put back: {error.strerror})")
+                restored.append(f"{path} (could not be put back: {error.strerror})")
             else:
-                told.append(path)
-        return _shortened(told, f"{self.data}/refs", "references and their logs")
+                restored.append(path)
+        return _shortened(restored, f"{self.data}/refs", "references and their logs")
 
     # ------------------------------------------------------------------ objects
 
-    def _put_objects_back(self, lost: list[Lost], keeping: Keeping) -> list[str]:
-        told: list[str] = []
+    def _put_objects_back(self, lost: list[LostObject], aside: SetAsideFolder) -> list[str]:
+        restored: list[str] = []
         failed: list[str] = []
         for each in lost:
             path = f"{self.data}/objects/{each.name}"
@@ -276,43 +289,43 @@ class _Watched:
                 failed.append(f"{path} (could not be put back: there is no copy)")
                 continue
             try:
-                put_copy_back(path, self._place, each.kept, keeping)
+                put_copy_back(path, self._place, each.kept, aside)
             except OSError as error:
                 failed.append(f"{path} (could not be put back: {error.strerror})")
             else:
-                told.append(path)
+                restored.append(path)
         folder = f"{self.data}/objects"
-        return [*_shortened(told, folder, "objects"), *_shortened(failed, folder, "objects that are lost")]
+        return [*_shortened(restored, folder, "objects"), *_shortened(failed, folder, "objects that are lost")]
 
-    def _set_caches_aside(self, keeping: Keeping) -> None:
-        """What git has computed from the objects, and makes again when it needs it, may be damaged as well."""
+    def _set_caches_aside(self, aside: SetAsideFolder) -> None:
+        """Set aside git's caches of object data, which may be damaged, too; git recreates them."""
         for name in _CACHES:
             with contextlib.suppress(OSError):
-                put_back(f"{self.data}/objects/{name}", self._place, None, keeping)
+                put_back(f"{self.data}/objects/{name}", self._place, None, aside)
 
-    def _set_pipes_aside(self, keeping: Keeping) -> list[str]:
-        """Those that git would wait at for ever, where it looks for its references and its state."""
+    def _set_pipes_aside(self, aside: SetAsideFolder) -> list[str]:
+        """Set aside named pipes among references and state files, which would block git forever."""
         waiting = [
             path for path, entry in self._references.items() if entry.kind == "folder" and is_changed(path, entry)
         ]
-        told: list[str] = []
+        restored: list[str] = []
         for path in pipes_in(self.data, waiting):
             with contextlib.suppress(OSError):
-                put_back(path, self._place, None, keeping)
-                told.append(path)
-        return _shortened(told, self.data, "pipes")
+                put_back(path, self._place, None, aside)
+                restored.append(path)
+        return _shortened(restored, self.data, "pipes")
 
-    def _make_folders(self, keeping: Keeping) -> None:
-        """Those without which git takes it for no repository."""
+    def _make_folders(self, aside: SetAsideFolder) -> None:
+        """Create the folders without which git recognizes no repository."""
         folder = Entry("folder", b"", (), 0o755)
         for name in ("objects", "refs"):
             with contextlib.suppress(OSError):
-                put_back(f"{self.data}/{name}", self._place, folder, keeping)
+                put_back(f"{self.data}/{name}", self._place, folder, aside)
 
     # ------------------------------------------------------------------ a record
 
     def _write_record(self) -> None:
-        """The references as a list, for who misses one later."""
+        """Save the list of references, to recover one that is missed later."""
         lines: list[bytes] = []
         start = len(self.data) + 1
         for path, entry in self._references.items():
@@ -334,7 +347,7 @@ class _Watched:
 
 
 def _is_gone(path: str, entry: Entry) -> bool:
-    """Whether it is missing, or a file can't be read or has become something else, such as a pipe."""
+    """Whether it is missing, unreadable, or not a regular file any more, such as a pipe."""
     if entry.kind == "file":
         mode = _mode(path)
         return not stat.S_ISREG(mode) or (entry.mode & stat.S_IRUSR) > (mode & stat.S_IRUSR)
@@ -354,7 +367,7 @@ def _mode(path: str) -> int:
 
 
 def _packed(found: Entry | None) -> dict[str, str]:
-    """The names in a list of packed references, and their values."""
+    """Names and values in a packed-refs file."""
     lines = ((found.content if found else b"") or b"").splitlines()
     pairs = (os.fsdecode(line).partition(" ") for line in lines if not line.startswith((b"#", b"^")))
     return {name: value for value, _, name in pairs}

@@ -1,7 +1,7 @@
-"""Keeps the objects of a repository, and finds which of them programs have removed or damaged.
+"""Copies a repository's object files, and finds which ones programs removed or damaged.
 
-Copies lie in a folder that programs can't reach: whole ones where the file system shares their data or they are small,
-else hard links, which survive removal and moving but not a change of the content.
+Copies are in a folder that programs can't reach. They are full copies if the file system shares data (reflink) or the
+file is small; else hard links, which survive removal and moving but not overwriting.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from bradawl.sandbox.restore.closed_folders import make_readable
+from bradawl.sandbox.filesystem.closed_folders import make_readable
 
 _FOLDERS: Final = (*(f"{number:02x}" for number in range(256)), "pack")
 _LOOSE: Final = re.compile(r"[0-9a-f]{38}(?:[0-9a-f]{24})?")
@@ -28,7 +28,7 @@ _MOST_NAMES: Final = 20_000
 _LOOKED_INTO: Final = 250
 _KEPT_S: Final = 30 * 86_400
 _OF_NO_USE_S: Final = 14 * 86_400
-"""Age at which git itself removes an object that nothing refers to, unless told otherwise."""
+"""Age in seconds at which git removes unreachable objects by default."""
 _SHARE_DATA: Final = 0x40049409  # FICLONE of linux/fs.h
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -42,20 +42,20 @@ class _Folder(msgspec.Struct, frozen=True):
     files: dict[str, Stamp]
 
 
-class Lost(msgspec.Struct, frozen=True):
+class LostObject(msgspec.Struct, frozen=True):
     """An object file that is gone or has other content."""
 
     name: str
-    """Relative to the folder of objects."""
+    """Path relative to the folder of objects."""
     kept: str
-    """Path of the copy; empty if there is none with the content it had."""
+    """Path of the copy; empty if there is none with the old content."""
 
 
 class ObjectFiles:
-    """The object files of one repository, and the copies of them. Not for several threads."""
+    """The object files of one repository and their copies. Not thread-safe."""
 
     def __init__(self, objects: str, place: str, kept: str) -> None:
-        """`objects` is the folder of objects, `kept` the folder for the copies. Below `place` no link is followed."""
+        """`objects` is the folder of objects, `kept` the folder for copies. Below `place` no link is followed."""
         self._way = (place, *objects[len(place) :].strip("/").split("/"))
         self._kept = kept
         self._seen: dict[str, _Folder] = {}
@@ -64,7 +64,7 @@ class ObjectFiles:
         self._top = (0, 0)
 
     def capture(self) -> None:
-        """Keep what has come up since the last time. A folder that is unchanged is not read."""
+        """Copy new objects. An unchanged folder is not read again."""
         with _opened(self._way) as objects:
             for name in self._folders_to_look_at(objects):
                 stamp = _stamp_of(name, stat.S_IFDIR, objects)
@@ -75,21 +75,21 @@ class ObjectFiles:
                     self._capture_folder(name, stamp, objects)
 
     def _folders_to_look_at(self, objects: int) -> tuple[str, ...]:
-        """Those that are known, as long as none can have come up."""
+        """The known folders, if no folder can have been added since."""
         before = self._top
         try:
             found = os.fstat(objects)
         except OSError:
             self._top = (0, 0)
             return _FOLDERS
-        # What happens in the same tick of the kernel's clock does not show.
+        # Two changes within one tick of the kernel's clock have the same time.
         is_settled = time.time_ns() - found.st_ctime_ns > _TICK_NS
         self._top = (found.st_ino, found.st_ctime_ns) if is_settled else (0, 0)
         return tuple(self._seen) if is_settled and self._top == before else _FOLDERS
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Folders that had object files when last captured."""
+        """Folders that had object files at the last capture."""
         return tuple(self._seen)
 
     def _capture_folder(self, name: str, stamp: Stamp, objects: int) -> None:
@@ -97,8 +97,8 @@ class ObjectFiles:
             files = _files_in(folder, name)
             self._seen[name] = _Folder(stamp, {each: self._keep(name, each, files[each], folder) for each in files})
 
-    def lost(self) -> Iterator[Lost]:
-        """What was there when last captured, and is gone or another now; of many loose ones only what is gone."""
+    def lost_objects(self) -> Iterator[LostObject]:
+        """Captured files that are gone or changed since; with many loose objects only those that are gone."""
         is_looked_into = sum(len(folder.files) for folder in self._seen.values()) <= _LOOKED_INTO
         gone: list[tuple[str, str]] = []
         with _opened(self._way) as objects:
@@ -116,16 +116,16 @@ class ObjectFiles:
                 for folder_name, each in gone:
                     stamp, kept = self._seen[folder_name].files[each], f"{self._kept}/{folder_name}/{each}"
                     if not packs.replace(folder_name, each, kept, stamp):
-                        yield Lost(f"{folder_name}/{each}", self._place_of(folder_name, each))
+                        yield LostObject(f"{folder_name}/{each}", self._place_of(folder_name, each))
 
     def _packs_before(self) -> Iterator[str]:
         if folder := self._seen.get("pack"):
             yield from folder.files
 
-    def _changed(self, name: str, known: _Folder, objects: int) -> Iterator[Lost]:
+    def _changed(self, name: str, known: _Folder, objects: int) -> Iterator[LostObject]:
         for each, before in known.files.items():
             path = f"{name}/{each}"
-            try:  # the most frequent case first: a command has changed nothing
+            try:  # the most frequent case first: nothing has changed
                 found = os.lstat(path, dir_fd=objects)
             except OSError:
                 continue
@@ -136,11 +136,11 @@ class ObjectFiles:
             if now is not None and now != before:
                 kept = f"{self._kept}/{name}/{each}"
                 copied = _stamp_of(kept, stat.S_IFREG)
-                is_whole = copied is not None and copied[3] != now[3]  # no second name of the same file
+                is_whole = copied is not None and copied[3] != now[3]  # not a hard link to the same file
                 if now[0] != before[0] or (
                     is_whole and now[0] <= _COPIED_BYTES and _differs(name, each, kept, objects)
                 ):
-                    yield Lost(f"{name}/{each}", kept if is_whole else "")
+                    yield LostObject(f"{name}/{each}", kept if is_whole else "")
 
     def _place_of(self, folder: str, name: str) -> str:
         path = f"{self._kept}/{folder}/{name}"
@@ -155,7 +155,7 @@ class ObjectFiles:
         return self._copied[folder]
 
     def _keep(self, folder: str, name: str, found: Stamp, place: int) -> Stamp:
-        """Make a copy unless there is one; gives back the stamp the file has then, as a link changes it."""
+        """Copy a file unless a copy exists. Returns its new stamp, because a hard link changes ctime."""
         copies = self._copies(folder)
         if name in copies:
             return found
@@ -174,24 +174,24 @@ class ObjectFiles:
         return _stamp_of(name, stat.S_IFREG, place) or found
 
     def forget_old(self) -> None:
-        """Remove copies of what is in the repository no more since so long that nobody has missed it."""
+        """Remove copies of objects that left the repository long ago."""
         now = time.time()
         for folder in _FOLDERS:
             there = self._seen[folder].files if folder in self._seen else {}
             for name in self._copies(folder) - set(there):
                 path = f"{self._kept}/{folder}/{name}"
                 with contextlib.suppress(OSError):
-                    # Removing the other name of a link, and making a copy, set this time.
+                    # Removing the other hard link, and copying, set this time.
                     if os.lstat(path).st_ctime < now - _KEPT_S:
                         Path(path).unlink()
                         self._copied[folder].discard(name)
 
 
 class _Packs:
-    """The packs there are now, of which some may hold what was elsewhere."""
+    """The current packs, which may hold objects that were elsewhere before."""
 
     def __init__(self, folder: int, before: frozenset[str]) -> None:
-        """`folder` stays open while this is used."""
+        """`folder` must stay open while this is in use."""
         now = _files_in(folder, "pack")
         self._folder = folder
         self._indices = [name for name in now if name.endswith(".idx") and f"{name[:-4]}.pack" in now]
@@ -199,7 +199,7 @@ class _Packs:
         self._names: frozenset[bytes] | None = None
 
     def replace(self, folder: str, name: str, kept: str, stamp: Stamp) -> bool:
-        """Whether a file that is gone is not missed: its objects are in a pack, or git has cleared it away."""
+        """Whether a lost file needs no restoring: its objects are in a pack, or git has pruned it."""
         if folder == "pack":
             return self._is_repacked and self._replaces_pack(name, kept)
         if bytes.fromhex(folder + name) in self._all():
@@ -207,7 +207,7 @@ class _Packs:
         return self._is_repacked and stamp[1] / 1e9 < time.time() - _OF_NO_USE_S
 
     def _replaces_pack(self, name: str, kept: str) -> bool:
-        """Repacking leaves out what nothing refers to; more than half of a pack hardly ever."""
+        """Repacking leaves out unreachable objects, but hardly ever more than half of a pack."""
         size = _name_bytes(name)
         before = _listed(f"{kept.rpartition('.')[0]}.idx", size)
         return 2 * len(before & self._all()) >= len(before)
@@ -224,7 +224,7 @@ def _name_bytes(name: str) -> int:
 
 
 def _listed(index: str, size: int, folder: int | None = None) -> frozenset[bytes]:
-    """Names of the objects in a pack, from its index (version 2 of git's format); none of what is no index."""
+    """Names of the objects in a pack, from its index (version 2); empty if it is no index."""
     data = _content(index, folder)
     if data[:8] != b"\xfftOc\0\0\0\2" or len(data) < 1_032:
         return frozenset()
@@ -240,10 +240,9 @@ def _listed(index: str, size: int, folder: int | None = None) -> frozenset[bytes
 def copy(
     source: str, goal: str, *, only_shared: bool = False, place: int | None = None, parent: int | None = None
 ) -> bool:
-    """Copy a regular file to a new one, sharing its data where that can be; false if it could not, nothing is left.
+    """Copy a regular file to a new one, sharing data if possible. False if it failed; nothing is left then.
 
-    No link is followed. `only_shared` copies nothing where data can't be shared; `place` is the folder of `source`,
-    `parent` that of `goal`.
+    No link is followed. `only_shared` refuses a full copy. `place` is the folder of `source`, `parent` that of `goal`.
     """
     import fcntl
 
@@ -271,7 +270,7 @@ def copy(
 
 @contextlib.contextmanager
 def _opened(way: tuple[str, ...], start: int | None = None) -> Iterator[int]:
-    """A descriptor of a folder reached without following a link; -1 if there is none."""
+    """Descriptor of a folder reached without following links; -1 if there is none."""
     held = start
     try:
         for name in way:
@@ -301,7 +300,7 @@ def _stamp_of(path: str, kind: int, folder: int | None = None) -> Stamp | None:
 
 
 def _files_in(folder: int, name: str) -> dict[str, Stamp]:
-    """The object files in a folder; none of one that can't be read, and not more than can be looked at."""
+    """The object files in a folder, up to a limit; none if it can't be read."""
     fits = _PACK if name == "pack" else _LOOSE
     found: dict[str, Stamp] = {}
     with contextlib.suppress(OSError), os.scandir(folder) as entries:

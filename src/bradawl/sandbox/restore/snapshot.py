@@ -1,8 +1,7 @@
-"""What the protected files of a folder are like now: kind, content, mode."""
+"""Takes snapshots of protected files: type, content and mode."""
 
 import contextlib
 import os
-import re
 import stat
 from collections.abc import Iterable
 from itertools import islice
@@ -14,7 +13,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.path_walk import real_path
-from bradawl.sandbox.restore.closed_folders import close_again, open_way
+from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
 
 _FILE_BYTES = 1_048_576
 _TOTAL_BYTES = 33_554_432
@@ -23,96 +22,95 @@ _MOST_FOLDERS = 20_000
 _MOST_ENTRIES = 100_000
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-Place = tuple[str, str]
-"""A folder, absolute and resolved, and a name in it, where `*` stands for one name or several."""
+WatchedPath = tuple[str, str]
+"""A folder, absolute and resolved, and a name in it, where `*` matches one or more path components."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One file, folder or link, or a folder on the way to one (`parent`)."""
+    """One file, folder or link, or a parent folder of one (`parent`)."""
 
     kind: Literal["file", "folder", "parent", "link", "other"]
     place: bytes
-    """The folder that was looked through; programs can't move it."""
+    """The watched folder in which it was found; programs can't move it."""
     stamp: tuple[int, ...]
-    """Changes whenever content or mode do."""
+    """Changes whenever content or mode change."""
     mode: int = 0
     user: int = -1
     group: int = -1
     content: bytes | None = None
-    """Of a link: where it leads. None for a file that is too large, or that may not be read."""
+    """For a link, its target. None if the file is too large or can't be read."""
 
 
-Found = dict[str, Entry]
+Snapshot = dict[str, Entry]
 
 
-def look(places: Iterable[Place], known: Found) -> Found:
-    """All there is of some places; what bears the stamp that is known already is not read again.
+def take_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
+    """All entries at the watched paths. Entries whose stamp is in `known` are not read again.
 
-    Raises `ToolError` where there is so much that looking at it would keep a command waiting.
+    Raises `ToolError` if there are so many that a command would have to wait.
     """
-    search = _Search(known)
+    search = _SnapshotTaker(known)
     search.through(places)
-    if search.is_cut:
+    if search.exceeded_at:
         raise ToolError(
-            f"nothing can run in the sandbox: {search.is_cut} holds more than {_MOST_ENTRIES:,} files that would have "
-            "to be looked at before and after each command. Move what is not needed out of it (references of git: "
+            f"nothing can run in the sandbox: {search.exceeded_at} holds more than {_MOST_ENTRIES:,} files that would "
+            "have to be looked at before and after each command. Move what is not needed out of it (references of git: "
             "git pack-refs --all), or ask to run without the sandbox"
         )
     return search.found
 
 
-def look_at_first(places: Iterable[Place], known: Found) -> Found:
-    """As `look`, and of more than that the first: for what is looked at when a program has ended."""
-    search = _Search(known)
+def take_partial_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
+    """As `take_snapshot`, but stops at the limit instead of raising: for checks after a program has ended."""
+    search = _SnapshotTaker(known)
     search.through(places)
     return search.found
 
 
-def look_again(places: Iterable[Place], before: Found) -> Found:
-    """As `look`, and what was there before, also if nothing leads to it any more.
+def retake_snapshot(places: Iterable[WatchedPath], before: Snapshot) -> Snapshot:
+    """As `take_snapshot`, with all entries of `before`, even if nothing leads to them any more.
 
-    Folders that programs may have closed to this user are open meanwhile. Of more than can be looked at the first is
-    given back, enough for the next start to be refused.
+    Opens folders that programs closed, and closes them again. Stops at the limit; the next start is refused then.
     """
-    search = _Search(before, opens=True)
+    search = _SnapshotTaker(before, opens=True)
     try:
         search.through(places)
         for path, entry in before.items():
             search.folder = os.fsdecode(entry.place)
             search.add(path, entry)
     finally:
-        close_again(search.opened)
+        restore_modes(search.opened)
     return search.found
 
 
-class _Search:
-    def __init__(self, known: Found, *, opens: bool = False) -> None:
-        self.found: Found = {}
+class _SnapshotTaker:
+    def __init__(self, known: Snapshot, *, opens: bool = False) -> None:
+        self.found: Snapshot = {}
         self.folder = ""
         self.opened: dict[str, int] = {}
-        """Folders that were closed to this user, and their modes then; with `opens` they are opened."""
+        """Folders that were closed to this user and their old modes; with `opens` they are opened."""
         self._known = known
         self._opens = opens
         self._left = _TOTAL_BYTES
-        self.is_cut = ""
-        """The place in which there was too much; empty if there was not."""
+        self.exceeded_at = ""
+        """The watched folder that exceeds the limit; empty if none does."""
 
-    def through(self, places: Iterable[Place]) -> None:
-        """Look at all of them."""
+    def through(self, places: Iterable[WatchedPath]) -> None:
+        """Search all watched paths."""
         for folder, name in places:
             self.folder = folder
             self.follow(folder, tuple(name.split("/")))
-            if self.is_cut:
+            if self.exceeded_at:
                 return
 
     def follow(self, path: str, parts: tuple[str, ...], nested: int = 0) -> None:
-        """Go down a name, one part at a time."""
+        """Follow a name, one component at a time."""
         if not parts:
             self._take_all(path)
         elif parts[0] == "*":
             for inner in self._inside(path):
                 if (status := self._status(inner)) is None or stat.S_ISREG(status.st_mode):
-                    continue  # nothing is obeyed in there
+                    continue  # git reads nothing in there
                 self._step(inner, parts[1:])
                 if nested < _NESTED and self._is_parent(inner):
                     self.follow(inner, parts, nested + 1)
@@ -120,7 +118,7 @@ class _Search:
             self._step(f"{path}/{parts[0]}", parts[1:])
 
     def add(self, path: str, before: Entry) -> None:
-        """Take one thing that may have been left out; behind a link that stands in its way now is another."""
+        """Add an entry that the search may have missed. If a link is on the way now, it would be another file."""
         status = None if path in self.found else self._status(path)
         if status is not None and real_path(folder := path.rpartition("/")[0]) == folder:
             self._take(path, status)
@@ -149,7 +147,7 @@ class _Search:
         with contextlib.suppress(OSError):
             with contextlib.suppress(PermissionError):
                 return _paths_in(path)
-            if self._open_way(path):
+            if self._open_parents(path):
                 return _paths_in(path)
         return []
 
@@ -157,13 +155,13 @@ class _Search:
         with contextlib.suppress(OSError):
             with contextlib.suppress(PermissionError):
                 return os.lstat(path)
-            if self._open_way(path.rpartition("/")[0]):
+            if self._open_parents(path.rpartition("/")[0]):
                 return os.lstat(path)
         return None
 
-    def _open_way(self, folder: str) -> bool:
-        """Open closed folders on the way down from the place that is looked through; false if there are none."""
-        opened = open_way(folder, self.folder) if self._opens and is_within(folder, self.folder) else {}
+    def _open_parents(self, folder: str) -> bool:
+        """Open closed folders on the way down from the watched folder; False if there are none."""
+        opened = open_parents(folder, self.folder) if self._opens and is_within(folder, self.folder) else {}
         self.opened = {**opened, **self.opened}
         return bool(opened)
 
@@ -172,7 +170,7 @@ class _Search:
         while waiting:
             path = waiting.pop()
             if len(self.found) > _MOST_ENTRIES:
-                self.is_cut = top
+                self.exceeded_at = top
                 return
             if path not in self.found or self._is_parent(path):
                 status = self._status(path)
@@ -180,7 +178,7 @@ class _Search:
                     waiting += self._inside(path)
 
     def _take(self, path: str, status: os.stat_result) -> bool:
-        """True for a folder."""
+        """Add an entry; True for a folder."""
         if stat.S_ISDIR(status.st_mode):
             self.found[path] = self._entry(path, "folder", status)
             return True
@@ -223,13 +221,13 @@ def _status(path: str) -> os.stat_result | None:
 
 
 def is_changed(path: str, entry: Entry) -> bool:
-    """Whether it is another than it was, or a folder in which something was made or removed."""
+    """Whether an entry changed, or the list of a folder's entries."""
     status = _status(path)
     return status is None or _stamp(status) != entry.stamp
 
 
 def pipes_in(folder: str, changed: Iterable[str]) -> list[str]:
-    """Named pipes in a folder itself, in some that have changed, and in what is new in those. No link is followed."""
+    """Named pipes in a folder, in changed folders, and in new folders inside those. No link is followed."""
     found: list[str] = []
     waiting, seen = [(path, True) for path in changed], {folder}
     waiting.append((folder, False))
@@ -254,7 +252,7 @@ def _stamp(status: os.stat_result) -> tuple[int, ...]:
 
 
 def _content(path: str, limit: int) -> bytes | None:
-    """None if there is more of it than that, or it may not be read."""
+    """Content of a file; None if it is larger than `limit` or can't be read."""
     try:
         opened = os.open(path, _READ)
     except OSError:
@@ -268,57 +266,3 @@ def _content(path: str, limit: int) -> bytes | None:
         return None
     finally:
         os.close(opened)
-
-
-# ------------------------------------------------------------------ what a new repository may have
-
-_HARMLESS = (
-    rb"\s*(?:[#;].*|\[(?:core|user|init|extensions|commit|tag|pull|push|fetch|color|gc|submodule"
-    rb"|(?:remote|branch|submodule) \"[\w./-]+\")\]"
-    rb"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|objectformat"
-    rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
-    rb"|autosetupremote|ui|auto|prune|active|tagopt|worktree[cC]onfig|sparse[cC]heckout(?:[cC]one)?)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
-)
-_WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
-
-
-def is_new_repository(path: str, entry: Entry, before: Found) -> bool:
-    """Whether a file is what `git init` and the like leave where no repository was: nothing that runs anything."""
-    if tree := re.fullmatch(r"(.+/worktrees/[^/]+)/(config\.worktree|commondir)", path):
-        return not any(is_within(known, tree[1]) for known in before) and _is_plain_tree(tree[2], entry)
-    head, git, inner = path.rpartition("/.git/")
-    data = f"{head}/.git"
-    if module := re.fullmatch(r"(modules/.+?)/((?:config|hooks)(?:/.*)?)", inner):
-        data, inner = f"{data}/{module[1]}", module[2]
-    if not git or any(is_within(known, data) for known in before):
-        return False
-    if inner == "hooks":
-        return entry.kind == "folder"
-    if inner.startswith("hooks/"):
-        return entry.kind == "file" and inner.endswith(".sample")
-    if entry.content == b"" and entry.kind == "file":
-        return True  # a sandbox may have put it there for a program that still runs
-    lines = (entry.content or b"[unknown]").splitlines()
-    is_config = inner in ("config", "config.worktree") and entry.kind == "file"
-    return is_config and all(re.fullmatch(_HARMLESS, line) or (module and _stays(line, path, head)) for line in lines)
-
-
-def _is_plain_tree(name: str, entry: Entry) -> bool:
-    content = entry.content if entry.kind == "file" else None
-    if name == "commondir":
-        return content is not None and content.strip() in (b"", b"../..")
-    return content is not None and all(re.fullmatch(_HARMLESS, line) for line in content.splitlines())
-
-
-def adds_nothing_that_runs(path: str, before: Entry, now: Entry) -> bool:
-    """Whether what was added to git's configuration is of the kind that git itself writes there day by day."""
-    if not path.endswith("/config") or {before.kind, now.kind} != {"file"} or now.content is None:
-        return False
-    known = set((before.content or b"").splitlines())
-    return all(line in known or re.fullmatch(_HARMLESS, line) for line in now.content.splitlines())
-
-
-def _stays(line: bytes, config: str, folder: str) -> bool:
-    """Whether a line of a submodule's configuration names a working tree inside a folder."""
-    named = re.fullmatch(_WORKING_TREE, line)
-    return bool(named) and is_within(real_path(Path(config).parent / os.fsdecode(named[1])), folder)

@@ -1,0 +1,91 @@
+"""Command line arguments of bubblewrap for hidden paths, mounts and variables."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from bradawl.core.effects import is_within
+from bradawl.sandbox.mounts.plan import Mount, is_empty_folder
+from bradawl.sandbox.path_translation import TEMPORARY
+
+_CLOSED: Final = ("--perms", "0555")
+
+
+def bind_parents_in_tmp(places: Iterable[str], scratch: str) -> Iterator[str]:
+    """Bind the parent folders of visible paths below `/tmp`: a program that clears old folders there must not be able
+    to move the workspace.
+    """
+    above = {folder for place in places for folder in _folders_between(TEMPORARY, place)}
+    for folder in sorted(above, key=lambda each: each.split("/")):
+        own = scratch + folder[len(TEMPORARY) :]
+        Path(own).mkdir(0o700, exist_ok=True)
+        yield from ("--bind", own, folder)
+
+
+def contains_any(folder: str, seen: Iterable[str]) -> bool:
+    """Whether one of the `seen` paths lies inside the folder."""
+    inside = f"{folder}/"
+    return any(each.startswith(inside) for each in seen)
+
+
+def replace_by_empty(path: str, empties: str) -> list[str]:
+    """Mount an empty file or folder, read-only, over a path."""
+    return ["--ro-bind", f"{empties}/{'folder' if Path(path).is_dir() else 'file'}", path]
+
+
+def not_hidden_by(places: Iterable[str], mounts: dict[str, Mount]) -> tuple[str, ...]:
+    """The paths that no mount already hides: nothing can be mounted inside a folder that is shown empty."""
+    gone = [path for path, mount in mounts.items() if mount.kind in ("empty", "unreadable")]
+    return tuple(each for each in places if not any(each != path and is_within(each, path) for path in gone))
+
+
+def hide(path: str, seen: Iterable[str], empties: str) -> list[str]:
+    """Mount something empty, in which nothing can be created, over a path; no arguments if the path does not exist.
+
+    A folder gets a tmpfs, the cheapest mount for bubblewrap: for every other kind it scans the list of mounts. Parent
+    folders of `seen` paths inside are closed, too.
+    """
+    try:
+        is_folder = stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return []
+    if not is_folder:
+        return ["--ro-bind", f"{empties}/file", path]
+    arguments = [*_CLOSED, "--tmpfs", path]
+    inside = f"{path}/"
+    for folder in sorted({way for each in seen if each.startswith(inside) for way in _folders_between(path, each)}):
+        arguments += [*_CLOSED, "--dir", folder]
+    return arguments
+
+
+def _folders_between(folder: str, path: str) -> Iterator[str]:
+    """The folders between a folder and a path in it, innermost first."""
+    if path.startswith(f"{folder}/"):
+        while (path := path.rpartition("/")[0]) != folder:
+            yield path
+
+
+def mount_arguments(mount: Mount, empties: str) -> Iterator[str]:
+    """The arguments for one mount; none if its path does not exist."""
+    path, kind = mount.path, mount.kind
+    if kind == "secret":
+        yield from ("--ro-bind", f"{empties}/secret", path)
+    elif not os.path.lexists(path):
+        return  # a placeholder that could not be created, or removed since
+    elif kind == "missing" and is_empty_folder(path):
+        yield from ("--ro-bind", f"{empties}/gap", path)
+        yield from ("--ro-bind", f"{empties}/ignore", f"{path}/.gitignore")
+    elif kind == "unreadable":
+        yield from ("--ro-bind", f"{empties}/closed-{'folder' if Path(path).is_dir() else 'file'}", path)
+    elif kind == "empty":
+        yield from ("--ro-bind", f"{empties}/folder", path)
+    else:
+        yield from ("--bind" if kind == "write" else "--ro-bind", path, path)
+
+
+def set_variables(environment: dict[str, str]) -> Iterator[str]:
+    """Set the environment of the program."""
+    for name, value in environment.items():
+        yield from ("--setenv", name, value)

@@ -1,0 +1,1 @@
+"""File system operations that withstand hostile programs: closed folders, very deep trees."""

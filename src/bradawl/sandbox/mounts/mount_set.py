@@ -1,0 +1,45 @@
+"""Collects the mounts of several mount plans for one program."""
+
+import os
+from collections.abc import Iterable
+
+from bradawl.core.effects import is_within
+from bradawl.core.permissions import Grant
+from bradawl.sandbox.mounts.placeholders import Placeholder
+from bradawl.sandbox.mounts.plan import Mount
+
+
+class MountSet:
+    """Mounts and placeholders for one program."""
+
+    def __init__(self, unprotected: frozenset[str]) -> None:
+        self.unprotected = unprotected
+        self.roots: list[str] = []
+        self.repositories: tuple[str, ...] = ()
+        self.mounts: dict[str, Mount] = {}
+        self.placeholders: dict[str, Placeholder] = {}
+
+    def close_replaceable(self, grant: Grant, immovable: frozenset[str]) -> None:
+        """Replace mounts that a running program could swap for a link before bubblewrap mounts them, because bubblewrap
+        would follow the link. Only `immovable` paths are safe: read-only mounts of others become unreadable, writable
+        ones are dropped.
+        """
+        for path, mount in tuple(self.mounts.items()):
+            is_inside = any(is_within(path, root) for root in self.roots)
+            if path in immovable or path in self.roots or path in grant.writable or not is_inside:
+                continue
+            if mount.kind == "write":
+                del self.mounts[path]
+            elif mount.kind == "read":
+                self.mounts[path] = Mount(path, "unreadable")
+
+    def add(self, mounts: Iterable[Mount], uncovered: tuple[str, ...]) -> None:
+        """Add mounts. The strictest kind for a path wins, unless the path was allowed by name."""
+        for mount in mounts:
+            known = self.mounts.get(mount.path)
+            is_allowed = mount.kind != "write" and any(
+                is_within(mount.path, path) or (is_within(path, mount.path) and not os.path.lexists(path))
+                for path in uncovered
+            )
+            if not is_allowed and (known is None or known.kind == "write"):
+                self.mounts[mount.path] = mount

@@ -1,0 +1,192 @@
+"""Restores single files, folders and links, safely against programs that tamper with the path.
+
+No link is followed on the way down. Nothing is overwritten: what is in the way is moved aside. Closed folders on the
+way are opened and stay open.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bradawl.sandbox.filesystem.closed_folders import make_readable, open_with_access
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.restore.git_objects import copy
+from bradawl.sandbox.restore.snapshot import Entry
+
+_COPIED_BYTES = 16_777_216
+_KEPT_BYTES = 1_000_000_000
+_KEPT_S = 30 * 86_400
+_NAME_BYTES = 4_096
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class SetAsideFolder:
+    """Moves what is in the way to a new folder below `folder`, created when first needed."""
+
+    def __init__(self, folder: str) -> None:
+        self._parent = folder
+        self._folder = ""
+
+    def move_in(self, name: str, parent: int, path: str) -> None:
+        """Move a file, link or folder away; does nothing if it does not exist. `path` names it in the new folder."""
+        kind = _kind(name, parent)
+        if kind is None:
+            return
+        if kind == stat.S_IFDIR:
+            # Moving a folder changes its entry "..", so it must be writable.
+            with contextlib.suppress(OSError):
+                os.close(open_with_access(name, parent))
+        if not self._folder:
+            self._folder = f"{self._parent}/{os.urandom(8).hex()}"
+            Path(self._folder).mkdir(mode=0o700, parents=True)
+        goal = f"{self._folder}/{os.urandom(2).hex()}{path.replace('/', '%')[-200:]}"
+        try:
+            os.rename(name, goal, src_dir_fd=parent)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _move_to_other_file_system(name, parent, goal)
+
+
+def _move_to_other_file_system(name: str, parent: int, goal: str) -> None:
+    """Copy files, folders and links, at most `_KEPT_BYTES`; the rest is removed."""
+    import shutil
+
+    left = _KEPT_BYTES
+
+    def copy_some(source: str, to: str) -> None:
+        nonlocal left
+        found = os.lstat(source)
+        if stat.S_ISREG(found.st_mode) and found.st_size <= left:
+            left -= found.st_size
+            make_readable(source)
+            with contextlib.suppress(OSError):
+                shutil.copy2(source, to, follow_symlinks=False)
+
+    source = f"/proc/self/fd/{parent}/{name}"
+    try:
+        for folder, inner, _ in os.walk(source):
+            for each in inner:
+                with contextlib.suppress(OSError):  # a link
+                    os.close(open_with_access(f"{folder}/{each}"))
+        shutil.move(source, goal, copy_function=copy_some)
+    except RecursionError:
+        remove_folder(source)
+
+
+def forget_old(kept: str) -> None:
+    """Remove what was moved aside to `kept` over 30 days ago, and the oldest if it is too much.
+
+    The last one stays. Blocks while it reads the folder.
+    """
+    folders: list[tuple[float, str]] = []
+    with contextlib.suppress(OSError), os.scandir(kept) as entries:
+        folders += [
+            (e.stat(follow_symlinks=False).st_mtime, e.path) for e in entries if e.is_dir(follow_symlinks=False)
+        ]
+    left, oldest = _KEPT_BYTES, time.time() - _KEPT_S
+    for number, (changed, folder) in enumerate(sorted(folders, reverse=True)):
+        left -= _bytes_in(folder, left)
+        if changed < oldest or (left < 0 and number > 0):
+            remove_folder(folder)
+
+
+def _bytes_in(folder: str, limit: int) -> int:
+    """Bytes on disk, counted up to `limit`; each name counts as well."""
+    total = 0
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            if total > limit:
+                return total
+            with contextlib.suppress(OSError):
+                total += _NAME_BYTES + 512 * os.lstat(f"{place}/{name}").st_blocks
+    return total
+
+
+def put_back(path: str, place: str, entry: Entry | None, aside: SetAsideFolder) -> None:
+    """Restore `path` to an earlier state; None means that it did not exist. Raises `OSError`.
+
+    Nothing above `place` is created or moved.
+    """
+    if entry is not None and entry.kind == "other":
+        raise OSError(errno.EINVAL, "it is neither file, folder nor link")
+    if entry is not None and entry.kind == "file" and entry.content is None:
+        raise OSError(errno.EFBIG, "it is too large for a copy")
+    folder, name = os.path.split(path)
+    with _entered(folder, place, aside) as parent:
+        is_folder = _kind(name, parent) == stat.S_IFDIR
+        if entry is not None and entry.kind in ("folder", "parent") and is_folder:
+            return
+        aside.move_in(name, parent, path)
+        if entry is not None:
+            _make(name, parent, entry)
+
+
+def put_copy_back(path: str, place: str, kept: str, aside: SetAsideFolder) -> None:
+    """Restore `path` from a copy, without sharing data with the copy if possible. Raises `OSError`.
+
+    Nothing above `place` is created or moved.
+    """
+    folder, name = os.path.split(path)
+    with _entered(folder, place, aside) as parent:
+        aside.move_in(name, parent, path)
+        large = os.lstat(kept).st_size > _COPIED_BYTES
+        if not copy(kept, name, only_shared=large, parent=parent):
+            os.link(kept, name, dst_dir_fd=parent, follow_symlinks=False)
+
+
+def _make(name: str, parent: int, entry: Entry) -> None:
+    if entry.kind in ("folder", "parent"):
+        os.mkdir(name, entry.mode, dir_fd=parent)
+    elif entry.kind == "link":
+        os.symlink(entry.content or b"", os.fsencode(name), dir_fd=parent)
+    else:
+        _make_file(name, parent, entry)
+
+
+def _make_file(name: str, parent: int, entry: Entry) -> None:
+    made = os.open(name, _NEW_FILE, 0o600, dir_fd=parent)
+    try:
+        rest = memoryview(entry.content or b"")
+        while rest:
+            rest = rest[os.write(made, rest) :]
+        with contextlib.suppress(PermissionError):  # only root may change the owner
+            os.fchown(made, entry.user, entry.group)
+        os.fchmod(made, entry.mode)
+    finally:
+        os.close(made)
+
+
+@contextlib.contextmanager
+def _entered(path: str, place: str, aside: SetAsideFolder) -> Iterator[int]:
+    """Descriptor of a folder; missing or replaced folders on the way from `place` are created."""
+    held = open_with_access(place)
+    try:
+        reached = place
+        for name in path[len(place) :].split("/"):
+            if name:
+                reached = f"{reached.rstrip('/')}/{name}"
+                inner = _enter(name, held, reached, aside)
+                os.close(held)
+                held = inner
+        yield held
+    finally:
+        os.close(held)
+
+
+def _enter(name: str, parent: int, path: str, aside: SetAsideFolder) -> int:
+    if _kind(name, parent) != stat.S_IFDIR:
+        aside.move_in(name, parent, path)
+        os.mkdir(name, 0o755, dir_fd=parent)
+    return open_with_access(name, parent)
+
+
+def _kind(name: str, parent: int) -> int | None:
+    try:
+        return stat.S_IFMT(os.lstat(name, dir_fd=parent).st_mode)
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,98 @@
+"""A choice of the sandbox ends in bounded time, whatever the programs and file systems do, and says why."""
+
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from bwrap import BWRAP, HAS_BWRAP
+
+from bradawl.sandbox import bubblewrap_bundled as bundled
+from bradawl.sandbox import landlock, probe
+from bradawl.sandbox import selection as choice
+from bradawl.sandbox.backend import SandboxLayout
+from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
+from bradawl.sandbox.selection import SandboxSelection
+
+BOUND_S = 30  # a busy machine takes its time; what waits for ever takes longer
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "while :; do printf x; done",
+        "echo tried; while :; do echo more; done",
+        "setsid bash -c 'for i in {1..30000}; do echo more; done; sleep 3' & echo tried; exit 0",
+        "kill -STOP $$",
+        "trap '' TERM HUP; sleep 20",
+        "exec 1>&- 2>&-; sleep 20",
+    ],
+)
+def test_a_launcher_that_does_not_end_is_not_waited_for(tmp_path: Path, line: str) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text(f"#!/bin/bash\n{line}\n")
+    program.chmod(0o755)
+    began = time.monotonic()
+    found = probe.probe(lambda layout: BubblewrapBackend(layout, BubblewrapFeatures(str(program))), str(tmp_path), 0.5)
+    assert found.problem or line.startswith(("echo tried", "setsid"))
+    assert time.monotonic() - began < 10
+
+
+@pytest.fixture
+def blocked(monkeypatch: pytest.MonkeyPatch):
+    """Starts of bubblewrap that do not come back, as on a file system whose server is gone."""
+    real, released = subprocess.Popen, threading.Event()
+
+    def start(argv, *others, **options):
+        if Path(argv[0]).name == "bwrap":
+            released.wait(BOUND_S)
+            raise OSError("released")
+        return real(argv, *others, **options)
+
+    monkeypatch.setattr(probe.subprocess, "Popen", start)
+    monkeypatch.setattr(choice, "_PROBE_LIMIT_S", 0.5)
+    monkeypatch.setattr(bundled, "why_not_examined", lambda _: "not in this test")
+    yield released
+    released.set()
+
+
+@pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+def test_what_can_not_be_started_leaves_time_for_the_next(layout: SandboxLayout, blocked: threading.Event) -> None:
+    if why := landlock.why_unavailable(layout):
+        pytest.skip(why)
+    chosen = SandboxSelection(layout, {"PATH": str(Path(BWRAP).parent)})
+    began = time.monotonic()
+    why = chosen.report
+    chosen.close()
+    blocked.set()
+    assert any("bubblewrap: it did not answer within" in line for line in why), why
+    assert time.monotonic() - began < BOUND_S / 2
+    for thread in threading.enumerate():
+        if thread.name == "bubblewrap":
+            thread.join(5)
+
+
+def test_a_look_that_never_comes_back_leaves_no_sandbox_and_says_so(
+    layout: SandboxLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = threading.Event()
+    monkeypatch.setattr(choice, "_PROBE_LIMIT_S", 0.1)
+    monkeypatch.setattr(choice, "_MARGIN_S", 0.1)
+    for name in ("_bubblewrap", "_landlock"):
+
+        def wait(_self, _deadline):
+            released.wait(BOUND_S)
+
+        wait.__name__ = name
+        monkeypatch.setattr(SandboxSelection, name, wait)
+    chosen = SandboxSelection(layout, {"PATH": "/usr/bin"})
+    began = time.monotonic()
+    assert chosen.sandbox.name == ""
+    assert [line.partition(":")[0] for line in chosen.report[:2]] == ["bubblewrap", "landlock"]
+    chosen.close()
+    assert time.monotonic() - began < BOUND_S / 2
+    released.set()
+    for thread in threading.enumerate():
+        if thread.name in ("bubblewrap", "landlock"):
+            thread.join(5)

@@ -1,0 +1,96 @@
+"""Empty files and folders that stand where something is missing, from a stock of them."""
+
+from pathlib import Path
+
+import pytest
+
+from bradawl.sandbox.mounts.spare_placeholders import SpareFiles, SpareFolders
+
+
+def test_file_is_made_once_and_is_the_same_each_time(tmp_path: Path):
+    spares, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
+    spares.put_at(str(path))
+    first = path.stat().st_ino
+    for _ in range(3):
+        path.unlink()
+        spares.put_at(str(path))
+        assert (path.stat().st_ino, path.stat().st_size) == (first, 0)
+    spares.close()
+    assert list((tmp_path / "stock").iterdir()) == []
+
+
+def test_file_does_not_replace_what_is_there(tmp_path: Path):
+    spares, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
+    spares.put_at(str(path))
+    path.unlink()
+    path.write_text("somebody's")
+    with pytest.raises(FileExistsError):
+        spares.put_at(str(path))
+    assert path.read_text() == "somebody's"
+
+
+def test_file_that_was_written_to_is_not_used_again(tmp_path: Path):
+    spares, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
+    spares.put_at(str(path))
+    with path.open("a") as held:
+        path.unlink()
+        held.write("kept open")
+        held.flush()
+        spares.put_at(str(path))
+        assert path.read_text() == ""
+        held.write("again")
+        held.flush()
+        assert path.read_text() == ""
+
+
+def test_file_with_another_name_is_not_used_again(tmp_path: Path):
+    spares, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
+    spares.put_at(str(path))
+    (tmp_path / "other").hardlink_to(path)
+    path.unlink()
+    spares.put_at(str(path))
+    (tmp_path / "other").write_text("by the other name")
+    assert path.read_text() == ""
+
+
+def test_files_of_two_places_have_nothing_in_common(tmp_path: Path):
+    spares = SpareFiles(f"{tmp_path}/stock")
+    first, second = tmp_path / "first", tmp_path / "second"
+    spares.put_at(str(first))
+    first_inode = first.stat().st_ino
+    first.unlink()
+    spares.put_at(str(second))
+    assert second.stat().st_ino != first_inode
+
+
+def test_what_a_killed_agent_left_is_removed_and_who_lives_makes_it_again(tmp_path: Path):
+    left, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
+    left.put_at(str(path))
+    path.unlink()
+    spares = SpareFiles(f"{tmp_path}/stock")
+    spares.put_at(str(tmp_path / "other"))
+    assert len(list((tmp_path / "stock").iterdir())) == 1
+    left.put_at(str(path))
+    assert path.read_text() == ""
+
+
+def test_without_a_stock_files_are_made_each_time(tmp_path: Path):
+    (tmp_path / "stock").write_text("no folder")
+    for place in ("", f"{tmp_path}/stock"):
+        spares, path = SpareFiles(place), tmp_path / "ghost"
+        spares.put_at(str(path))
+        path.unlink()
+        spares.put_at(str(path))
+        path.unlink()
+        spares.close()
+
+
+def test_folder_with_something_in_it_stays(tmp_path: Path):
+    spares, path = SpareFolders(f"{tmp_path}/stock"), tmp_path / "ghost"
+    spares.put_at(str(path))
+    assert spares.take_back(str(path))
+    assert not path.exists()
+    spares.put_at(str(path))
+    (path / "new").touch()
+    assert spares.take_back(str(path))
+    assert (path / "new").exists()
