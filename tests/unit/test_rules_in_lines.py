@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tool_calls import RG, workspace
+from tool_specs import request
 
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, Sandbox, decide
 from bradawl.core.rules import Rule, path_rules
@@ -356,7 +357,7 @@ def test_a_tool_that_declares_a_folder_declares_all_below_it(tool, effects, expe
     bases = Bases("/ws", "/home/u", "/ws")
     rules = (*parse_rule("Read(secrets/**)", "deny", "t", bases), *parse_rule("Edit(secrets/**)", "deny", "t", bases))
     policy = Policy("bypass", rules=rules, roots=("/ws",))
-    assert isinstance(decide(policy, Request(tool, "d", Effects(**effects))), expected)
+    assert isinstance(decide(policy, request(tool, Effects(**effects))), expected)
 
 
 @pytest.mark.parametrize(("sandbox", "count"), [(NONE, 1), (LANDLOCK, 1), (BUBBLEWRAP, 0)])

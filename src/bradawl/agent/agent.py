@@ -10,7 +10,7 @@ from bradawl.agent.limits import Limits
 from bradawl.agent.session import Prompt, Session, TurnResult
 from bradawl.core.events import Envelope, Live, RequestParams
 from bradawl.core.permissions import Policy
-from bradawl.core.ports import Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore, Tool
+from bradawl.core.ports import AnyTool, Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore
 from bradawl.core.retry import RetryBudget
 
 
@@ -20,7 +20,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     model: Model
     small_model: Model | None = None
     """Does what asks for less, such as looking around; the model itself where there is none."""
-    tools: tuple[Tool[msgspec.Struct], ...]
+    tools: tuple[AnyTool, ...]
     store: SessionStore
     files: Files
     processes: Processes

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 STEPS: Final = 50
 """Most requests of one sub-agent."""
-_WITHHELD: Final = frozenset({"agent", "ask_user", "exit_plan"})
-_WRITERS: Final = frozenset({"write_file", "edit_file", "multi_edit"})
-"""Of no use to who only reads: each schema would only invite a refusal."""
 _CALLS_TOLD: Final = 5
 _ARGUMENTS_TOLD: Final = 200
 
@@ -93,7 +90,8 @@ def _agent(session: Session, spawned: AgentSpawned, cwd: str) -> "Agent":
     return msgspec.structs.replace(
         agent,
         model=small or agent.model,
-        tools=tuple(tool for tool in agent.tools if tool.name not in (_WITHHELD | _WRITERS if reads else _WITHHELD)),
+        # One that only reads gets no tool whose calls would all be refused.
+        tools=tuple(t for t in agent.tools if not (t.spec.main_agent_only or (reads and t.spec.kind == "write"))),
         approver=NamedApprover(agent.approver, spawned.spawned),
         policy=_reading(session.policy) if reads else session.policy,
         system_prompt=_system_prompt(f"{_ROLE}{_READS if reads else ''}\nworking directory: {cwd}\n"),

@@ -90,7 +90,7 @@ class Session:
         self.transcript = Transcript()
         self.state = SessionState()
         self.inbox = QueueInbox()
-        self.tools = {tool.name: tool for tool in agent.tools}
+        self.tools = {tool.spec.name: tool for tool in agent.tools}
         self.params: RequestParams = agent.params
         """What the requests of this turn ask for."""
         self.prefix = PrefixLedger(self, agent.model.info)

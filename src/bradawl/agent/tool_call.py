@@ -30,7 +30,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Part, Text, ToolCall, ToolResult
 from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, Question, Request, decide
-from bradawl.core.ports import CallContext, Tool, ToolOutput
+from bradawl.core.ports import AnyTool, CallContext, Params, ToolOutput
 from bradawl.core.rules import path_rules
 from bradawl.shaping import fitting
 from bradawl.shaping.consent import covered
@@ -60,8 +60,8 @@ class Prepared(msgspec.Struct, frozen=True):
     """A call that is known and well-formed; not yet allowed."""
 
     call: ToolCall
-    tool: Tool[msgspec.Struct]
-    params: msgspec.Struct
+    tool: AnyTool
+    params: Params
     effects: Effects
     place: Place
     """What its paths were resolved against; it runs there too."""
@@ -109,7 +109,7 @@ def check(session: "Session", call: ToolCall) -> Prepared | Refused:
     if arguments is None or call.status != "ok":
         return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
     try:
-        params = msgspec.convert(fitting.fit(arguments, tool.params), tool.params, strict=False)
+        params = fitting.decoded(arguments, tool.params)
     except (msgspec.ValidationError, RecursionError) as error:
         return Refused(call, _unfit(tool, arguments, error))
     except Exception as error:  # out of a struct's own check
@@ -131,8 +131,8 @@ def _too_long(call: ToolCall) -> str:
     return f"{call.name} was not run: its arguments have {size:,} characters, {most:,} is the most. Send less at once."
 
 
-def _broke(tool: Tool[msgspec.Struct], error: Exception) -> str:
-    return f"{tool.name} broke: {type(error).__name__}: {error}. The tool is at fault, not your call."
+def _broke(tool: AnyTool, error: Exception) -> str:
+    return f"{tool.spec.name} broke: {type(error).__name__}: {error}. The tool is at fault, not your call."
 
 
 def _unknown_tool(name: str, known: tuple[str, ...]) -> str:
@@ -143,19 +143,19 @@ def _unknown_tool(name: str, known: tuple[str, ...]) -> str:
     return f"There is no tool named {name!r}; nothing was run.{guess} The tools are: {', '.join(known)}."
 
 
-def _unusable_arguments(tool: Tool[msgspec.Struct], call: ToolCall, status: str) -> str:
+def _unusable_arguments(tool: AnyTool, call: ToolCall, status: str) -> str:
     if status == "truncated":
         return (
-            f"{tool.name} was not run: its arguments were cut off after {len(call.raw_arguments)} characters, "
+            f"{tool.spec.name} was not run: its arguments were cut off after {len(call.raw_arguments)} characters, "
             "because the reply hit its length limit. Send the call again with less in it, or in several parts."
         )
     wrong = fitting.what_is_wrong(call.raw_arguments)
-    return f"{tool.name} was not run: its arguments could not be read: {wrong}.\n{fitting.signature(tool.params)}"
+    return f"{tool.spec.name} was not run: its arguments could not be read: {wrong}.\n{fitting.signature(tool.params)}"
 
 
-def _unfit(tool: Tool[msgspec.Struct], arguments: Arguments, error: Exception) -> str:
+def _unfit(tool: AnyTool, arguments: Arguments, error: Exception) -> str:
     why = fitting.unknown_names(arguments, tool.params) or _readable(error)
-    return f"{tool.name} was not run: {why}.\n{fitting.signature(tool.params)}"
+    return f"{tool.spec.name} was not run: {why}.\n{fitting.signature(tool.params)}"
 
 
 def _readable(error: Exception) -> str:
@@ -197,7 +197,8 @@ def _scope(session: "Session", prepared: Prepared, ask: Ask) -> str:
 
 def _request(prepared: Prepared) -> Request:
     digest = sha256(prepared.call.raw_arguments.encode("utf-8", "surrogatepass")).hexdigest()
-    return Request(prepared.tool.name, digest, prepared.effects)
+    spec = prepared.tool.spec
+    return Request(spec.name, digest, prepared.effects, spec.rule_names, spec.read_rules)
 
 
 def _decide(session: "Session", prepared: Prepared) -> Decision:

@@ -194,7 +194,7 @@ def _judged(tool: Tool[P], params: P, context: CallContext, policy: Policy) -> V
     except ToolError as error:
         return Verdict("error", str(error))
     digest = sha256(repr(params).encode("utf-8", "surrogatepass")).hexdigest()
-    match decide(policy, Request(tool.name, digest, effects)):
+    match decide(policy, Request(tool.spec.name, digest, effects, tool.spec.rule_names, tool.spec.read_rules)):
         case Allow(grant, reason):
             return Verdict("allow", reason, effects, grant)
         case Ask(grant, reason):
@@ -376,7 +376,7 @@ def _judged_here(settings: Settings, command: str, build: Callable[[Settings], A
     agent = build(settings)
     try:
         policy = agent.policy()
-        bash = next((tool for tool in agent.tools if tool.name == "bash"), None)
+        bash = next((tool for tool in agent.tools if tool.spec.name == "bash"), None)
         if bash is None:
             return Verdict("deny", "a rule refuses the tool bash, so the model is not offered it")
         context = CallContext(

@@ -16,6 +16,7 @@ import msgspec
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Tool
+from bradawl.core.tools import JsonParams, ToolSpec
 from bradawl.safety.trusted_programs import site_folders as site_folders
 
 _GROUP: Final = "bradawl.tools"
@@ -46,10 +47,10 @@ def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Fo
             with _blamed():
                 loaded = load()
             for each in loaded:
-                if (other := known.get(each.name)) is not None:
-                    warnings.append(f"The tool {each.name} of {place} is left out: {other} has that name.")
+                if (other := known.get(each.spec.name)) is not None:
+                    warnings.append(f"The tool {each.spec.name} of {place} is left out: {other} has that name.")
                     continue
-                known[each.name] = f"one of {place}"
+                known[each.spec.name] = f"one of {place}"
                 tools.append(each)
         except SettingsError as error:
             warnings.append(f"The tools of {place} are left out: {error}")
@@ -154,13 +155,18 @@ def _is_tool(value: object) -> bool:
     # Looked up in its class: what stands for something else, such as a request not there yet, may break when asked.
     kind = value if isinstance(value, type) else type(value)
     has_methods = all(callable(getattr(kind, method, None)) for method in ("effects", "run"))
-    return has_methods and all(hasattr(value, attribute) for attribute in ("name", "params"))
+    return has_methods and all(hasattr(value, attribute) for attribute in ("spec", "params"))
 
 
 def _check(made: Tool[Any]) -> None:
     """Raises `SettingsError` for a tool that no model could be offered."""
-    if not isinstance(made.name, str) or not re.fullmatch(_NAME, made.name):
-        raise SettingsError(f"the name {made.name!r} is not made of a-z, 0-9 and _, at most 64.")
-    if not isinstance(made.params, type) or not issubclass(made.params, msgspec.Struct):
-        raise SettingsError(f"the params of {made.name} are not a msgspec Struct.")
-    msgspec.json.schema(made.params)
+    if not isinstance(made.spec, ToolSpec):
+        raise SettingsError(f"the spec of {type(made).__name__} is not a ToolSpec.")
+    spec, params = msgspec.convert(msgspec.to_builtins(made.spec), ToolSpec), made.params
+    if not re.fullmatch(_NAME, spec.name):
+        raise SettingsError(f"the name {spec.name!r} is not made of a-z, 0-9 and _, at most 64.")
+    if isinstance(params, JsonParams):
+        return
+    if not isinstance(params, type) or not issubclass(params, msgspec.Struct):
+        raise SettingsError(f"the params of {spec.name} are neither a msgspec Struct nor JsonParams.")
+    msgspec.json.schema(params)

@@ -9,6 +9,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import AgentEnded, TurnReason
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 
 LIMIT = 20_000
 """Characters of a conclusion that the model sees; of a longer one the end."""
@@ -36,7 +37,14 @@ class AgentParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AgentTool:
     """The tool `agent`."""
 
-    name: str = "agent"
+    spec: ToolSpec = ToolSpec(
+        "agent",
+        kind="run",
+        rule_names=("Agent",),
+        read_rules="later",
+        shows=("description", "prompt"),
+        main_agent_only=True,
+    )
     params: type[AgentParams] = AgentParams
 
     def effects(self, params: AgentParams, context: CallContext) -> Effects:

@@ -9,6 +9,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.permissions import Choice
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 
 _MOST_OPTIONS = 9
 _NO_ANSWER = (
@@ -27,7 +28,7 @@ class AskUserParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AskUser:
     """The tool `ask_user`."""
 
-    name: str = "ask_user"
+    spec: ToolSpec = ToolSpec("ask_user", rule_names=("AskUserQuestion",), shows=("question",), main_agent_only=True)
     params: type[AskUserParams] = AskUserParams
 
     def effects(self, params: AskUserParams, context: CallContext) -> Effects:

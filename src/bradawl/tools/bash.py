@@ -14,6 +14,7 @@ from bradawl.core.events import Cwd
 from bradawl.core.messages import Text
 from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import CallContext, Jobs, Process, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command
 from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
 from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, nearest_folder
@@ -83,9 +84,9 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody can be asked for what the sandbox held back."""
 
     @property
-    def name(self) -> str:
-        """As the model sees it."""
-        return "bash"
+    def spec(self) -> ToolSpec:
+        """Runs programs; a screen shows the end of their output."""
+        return ToolSpec("bash", kind="run", rule_names=("Bash",), shows=("command",), result="output")
 
     @property
     def params(self) -> type[BashParams]:

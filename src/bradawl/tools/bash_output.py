@@ -8,6 +8,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, Jobs, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Job
 from bradawl.shaping.program_output import clean, shell_code
 from bradawl.tools.shell.held_back import notes_on
@@ -25,7 +26,7 @@ class BashOutputParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class BashOutput:
     """The tool `bash_output`."""
 
-    name: str = "bash_output"
+    spec: ToolSpec = ToolSpec("bash_output", kind="run", rule_names=("Bash", "BashOutput"), shows=("job_id",))
     params: type[BashOutputParams] = BashOutputParams
 
     def effects(self, params: BashOutputParams, context: CallContext) -> Effects:

@@ -17,6 +17,7 @@ from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.messages import Document, Image, Text
 from bradawl.core.ports import CallContext, Tool, ToolOutput
+from bradawl.core.tools import ToolKind, ToolSpec
 from bradawl.tools.custom_params import Parameters, parameters_of
 from bradawl.tools.reading.decoding import presentable
 
@@ -34,10 +35,10 @@ Declare = Callable[[Arguments, CallContext], object]
 class FunctionTool(Generic[P, R]):
     """A function as a tool. Called like the function, it is the function."""
 
-    def __init__(self, function: Callable[P, R], name: str, parameters: Parameters, declare: Declare) -> None:
-        """Use `tool`, which puts these together."""
-        self.name = name
-        self.params = parameters.struct
+    def __init__(self, function: Callable[P, R], spec: ToolSpec, parameters: Parameters, declare: Declare) -> None:
+        """Use `tool`, which makes the arguments."""
+        self.spec = spec
+        self.params: type[msgspec.Struct] = parameters.struct
         self.function = function
         self.__doc__ = function.__doc__
         self._parameters = parameters
@@ -87,6 +88,7 @@ def tool(
     writes: Names = (),
     read_only: bool = False,
     effects: Callable[..., Effects] | None = None,
+    kind: ToolKind | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -99,6 +101,7 @@ def tool(
     writes: Names = (),
     read_only: bool = False,
     effects: Callable[..., Effects] | None = None,
+    kind: ToolKind | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function with annotations; `@tool`, or `@tool(...)` to say what a call touches.
 
@@ -114,9 +117,17 @@ def tool(
             _check_words(made_of, own_name)
             parameters = parameters_of(made_of, own_name)
             declare = _declaration(parameters, _tuple(reads), _tuple(writes), effects, read_only=read_only)
-        return FunctionTool(made_of, own_name, parameters, declare)
+        known = kind or ("write" if writes else "read" if reads or read_only else "run")
+        return FunctionTool(made_of, _spec(own_name, known, (*_tuple(writes), *_tuple(reads))), parameters, declare)
 
     return make if function is None else make(function)
+
+
+def _spec(name: str, kind: ToolKind, shows: tuple[str, ...]) -> ToolSpec:
+    """A tool that writes is covered by `Edit` rules, and its result is drawn as a diff."""
+    if kind == "write":
+        return ToolSpec(name, kind, rule_names=("Edit",), shows=shows, result="diff")
+    return ToolSpec(name, kind, shows=shows)
 
 
 @contextmanager
@@ -285,16 +296,17 @@ def with_distinct_names(tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
     """The tools, in their order. Raises `SettingsError` for two of one name, and for a name models can't use."""
     known: dict[str, Tool[Any]] = {}
     for each in tools:
-        if not _NAME.fullmatch(each.name):
-            raise SettingsError(f"The name of the tool {each.name!r} ({_origin(each)}) is not made of a-z, 0-9 and _.")
-        if (other := known.get(each.name)) is not None:
+        name = each.spec.name
+        if not _NAME.fullmatch(name):
+            raise SettingsError(f"The name of the tool {name!r} ({_origin(each)}) is not made of a-z, 0-9 and _.")
+        if (other := known.get(name)) is not None:
             raise SettingsError(
-                f"Two tools are named {each.name}: {_origin(other)} and {_origin(each)}. Rename one of them."
+                f"Two tools are named {name}: {_origin(other)} and {_origin(each)}. Rename one of them."
             )
-        known[each.name] = each
+        known[name] = each
     return tuple(known.values())
 
 
 def _origin(made: Tool[Any]) -> str:
     source = made.function if isinstance(made, FunctionTool) else type(made)
-    return f"{source.__module__}.{getattr(source, '__qualname__', made.name)}"
+    return f"{source.__module__}.{getattr(source, '__qualname__', made.spec.name)}"

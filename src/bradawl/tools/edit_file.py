@@ -8,6 +8,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
 from bradawl.tools.reading.naming import named_as_given, with_suggestion
 
@@ -31,7 +32,7 @@ class EditFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class EditFile:
     """The tool `edit_file`."""
 
-    name: str = "edit_file"
+    spec: ToolSpec = ToolSpec("edit_file", kind="write", rule_names=("Edit",), shows=("file_path",), result="diff")
     params: type[EditFileParams] = EditFileParams
 
     def effects(self, params: EditFileParams, context: CallContext) -> Effects:

@@ -13,6 +13,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command, FileEntry
 from bradawl.tools.reading.decoding import presentable
 from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
@@ -42,7 +43,7 @@ class GlobParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Glob:
     """The tool `glob`."""
 
-    name: str = "glob"
+    spec: ToolSpec = ToolSpec("glob", rule_names=("Read", "Glob"), read_rules="exact", shows=("pattern",))
     params: type[GlobParams] = GlobParams
 
     def __init__(self, rg: str | None = None, ignore_file: Callable[[str], str | None] = lambda _: None) -> None:

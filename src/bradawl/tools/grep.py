@@ -11,6 +11,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.rules import refuses
+from bradawl.core.tools import ToolSpec
 from bradawl.tools.reading.decoding import presentable
 from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
 from bradawl.tools.searching.search import MOST_CONTEXT, Found, OutputMode, Query, is_included, shown
@@ -38,7 +39,7 @@ class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Grep:
     """The tool `grep`."""
 
-    name: str = "grep"
+    spec: ToolSpec = ToolSpec("grep", rule_names=("Read", "Grep"), read_rules="exact", shows=("pattern",))
     params: type[GrepParams] = GrepParams
 
     def __init__(

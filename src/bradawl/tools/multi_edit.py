@@ -8,6 +8,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
 from bradawl.tools.edit_file import EditFileParams, read_for_edit, remember_edit, told_change
 from bradawl.tools.reading.naming import named_as_given
@@ -38,7 +39,9 @@ class Draft(msgspec.Struct):
 class MultiEdit:
     """The tool `multi_edit`."""
 
-    name: str = "multi_edit"
+    spec: ToolSpec = ToolSpec(
+        "multi_edit", kind="write", rule_names=("Edit",), shows=("edits.file_path",), result="diff"
+    )
     params: type[MultiEditParams] = MultiEditParams
 
     def effects(self, params: MultiEditParams, context: CallContext) -> Effects:

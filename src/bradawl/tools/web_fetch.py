@@ -11,6 +11,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.messages import Image, Text
 from bradawl.core.ports import CallContext, Http, HttpResponse, ToolOutput
+from bradawl.core.tools import ToolSpec
 
 if TYPE_CHECKING:
     from bradawl.tools.web.addresses import PublicAddresses, Resolve, WebUrl
@@ -57,7 +58,7 @@ class _Fetched(msgspec.Struct, frozen=True):
 class WebFetch:
     """The tool `web_fetch`."""
 
-    name: str = "web_fetch"
+    spec: ToolSpec = ToolSpec("web_fetch", rule_names=("WebFetch",), shows=("url",))
     params: type[WebFetchParams] = WebFetchParams
 
     def __init__(

@@ -6,6 +6,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
 from bradawl.tools.reading.decoding import UTF_8, Encoding, encoding_of, split_lines
 from bradawl.tools.reading.naming import named_as_given
@@ -23,7 +24,7 @@ class WriteFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class WriteFile:
     """The tool `write_file`."""
 
-    name: str = "write_file"
+    spec: ToolSpec = ToolSpec("write_file", kind="write", rule_names=("Edit",), shows=("file_path",), result="diff")
     params: type[WriteFileParams] = WriteFileParams
 
     def effects(self, params: WriteFileParams, context: CallContext) -> Effects:
