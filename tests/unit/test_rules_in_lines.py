@@ -320,7 +320,7 @@ def test_searches_leave_out_what_a_rule_refuses(ws, rg, mode):
             output = asyncio.run(tool.run(tool.params(**arguments), context))
             return "".join(part.text for part in output.parts)
 
-        found = said(Grep(rg), pattern="needle", output_mode=mode)
+        found = said(Grep(RG), pattern="needle", output_mode=mode)
         assert "a.py" in found
         assert "app/secrets/k" in found
         assert not any(line.startswith(("secrets", "migrations")) for line in found.splitlines())

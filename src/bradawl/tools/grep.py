@@ -20,7 +20,6 @@ _DEFAULT_LIMIT = 200
 _MOST = 2_000
 _RULES_NAMED = 3
 _TYPE = r"[\w+-]+"
-_SLOWER = "[ripgrep is not installed: this search was slower]"
 
 
 class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,11 +49,11 @@ class Grep:
         home: str = "",
         own: tuple[str, ...] = (),
     ) -> None:
-        """`rg` is the path of ripgrep; without it files are searched by a slower program of our own.
+        """`rg` is the path of ripgrep; without it each call fails with an error that says how to install it.
 
-        A search that takes longer than `timeout_s` is ended: patterns can be made that run for ever. `ignore_file`
-        finds the `.bradawlignore` that holds for a folder. Files that hold keys are left out, which lie anywhere, in
-        `home`, the user's, and in the folders of bradawl's `own`; unless the search is for one of them alone.
+        A search that takes longer than `timeout_s` is ended. `ignore_file` returns the `.bradawlignore` that applies to
+        a folder. Files with keys are left out, in the user's `home`, in bradawl's `own` folders and anywhere else,
+        unless the search is for one of them alone.
         """
         self._rg = rg
         self._timeout_s = timeout_s
@@ -73,26 +72,20 @@ class Grep:
         with named_as_given(root, params.path, context):
             query = _query(params, root, await _is_file(root, context), self._timeout_s)
         query = _without_refused(without_keys(query, self._home, self._own), context)
-        found = await self._ripgrep(self._rg, query, context) if self._rg else None
-        if found is None:
-            found = await self._scan(query, context)
+        found = await self._search(query, context)
         where = context.relative(root) if root != context.cwd else f"the working directory {root}"
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
         return ToolOutput((Text(presentable(shown(found, query, on_one_line(where), context))),), limit=None)
 
-    async def _ripgrep(self, rg: str, query: Query, context: CallContext) -> Found | None:
+    async def _search(self, query: Query, context: CallContext) -> Found:
+        if self._rg is None:
+            from bradawl.tools.searching.errors import NO_RIPGREP
+
+            raise ToolError(NO_RIPGREP)
         from bradawl.tools.searching import ripgrep
 
-        runner = ripgrep.Ripgrep(rg, query.root, query.is_file, self._ignore_file(query.root))
+        runner = ripgrep.Ripgrep(self._rg, query.root, query.is_file, self._ignore_file(query.root))
         return await ripgrep.search(runner, query, context)
-
-    async def _scan(self, query: Query, context: CallContext) -> Found:
-        from bradawl.tools.searching import scanning
-        from bradawl.tools.searching.file_types import names_of_type
-
-        names = await names_of_type(query.file_type, self._rg, context) if query.file_type else ()
-        found = await scanning.search(query, names, context)
-        return found if self._rg else msgspec.structs.replace(found, notes=(*found.notes, _SLOWER))
 
 
 def without_keys(query: Query, home: str, own: tuple[str, ...]) -> Query:

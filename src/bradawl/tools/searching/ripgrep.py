@@ -1,8 +1,8 @@
 """Searches with ripgrep, 13 or newer.
 
-It searches with all its threads, so the order in which it prints files is chance: all is taken and sorted here. Only
-when that is too much, a second run counts the matches of each file, which is little, and a third shows lines of just
-the first files. So what is shown is always the same, and how many there are is always known.
+ripgrep uses several threads and prints files in random order, so the output is collected and sorted here. If it is too
+large, a second run counts the matches of each file, and a third prints lines of the first files. The result is
+therefore always the same, with a known total.
 """
 
 import heapq
@@ -15,9 +15,8 @@ import msgspec
 
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.tools.searching.file_types import is_named, known_names, names_of_type
-from bradawl.tools.searching.scan import LONGEST_TEXT, around
-from bradawl.tools.searching.search import Found, Line, Query, by_component, too_slow
+from bradawl.tools.searching.errors import failure
+from bradawl.tools.searching.search import LONGEST_TEXT, Found, Line, Query, around, by_component, too_slow
 
 _WALK_LIMIT = 200_000
 _MUCH = 1_000_000
@@ -77,25 +76,26 @@ def named(pattern: str) -> tuple[str, ...]:
     return (*(f"--type-add=only:{name}" for name in names), "--type=only")
 
 
-async def search(rg: Ripgrep, query: Query, context: CallContext) -> Found | None:
-    """The search; None when ripgrep does not understand the pattern or the type. Raises `ToolError`."""
+async def search(rg: Ripgrep, query: Query, context: CallContext) -> Found:
+    """Run the search. Raises `ToolError`, also for a pattern or a type that ripgrep does not understand."""
     if query.output_mode != "content":
         return await _count(rg, query, context)
     argv = rg.argv("--json", *_options(query), *_around(query))
     result, is_whole = await _run(rg, argv, query, context, _MUCH)
     if is_whole:
         return await _all(result, rg, query, context)
-    counted = await _count(rg, query, context)
-    return None if counted is None else await _some(counted, rg, query, context)
+    return await _some(await _count(rg, query, context), rg, query, context)
 
 
 def _options(query: Query) -> tuple[str, ...]:
-    typed = (f"--type={query.file_type}",) if query.file_type else ()
-    if known := known_names(query.file_type):  # the same in every version
-        typed = (*(f"--type-add=only:{name}" for name in known), "--type=only")
+    typed = _typed(query)
     by_name = () if typed else named(query.include)  # two types would mean either
     spanning = ("--multiline", "--multiline-dotall") if query.is_multiline else ()
     return (*_SEARCH, *typed, *by_name, *spanning, f"--regexp={query.pattern}")
+
+
+def _typed(query: Query) -> tuple[str, ...]:
+    return (f"--type={query.file_type}",) if query.file_type else ()
 
 
 def _around(query: Query) -> tuple[str, ...]:
@@ -128,10 +128,10 @@ async def _run(
     return process.result(), has_ended and printed <= most
 
 
-async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallContext) -> Found | None:
+async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallContext) -> Found:
     before, _, last = result.stdout.rstrip(b"\n").rpartition(b"\n")
     if b'"type":"summary"' not in last:
-        return None
+        raise await failure(result, rg.program, query, context)
     groups = _groups(before, rg, query)
     searches = msgspec.json.decode(last, type=_Message).data.stats.searches
     searched = searches if groups else await _searched(searches, rg, query, context)
@@ -144,18 +144,22 @@ async def _searched(searches: int, rg: Ripgrep, query: Query, context: CallConte
     is_exact = not query.include or query.is_file or (named(query.include) and not query.file_type)
     if searches and is_exact and not context.rules:
         return searches
-    names = await names_of_type(query.file_type, rg.program, context) if query.file_type else ()
-    entries, _ = await context.files.list(query.root, _WALK_LIMIT)
-    return sum(query.includes(entry.path) and is_named(names, entry.path) for entry in entries)
+    if query.file_type:
+        listed, _ = await _run(rg, rg.argv("--files", "--null", *_typed(query)), query, context, _MOST)
+        paths = [rg.absolute(os.fsdecode(path)) for path in listed.stdout.split(b"\0")[:-1]]
+    else:
+        entries, _ = await context.files.list(query.root, _WALK_LIMIT)
+        paths = [entry.path for entry in entries]
+    return sum(map(query.includes, paths))
 
 
-async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found | None:
+async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found:
     what = "--count-matches" if query.is_multiline else "--count"
     argv = rg.argv(what, "--null", "--with-filename", "--stats", *_options(query))
     result, is_whole = await _run(rg, argv, query, context, _MOST)
     searched = _SEARCHED.search(result.stdout[-1_000:])
     if is_whole and searched is None:
-        return None
+        raise await failure(result, rg.program, query, context)
     counted: list[tuple[bytes, bytes]] = _COUNTED.findall(result.stdout)
     counted = [(name, count) for name, count in counted if query.includes(rg.absolute(os.fsdecode(name)))]
     first = heapq.nsmallest(query.limit, counted, key=lambda each: each[0].replace(b"/", b"\0"))

@@ -1,4 +1,4 @@
-"""What a search is asked for and what it gives, whoever does the searching; and how that is shown."""
+"""The query and the result of a search in files, and the text that shows the result to the model."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
@@ -14,6 +14,8 @@ OutputMode = Literal["content", "files", "count"]
 MOST_LINES = 500
 """Lines that are shown around matches and as parts of them."""
 MOST_CONTEXT = 20
+LONGEST_TEXT = 500
+"""Characters of a line that are shown."""
 _MOST_CHARACTERS = 50_000
 _MOST_OF_PATTERN = 500
 
@@ -51,6 +53,16 @@ class Query(msgspec.Struct, frozen=True):
         if path == self.root:
             return True
         return not self.leaves_out(path) and (not self.include or is_included(self.include, self.root, path))
+
+
+def around(line: str, start: int, end: int) -> str:
+    """A line as it is shown: of a long one at most `LONGEST_TEXT` characters around the match from `start` to `end`."""
+    if len(line) <= LONGEST_TEXT:
+        return line
+    first = start - max(LONGEST_TEXT - (end - start), 0) // 2
+    first = max(min(first, len(line) - LONGEST_TEXT), 0)
+    last = first + LONGEST_TEXT
+    return f"{'...' if first else ''}{line[first:last]}{'...' if last < len(line) else ''}"
 
 
 class Line(msgspec.Struct, frozen=True):
