@@ -153,7 +153,7 @@ def fit_of(view: View, old: str, window: Window) -> Fit | None:
     partners = tuple(None if number is None else number - window.first for number in window.partners)
     pairs = [(quoted[place], lines[partner].content) for place, partner in enumerate(partners) if partner is not None]
     cut, indent = _indentation(pairs)
-    typography = Typography(view.text)
+    typography = Typography()
     if indent is None or not all(typography.learn(one.strip(_BLANKS), other.strip(_BLANKS)) for one, other in pairs):
         return None
     is_closed = old.endswith("\n")
@@ -209,7 +209,7 @@ def fit_of_span(text: str, start: int, ignored: tuple[str, ...]) -> Fit:
     raw = text.split("\n")
     lines = tuple(_line(raw, number) for number in range(len(raw)))
     partners = tuple(range(len(lines)))
-    return Fit(start, start + len(text), lines, partners, unchanged, Typography(""), False, ignored)
+    return Fit(start, start + len(text), lines, partners, unchanged, Typography(), False, ignored)
 
 
 def fit_in_line(view: View, old: str) -> Fit | None:
@@ -223,7 +223,7 @@ def fit_in_line(view: View, old: str) -> Fit | None:
     stop = start + len(wanted)
     if _splits_word(text, start) or _splits_word(text, stop) or text.find(wanted, start + 1) >= 0:
         return None
-    there, typography = view.text[start:stop], Typography(view.text)
+    there, typography = view.text[start:stop], Typography()
     typography.learn(old, there)
     ignored = ("typographic characters",)
     return Fit(start, stop, (Line(there, ""),), (0,), unchanged, typography, True, ignored)
