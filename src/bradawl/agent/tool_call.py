@@ -33,7 +33,7 @@ from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, 
 from bradawl.core.ports import AnyTool, CallContext, Params, ToolOutput
 from bradawl.core.rules import path_rules
 from bradawl.shaping import fitting
-from bradawl.shaping.consent import covered
+from bradawl.shaping.approval_scope import covered
 from bradawl.shaping.preview import fitted
 from bradawl.shaping.ruled_files import ruled
 from bradawl.shaping.validation import declared, validated

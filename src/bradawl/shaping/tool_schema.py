@@ -1,4 +1,4 @@
-"""What a model is told about a tool, derived from the tool's own parameters."""
+"""Builds the schema of a tool that the model sees, from the tool's parameters."""
 
 import typing
 from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ def _plain(field: _Json, components: Mapping[str, _Json]) -> _Json:
 
 
 def _named(name: str, components: Mapping[str, _Json]) -> _Json:
-    """What a name stands for; inside of itself it is only said to be an object."""
+    """The schema of a component; inside itself only `object`, because schemas are finite."""
     named = components.get(name)
     if named is None:
         return {"type": "object"}

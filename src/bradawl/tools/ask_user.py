@@ -1,4 +1,4 @@
-"""Asks the user."""
+"""The tool `ask_user`: asks the user a question."""
 
 from typing import Annotated
 
@@ -32,11 +32,11 @@ class AskUser:
     params: type[AskUserParams] = AskUserParams
 
     def effects(self, params: AskUserParams, context: CallContext) -> Effects:
-        """Takes the user's attention, which is given to one at a time and never asked for twice."""
+        """Changes the session part `user`, so questions are asked one at a time and never repeated."""
         return Effects(session=("user",))
 
     async def run(self, params: AskUserParams, context: CallContext) -> ToolOutput:
-        """What the user says. Raises `ToolError` for a question that is none."""
+        """The user's answer. Raises `ToolError` for an empty question or too many options."""
         question = params.question.strip()
         options = tuple(dict.fromkeys(option for text in params.options if (option := " ".join(text.split()))))
         if not question:

@@ -1,4 +1,4 @@
-"""Makes a tool of a Python function: its name, docstring, annotations and defaults are what the model sees."""
+"""`@tool`: makes a tool of a Python function. The model sees its name, docstring, annotations and defaults."""
 
 import asyncio
 import contextvars
@@ -45,18 +45,18 @@ class FunctionTool(Generic[P, R]):
         self._declare = declare
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the function gives back."""
+        """The function's result."""
         return self.function(*args, **kwargs)
 
     def effects(self, params: msgspec.Struct, context: CallContext) -> Effects:
-        """What was declared, for these arguments; unknown if nothing was."""
+        """The declared effects for these arguments; `UNKNOWN` if none were declared."""
         declared = self._declare(self._arguments(params), context)
         if not isinstance(declared, Effects):
             raise TypeError(f"effects gave back {type(declared).__name__}, not Effects")
         return declared
 
     async def run(self, params: msgspec.Struct, context: CallContext) -> ToolOutput:
-        """What the function gives back, as the model sees it. One that is not async runs in a thread of its own.
+        """The function's result for the model. A function that is not async runs in its own thread.
 
         A cancelled call does not wait for its thread, which can't be ended.
         """
@@ -71,7 +71,7 @@ class FunctionTool(Generic[P, R]):
             raise RuntimeError(f"it tried to end the program ({error})") from error
 
     def _arguments(self, params: msgspec.Struct) -> Arguments:
-        """What was given, and the function's defaults for the rest."""
+        """The given arguments, and the function's defaults for the others."""
         given = {name: getattr(params, name) for name in self._parameters.defaults}
         return {name: self._parameters.defaults[name] if value is UNSET else value for name, value in given.items()}
 
@@ -113,7 +113,7 @@ def tool(
 
     def make(made_of: Callable[P, R]) -> FunctionTool[P, R]:
         own_name = name or getattr(made_of, "__name__", "")
-        with _blamed_on(own_name):
+        with _naming_tool(own_name):
             _check_words(made_of, own_name)
             parameters = parameters_of(made_of, own_name)
             declare = _declaration(parameters, _tuple(reads), _tuple(writes), effects, read_only=read_only)
@@ -131,7 +131,7 @@ def _spec(name: str, kind: ToolKind, shows: tuple[str, ...]) -> ToolSpec:
 
 
 @contextmanager
-def _blamed_on(name: str) -> Iterator[None]:
+def _naming_tool(name: str) -> Iterator[None]:
     try:
         yield
     except TypeError as error:
@@ -237,7 +237,7 @@ def _output(value: object) -> ToolOutput:
 
 
 class _Outcome(Generic[T]):
-    """How a thread ended, on its way to the loop that waits for it: what was raised here is raised there."""
+    """Passes the result or the exception of a thread to the event loop that waits for it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -268,7 +268,7 @@ class _Outcome(Generic[T]):
 
 
 async def _in_a_thread(call: Callable[[], T]) -> T:
-    """What the call gives back. No thread of a pool: bradawl would wait for it when it ends, however long."""
+    """The call's result, from a new thread. At exit bradawl would wait for a thread of a pool."""
     outcome: _Outcome[T] = _Outcome()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Finds lines, or files, by regular expression."""
+"""The tool `grep`: finds lines or files by regular expression."""
 
 import re
 from collections.abc import Callable
@@ -67,7 +67,7 @@ class Grep:
         return Effects(reads=(context.resolve(params.path),))
 
     async def run(self, params: GrepParams, context: CallContext) -> ToolOutput:
-        """Matching lines, or files, sorted by path; at most as many as asked for, with the total told."""
+        """Matching lines or files, sorted by path, up to the limit, with their total."""
         (root,) = self.effects(params, context).reads
         with named_as_given(root, params.path, context):
             query = _query(params, root, await _is_file(root, context), self._timeout_s)
@@ -110,7 +110,7 @@ def _without_refused(query: Query, context: CallContext) -> Query:
 
 
 def _refused(root: str, context: CallContext) -> list[str]:
-    """A note on the rules that may leave something out below a folder, the same whatever was found."""
+    """A note about rules that may hide files below the folder; it does not depend on what was found."""
     found = [
         rule.text
         for rule in context.rules
@@ -161,7 +161,7 @@ def _notes(params: GrepParams) -> list[str]:
 
 
 async def _is_file(root: str, context: CallContext) -> bool:
-    """Whether the root is a file and not a folder; says what is wrong with one that can't be searched."""
+    """Whether the root is a file. Raises `ToolError` if it can't be searched."""
     try:
         entries, _ = await context.files.list(root, 0)
     except ToolError as error:

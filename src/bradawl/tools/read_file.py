@@ -41,7 +41,7 @@ class ReadFile:
         return Effects(reads=tuple(dict.fromkeys(context.resolve(path) for path in _paths(params))))
 
     async def run(self, params: ReadFileParams, context: CallContext) -> ToolOutput:
-        """What was asked for; several files each under a header, and one that fails does not hide the others."""
+        """The file, or several files under headers; an error in one does not hide the others."""
         paths = _paths(params)
         if len(paths) == 1:
             span = Span(paths[0], max(params.offset, 1), params.limit, MOST_CHARACTERS)

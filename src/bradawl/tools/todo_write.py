@@ -1,4 +1,4 @@
-"""Keeps the model's plan."""
+"""The tool `todo_write`: keeps the model's to-do list."""
 
 from typing import Annotated
 

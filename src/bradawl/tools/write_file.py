@@ -1,4 +1,4 @@
-"""Writes whole files."""
+"""The tool `write_file`: writes whole files."""
 
 import msgspec
 
@@ -34,7 +34,7 @@ class WriteFile:
 
     async def run(self, params: WriteFileParams, context: CallContext) -> ToolOutput:
         """Create the file, or overwrite one the model has seen as it is now."""
-        from bradawl.tools.editing.seen import allowed_path
+        from bradawl.tools.editing.preconditions import allowed_path
 
         _check_name(params)
         path = allowed_path(params.file_path, context)
@@ -75,7 +75,7 @@ class WriteFile:
 
     async def _overwrite(self, current: FileContent, params: WriteFileParams, context: CallContext) -> ToolOutput:
         from bradawl.tools.editing.diffs import describe_change
-        from bradawl.tools.editing.seen import check_unchanged
+        from bradawl.tools.editing.preconditions import check_unchanged
 
         shown = context.relative(current.path)
         encoding = _encoding_kept(current)

@@ -59,20 +59,20 @@ class Ripgrep(msgspec.Struct, frozen=True):
         return str(PurePosixPath(above).parent) if above else self.root
 
     def relative(self, path: str) -> str:
-        """A path below the working directory as it is handed over."""
+        """A path relative to the working directory, for the command line."""
         return "./" + path[len(self.cwd.rstrip("/")) + 1 :]
 
     def absolute(self, path: str) -> str:
-        """A path as it was printed."""
+        """The absolute path of a printed one."""
         return f"{self.cwd.rstrip('/')}/{path.removeprefix('./')}"
 
 
 def named(pattern: str) -> tuple[str, ...]:
-    """Options that choose files by name; none where ripgrep may understand the pattern otherwise."""
+    """Options that select files by name; empty if ripgrep might read the pattern differently."""
     names = [pattern] if "{" in pattern else pattern.split(",")
     if not pattern or not all(map(_SIMPLE_NAME.fullmatch, names)):
         return ()
-    # A type, not --glob: that would bring back what is ignored.
+    # A type, not --glob, which would include ignored files.
     return (*(f"--type-add=only:{name}" for name in names), "--type=only")
 
 
@@ -89,7 +89,7 @@ async def search(rg: Ripgrep, query: Query, context: CallContext) -> Found:
 
 def _options(query: Query) -> tuple[str, ...]:
     typed = _typed(query)
-    by_name = () if typed else named(query.include)  # two types would mean either
+    by_name = () if typed else named(query.include)  # two types would be combined with or
     spanning = ("--multiline", "--multiline-dotall") if query.is_multiline else ()
     return (*_SEARCH, *typed, *by_name, *spanning, f"--regexp={query.pattern}")
 
@@ -105,7 +105,7 @@ def _around(query: Query) -> tuple[str, ...]:
 async def _run(
     rg: Ripgrep, argv: tuple[str, ...], query: Query, context: CallContext, most: int, files: Iterable[str] = ()
 ) -> tuple[CommandResult, bool]:
-    """What it printed, and whether that is all: one that prints too much is ended."""
+    """Its output, and whether that is complete; a process that prints too much is ended."""
     printed = 0
 
     def count(data: bytes) -> None:
@@ -140,7 +140,7 @@ async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallCo
 
 
 async def _searched(searches: int, rg: Ripgrep, query: Query, context: CallContext) -> int:
-    """How many files were looked at, when ripgrep looked at others too, or does not say (13 does not, in JSON)."""
+    """Number of searched files; counted if ripgrep's number includes others or is missing (13 has none in JSON)."""
     is_exact = not query.include or query.is_file or (named(query.include) and not query.file_type)
     if searches and is_exact and not context.rules:
         return searches
@@ -219,7 +219,7 @@ class _Data(msgspec.Struct):
     lines: _Bytes = msgspec.field(default_factory=_Bytes)
     line_number: int = 0
     submatches: msgspec.Raw = msgspec.Raw(b"[]")
-    """Looked into only where they are needed: they can be many."""
+    """Decoded only when needed: there may be many."""
     binary_offset: int | None = None
     stats: _Stats = msgspec.field(default_factory=_Stats)
 
@@ -235,14 +235,14 @@ class _Message(msgspec.Struct):
 
 
 class _Group(msgspec.Struct, frozen=True):
-    """What was printed of one file: matches and lines around them, not decoded yet, for most are not shown."""
+    """The output for one file, not decoded yet, because most of it is not shown."""
 
     path: str
     messages: list[bytes]
 
 
 def _groups(output: bytes, rg: Ripgrep, query: Query) -> list[_Group]:
-    """The files, in order; binary ones, and those that were not asked for, left out."""
+    """The files in order, without binary ones and those not asked for."""
     groups: list[_Group] = []
     messages: list[bytes] = []
     for line in output.split(b"\n"):
@@ -265,7 +265,7 @@ def _matches_in(group: _Group, query: Query) -> int:
 
 
 def _lines(groups: list[_Group], query: Query) -> list[Line]:
-    """The first lines, as many as can be of use."""
+    """The first lines, as many as may be shown."""
     decoder = msgspec.json.Decoder(_Message)
     lines: list[Line] = []
     for group in groups:

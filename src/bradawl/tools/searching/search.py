@@ -45,11 +45,11 @@ class Query(msgspec.Struct, frozen=True):
 
     @property
     def most_lines(self) -> int:
-        """How many lines can be of use at most."""
+        """Most lines that may be shown."""
         return max(MOST_LINES, self.limit) if self.context or self.is_multiline else self.limit
 
     def includes(self, path: str) -> bool:
-        """Whether a file's name, or for a pattern with a slash its path, is one that was asked for."""
+        """Whether a file is asked for by its name or, for a pattern with a slash, by its path."""
         if path == self.root:
             return True
         return not self.leaves_out(path) and (not self.include or is_included(self.include, self.root, path))
@@ -73,15 +73,15 @@ class Line(msgspec.Struct, frozen=True):
     text: str
     is_match: bool = True
     matches: int = 1
-    """How many it counts for: none when it is only around a match, or in the middle of one."""
+    """Number of matches that begin in it; 0 for a line around or inside a match."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a search gave."""
+    """The result of a search."""
 
     lines: list[Line]
     counts: dict[str, int]
-    """Matches per file, in order, where that was asked for instead of lines; as many files as are shown."""
+    """Matches per shown file, in order, for the modes without lines."""
     files: int
     """Files with matches."""
     total: int
@@ -172,7 +172,7 @@ def _that_fit(lines: list[Line]) -> list[Line]:
 
 
 def _first(lines: list[Line], query: Query) -> list[Line]:
-    """As many as are shown, without lines around a match that is not."""
+    """The lines to show, without lines around matches that are not shown."""
     matches = last = 0
     for place, line in enumerate(lines[: query.most_lines]):
         if line.is_match:
