@@ -448,6 +448,16 @@ def test_the_example_of_the_page_runs_in_an_agent(tmp_path, monkeypatch):
     assert "count was not run" in answers(tmp_path, count, "count", {"path": "notes.txt", "what": "letters"})
 
 
+def test_the_json_tool_of_the_page_runs_in_an_agent(tmp_path):
+    source = re.search(r"<!-- example: a JSON tool -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+    assert source
+    namespace: dict[str, Any] = {"__name__": "example"}
+    exec(compile(source[1], "custom-tools.md", "exec", dont_inherit=True), namespace)  # noqa: S102 - our own page
+    made = namespace["tool"]
+    assert answers(tmp_path, made, "close_issue", {"issue": 7}, permission_mode="bypass") == "Closed issue 7."
+    assert "close_issue was not run" in answers(tmp_path, made, "close_issue", {"issue": "x"}, permission_mode="bypass")
+
+
 def test_what_the_page_imports_is_public():
     assert {"tool", "CallContext", "Effects", "Image", "Text", "ToolError", "ToolOutput", "ToolSpec"} <= set(
         bradawl.__all__

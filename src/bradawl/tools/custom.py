@@ -33,10 +33,10 @@ Declare = Callable[[Arguments, CallContext], object]
 
 
 class FunctionTool(Generic[P, R]):
-    """A function as a tool. Called like the function, it is the function."""
+    """A function as a tool; it can still be called like the function."""
 
     def __init__(self, function: Callable[P, R], spec: ToolSpec, parameters: Parameters, declare: Declare) -> None:
-        """Use `tool`, which makes the arguments."""
+        """For `tool`, which makes the arguments."""
         self.spec = spec
         self.params: type[msgspec.Struct] = parameters.struct
         self.function = function
@@ -103,12 +103,15 @@ def tool(
     effects: Callable[..., Effects] | None = None,
     kind: ToolKind | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
-    """Make a tool of a function with annotations; `@tool`, or `@tool(...)` to say what a call touches.
+    """Make a tool of an annotated function: `@tool`, or `@tool(...)` to declare what a call touches.
 
-    `reads` and `writes` name parameters that hold paths. `read_only` promises that a call changes nothing, anywhere.
-    `effects` is given those of the arguments it names, and `context` if it names that, and must not wait. Where
-    nothing is said a call may do anything: it runs alone, and only if the user allows it. Raises `TypeError`, which
-    says what a function lacks.
+    `reads` and `writes` name parameters that hold paths. `read_only` promises that a call changes nothing. `effects`
+    computes the effects from the arguments it names, and from `context` if it names that; it must not block. Without
+    any of these a call may do anything: it runs alone, and only if the user allows it.
+
+    `kind` is `write` with `writes`, `read` with `reads` or `read_only`, else `run`; give it with `effects`. A tool of
+    kind `write` is covered by `Edit` rules, and its result is shown as a diff. Raises `TypeError` with what is wrong
+    with a function.
     """
 
     def make(made_of: Callable[P, R]) -> FunctionTool[P, R]:
