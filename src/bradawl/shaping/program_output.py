@@ -1,4 +1,4 @@
-"""What a program printed, as it would stand on a screen in the end."""
+"""Converts the output of a program to the text a terminal would show in the end."""
 
 import re
 

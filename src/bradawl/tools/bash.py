@@ -22,6 +22,7 @@ from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, neares
 if TYPE_CHECKING:
     from bradawl.safety.shell.allow.path_effects import Entries
 
+_SPEC = ToolSpec("bash", kind="run", rule_names=("Bash",), shows=("command",), result="output")
 _PATIENCE_S = 120
 _AT_ONCE_S = 0.2
 _PROGRESS_PIECE = 2_000
@@ -86,7 +87,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def spec(self) -> ToolSpec:
         """Runs programs; a screen shows the end of their output."""
-        return ToolSpec("bash", kind="run", rule_names=("Bash",), shows=("command",), result="output")
+        return _SPEC
 
     @property
     def params(self) -> type[BashParams]:

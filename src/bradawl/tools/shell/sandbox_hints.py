@@ -1,4 +1,4 @@
-"""What a sandbox kept a command from, as far as its output shows it, and how the model can ask for it."""
+"""Recognises in the output of a command what the sandbox blocked, and says how to ask for it."""
 
 import re
 import sys

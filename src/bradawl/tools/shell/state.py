@@ -1,4 +1,4 @@
-"""What a command leaves behind for later calls: working directory, exported variables, files that have been seen."""
+"""Records what a command changes for later calls: working directory, exported variables, seen files."""
 
 import os
 from collections.abc import Iterable
