@@ -91,8 +91,8 @@ class Bench:
         self.rg = rg
         self.processes = LocalProcesses(os.environ)
         self.tools = {
-            "grep": (Grep(rg, ignore_file=own_ignore_file), Grep(None, ignore_file=own_ignore_file)),
-            "glob": (Glob(rg, own_ignore_file), Glob(None, own_ignore_file)),
+            "grep": Grep(rg, ignore_file=own_ignore_file),
+            "glob": Glob(rg, own_ignore_file),
         }
 
     def context(self) -> CallContext:
@@ -113,9 +113,9 @@ class Bench:
         argv = (self.rg, "--no-config", *case.rg, *([] if case.tool == "glob" else ["."]))
         subprocess.run(argv, cwd=self.root, stdout=subprocess.PIPE, check=False)
 
-    def tool(self, case: Case, which: int) -> None:
-        """As a model would call it; 0 is with ripgrep, 1 without."""
-        tool = self.tools[case.tool][which]
+    def tool(self, case: Case) -> None:
+        """As a model would call it."""
+        tool = self.tools[case.tool]
         asyncio.run(tool.run(tool.params(**case.arguments), self.context()))
 
 
@@ -127,15 +127,13 @@ def seconds(work: Callable[[], None]) -> float:
 
 
 def compare(bench: Bench, case: Case) -> None:
-    """Time the three by turns and print a line."""
+    """Time the two by turns and print a line."""
     times: list[tuple[float, float]] = []
     for _ in range(ROUNDS):
-        times.append((seconds(lambda: bench.ripgrep(case)), seconds(lambda: bench.tool(case, 0))))
-    fallback = seconds(lambda: bench.tool(case, 1))
+        times.append((seconds(lambda: bench.ripgrep(case)), seconds(lambda: bench.tool(case))))
     rg, ours = (min(column) for column in zip(*times, strict=True))
     name = f"{case.tool}: rg {' '.join(case.rg)}"
-    print(f"{name:46} {rg * 1e3:6.0f} ms   ours {ours * 1e3:6.0f} ms = {ours / rg:4.2f} x", end="   ")
-    print(f"fallback {fallback * 1e3:6.0f} ms = {fallback / rg:4.1f} x")
+    print(f"{name:46} {rg * 1e3:6.0f} ms   ours {ours * 1e3:6.0f} ms = {ours / rg:4.2f} x")
 
 
 def main(arguments: list[str]) -> int:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bradawl.core.errors import ToolError
     from bradawl.core.messages import Image, Text
     from bradawl.core.ports import CallContext, ToolOutput
+    from bradawl.core.tools import ToolSpec
     from bradawl.tools.custom import tool
 
 __version__ = "0.1.0"
@@ -27,6 +28,7 @@ __all__ = [
     "Text",
     "ToolError",
     "ToolOutput",
+    "ToolSpec",
     "TurnResult",
     "__version__",
     "build_agent",
@@ -50,6 +52,7 @@ _HOMES = {
     "Text": "bradawl.core.messages",
     "CallContext": "bradawl.core.ports",
     "ToolOutput": "bradawl.core.ports",
+    "ToolSpec": "bradawl.core.tools",
     "tool": "bradawl.tools.custom",
 }
 

@@ -92,7 +92,6 @@ _MAY_TOUCH_THE_DISK = re.compile(
 )
 PROGRAMS = frozenset(
     {
-        "tools/searching/scan.py",
         "tools/searching/newest.py",
         "tools/reading/part_of_file.py",
         "tools/reading/pdf_text.py",

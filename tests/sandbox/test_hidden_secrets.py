@@ -7,7 +7,7 @@ from held import Held
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.sandbox.discovery import workspace_survey as survey
-from bradawl.tools.shell.held_back import notes_on
+from bradawl.tools.shell.sandbox_hints import notes_on
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
 KEY = "KEY=very-secret"

@@ -218,14 +218,14 @@ def test_elsewhere_and_in_whole_systems_nothing_is_held(place):
 def test_an_installation_that_fails_for_it_is_told_what_to_do(project):
     from bradawl.core.permissions import Grant
     from bradawl.core.workspace import CommandResult
-    from bradawl.tools.shell import held_back
+    from bradawl.tools.shell import sandbox_hints
 
     text = f"ERROR: Could not install packages due to an OSError: [Errno 30] Read-only file system: '{project.site}/x'"
     result = CommandResult(1, b"", text.encode(), sandbox="bubblewrap")
     grant = Grant(writable=(str(project.ws),))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held_back.sys, "prefix", str(project.venv))
-        (note,) = held_back.notes_on(result, grant, user_is_there=True)
+        patch.setattr(sandbox_hints.sys, "prefix", str(project.venv))
+        (note,) = sandbox_hints.notes_on(result, grant, user_is_there=True)
     assert "bradawl itself runs from" in note and "venv" in note and "pipx" in note
-    (other,) = held_back.notes_on(result, grant, user_is_there=True)
+    (other,) = sandbox_hints.notes_on(result, grant, user_is_there=True)
     assert "bradawl itself" not in other

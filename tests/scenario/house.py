@@ -13,6 +13,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Assistant, Message, Text, ToolResults, User, calls_of
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryFiles, MemoryStore, ScriptedApprover, ScriptedProcesses
 from bradawl.testing.scripted import ScriptedModel
 
@@ -30,7 +31,7 @@ class ProbeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Probe:
     """A tool that writes down when it starts and ends, and waits at a gate if the test has set one."""
 
-    name = "probe"
+    spec = ToolSpec("probe")
     params = ProbeParams
 
     def __init__(self) -> None:

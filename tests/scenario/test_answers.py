@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from house import build, call
 
-from bradawl.app.json_schema import check_for
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import AssistantReplied, Envelope, RequestParams
 from bradawl.shaping.json_answer import NotJson, read_answer
 from bradawl.testing.fakes import RecordingEmit
 from bradawl.testing.scripted import last_text
+from bradawl.tools.json_schema import check_for
 
 SCHEMA = {
     "type": "object",

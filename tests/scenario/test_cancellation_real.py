@@ -59,7 +59,7 @@ async def _one_real_run(folder: Path, cancel_after_s: float) -> tuple[str, str]:
     clock, ids = FakeClock(is_eager=True), FakeIds()
     agent, *_ = build(
         _real_script(),
-        tools=(Bash(), ReadFile(), EditFile(), Grep(None)),
+        tools=(Bash(), ReadFile(), EditFile(), Grep(str(Path(sys.executable).with_name("rg")))),
         files=LocalFiles(home=str(folder)),
         processes=processes,
         store=LocalStore(folder / "home", folder, clock, ids),

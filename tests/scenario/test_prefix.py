@@ -18,6 +18,7 @@ from bradawl.core.events import (
     RequestSent,
     StateChanged,
 )
+from bradawl.core.tools import ToolSpec
 from bradawl.core.usage import Price
 from bradawl.folds.transcript import fold
 from bradawl.providers.fallback import FallbackModel
@@ -148,7 +149,7 @@ def test_other_tools_open_a_new_prefix_that_says_so() -> None:
     _, session_id = run(WireModel(steps(3), FORMATS[0].new), ["go"], store=store)
 
     class Renamed(Probe):
-        name = "probe2"
+        spec = ToolSpec("probe2")
 
     events, _ = run(WireModel(steps(1), FORMATS[0].new), ["on"], session_id, store=store, tools=(Probe(), Renamed()))
     assert opened(events) == [("tools", "tools")]

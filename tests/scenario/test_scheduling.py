@@ -12,6 +12,7 @@ from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.events import Cwd, Env
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 
 
 class StepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,7 +49,7 @@ def places(paths: list[str], cwd: str) -> tuple[str, ...]:
 class Step:
     """A tool whose calls take their time in the middle."""
 
-    name = "step"
+    spec = ToolSpec("step")
     params = StepParams
 
     def __init__(self) -> None:

@@ -29,6 +29,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Assistant, text_of
 from bradawl.core.permissions import Answer, Policy
+from bradawl.core.tools import ToolSpec
 from bradawl.core.usage import Price
 from bradawl.folds.transcript import branch, fold
 from bradawl.testing.fakes import FakeClock, MemoryStore, RecordingEmit, ScriptedApprover
@@ -137,7 +138,7 @@ def test_where_its_parent_is_it_begins_and_its_own_moves_stay_its_own():
     class Mover(Probe):
         """Changes the working directory to what it is told to read."""
 
-        name = "move"
+        spec = ToolSpec("move")
 
         def effects(self, params: Any, context: Any) -> Any:
             return msgspec.structs.replace(super().effects(params, context), session=("cwd",))

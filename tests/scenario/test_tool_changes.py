@@ -13,6 +13,7 @@ from bradawl.core.errors import SettingsError
 from bradawl.core.events import Event, PrefixOpened, RequestSent, ToolsChanged
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.testing.fakes import MemoryStore, RecordingEmit
 from bradawl.tools.agent import AgentTool
 
@@ -22,7 +23,7 @@ class GreetParams(msgspec.Struct, frozen=True):
 
 
 class Greet:
-    name = "greet"
+    spec = ToolSpec("greet")
     params = GreetParams
 
     def effects(self, params: GreetParams, context: CallContext) -> Effects:

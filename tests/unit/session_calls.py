@@ -3,13 +3,11 @@
 import asyncio
 from typing import Any
 
-import msgspec
-
 from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.core.events import State
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import CallContext, Tool, ToolOutput
-from bradawl.shaping.fitting import fit
+from bradawl.shaping.fitting import decoded
 from bradawl.testing.fakes import MemoryFiles, ScriptedProcesses
 
 
@@ -32,7 +30,7 @@ class Desk:
 
     def call(self, tool: Tool[Any], /, **arguments: Any) -> ToolOutput:
         """Run it with arguments as a model gives them."""
-        params = msgspec.convert(fit(arguments, tool.params), tool.params, strict=False)
+        params = decoded(arguments, tool.params)
         return asyncio.run(tool.run(params, self.context))
 
     def text(self, tool: Tool[Any], /, **arguments: Any) -> str:

@@ -4,7 +4,6 @@ import io
 import json
 import os
 from pathlib import Path
-from typing import ClassVar
 
 import msgspec
 import pytest
@@ -334,8 +333,6 @@ class ChangesParams(msgspec.Struct, frozen=True):
 
 def test_nobody_can_be_asked_so_the_call_is_refused(world):
     class Change(FakeTool):
-        name: ClassVar[str] = "change"
-
         def effects(self, params, context):
             from bradawl.core.effects import Effects
 
@@ -343,7 +340,7 @@ def test_nobody_can_be_asked_so_the_call_is_refused(world):
 
     def build(settings, approver):
         agent = world.build(settings, approver)
-        return msgspec.structs.replace(agent, tools=(Change(),))
+        return msgspec.structs.replace(agent, tools=(Change("change"),))
 
     world.script = [{"tool_calls": [{"id": "a", "name": "change", "arguments": {}}]}, {"text": "I could not."}]
     code = world.run("-p", "x", "--output-format", "json", build=build)
@@ -472,8 +469,6 @@ def test_the_model_is_told_when_nobody_can_answer_it(world, argv, stdin, nobody)
 
 def test_a_refused_question_of_a_talk_can_be_answered_from_a_pipe(world):
     class Change(FakeTool):
-        name: ClassVar[str] = "change"
-
         def effects(self, params, context):
             from bradawl.core.effects import Effects
 
@@ -481,7 +476,7 @@ def test_a_refused_question_of_a_talk_can_be_answered_from_a_pipe(world):
 
     def build(settings, approver):
         agent = world.build(settings, approver)
-        return msgspec.structs.replace(agent, tools=(Change(),))
+        return msgspec.structs.replace(agent, tools=(Change("change"),))
 
     calls = [{"id": "a", "name": "change", "arguments": {}}, {"id": "b", "name": "change", "arguments": {"n": 1}}]
     world.script = [{"tool_calls": calls}, {"text": "Changed both."}]

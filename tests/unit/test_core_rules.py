@@ -15,8 +15,8 @@ EVERYTHING = Effects(
     [("tool", ("t",)), ("read", ("/r",)), ("write", ("/w",)), ("reach", ("h.example",)), ("network", (("c",),))],
 )
 def test_a_rule_speaks_of_one_part_of_a_call(on, found):
-    assert parts(Rule("allow", on), "t", EVERYTHING) == found
-    assert parts(Rule("deny", on), "t", EVERYTHING) == found
+    assert parts(Rule("allow", on), ("t",), EVERYTHING) == found
+    assert parts(Rule("deny", on), ("t",), EVERYTHING) == found
 
 
 def test_only_rules_against_a_call_see_what_commands_start_in_turn():
@@ -73,7 +73,7 @@ def test_a_path_is_compared_as_a_whole(pattern, path, is_met):
 
 
 def test_what_is_met_are_the_parts_a_rule_speaks_of():
-    assert met(Rule("deny", "read", "/a.*"), "t", Effects(reads=("/a1", "/b", "/a2"))) == ("/a1", "/a2")
+    assert met(Rule("deny", "read", "/a.*"), ("t",), Effects(reads=("/a1", "/b", "/a2"))) == ("/a1", "/a2")
 
 
 def test_together_rules_must_speak_of_every_part_and_there_must_be_one():
@@ -96,4 +96,4 @@ def test_a_rule_says_why_or_names_itself():
 def test_a_rule_that_nobody_filled_in_speaks_of_nothing():
     assert Rule("deny", "tool") == Rule("deny", "tool", "", (), "", "built-in", "", True)
     for on in ("tool", "read", "write", "run", "network", "reach"):
-        assert met(Rule("deny", on), "t", EVERYTHING) == ()
+        assert met(Rule("deny", on), ("t",), EVERYTHING) == ()

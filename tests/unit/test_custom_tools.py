@@ -76,7 +76,7 @@ def test_name_description_parameters_and_defaults_are_those_of_the_function():
         """
         return f"{word} {limit} {exact}"
 
-    assert look_up.name == "look_up"
+    assert look_up.spec.name == "look_up"
     assert look_up.params.__doc__ == "Look a word up.\n\nIn the dictionary."
     assert properties(look_up) == {
         "word": {"type": "string", "description": "What to find."},
@@ -129,7 +129,7 @@ def test_a_default_that_can_change_is_not_shared_more_than_in_python(house):
         """Add."""
         return [*(to or []), item]
 
-    assert add.name == "adds"
+    assert add.spec.name == "adds"
     assert [house.text(add, item="a"), house.text(add, item="b", to=["a"])] == ['["a"]', '["a","b"]']
 
 
@@ -448,7 +448,19 @@ def test_the_example_of_the_page_runs_in_an_agent(tmp_path, monkeypatch):
     assert "count was not run" in answers(tmp_path, count, "count", {"path": "notes.txt", "what": "letters"})
 
 
+def test_the_json_tool_of_the_page_runs_in_an_agent(tmp_path):
+    source = re.search(r"<!-- example: a JSON tool -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+    assert source
+    namespace: dict[str, Any] = {"__name__": "example"}
+    exec(compile(source[1], "custom-tools.md", "exec", dont_inherit=True), namespace)  # noqa: S102 - our own page
+    made = namespace["tool"]
+    assert answers(tmp_path, made, "close_issue", {"issue": 7}, permission_mode="bypass") == "Closed issue 7."
+    assert "close_issue was not run" in answers(tmp_path, made, "close_issue", {"issue": "x"}, permission_mode="bypass")
+
+
 def test_what_the_page_imports_is_public():
-    assert {"tool", "CallContext", "Effects", "Image", "Text", "ToolError", "ToolOutput"} <= set(bradawl.__all__)
+    assert {"tool", "CallContext", "Effects", "Image", "Text", "ToolError", "ToolOutput", "ToolSpec"} <= set(
+        bradawl.__all__
+    )
     assert all(getattr(bradawl, name) is not None for name in bradawl.__all__)
     assert "bradawl.tools.custom" in sys.modules

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.editing.fit import NO_FINAL_BREAK
+from bradawl.tools.editing.inexact_place import NO_FINAL_BREAK
 from bradawl.tools.editing.plan import Change, plan
 
 MOVED = "new_string indented like the line it replaces"

@@ -38,7 +38,7 @@ def put(path: str, text: str) -> str:
 class OtherBash:
     """A tool that leaves the work to bradawl's."""
 
-    name = "bash"
+    spec = Bash().spec
     params = Bash().params
 
     def effects(self, params: Any, context: Any) -> Any:
@@ -358,7 +358,7 @@ def test_no_mode_shows_a_key_of_another_user(tmp_path: Path, made: str) -> None:
 def test_a_list_of_tools_is_exact_and_extra_tools_are_added(tmp_path: Path) -> None:
     place = Place(tmp_path)
     (place.root / "script.json").write_text('[{"text": "x"}]')
-    names = [one.name for one in build_agent(place.settings(), tools=[Bash(), put]).tools]
+    names = [one.spec.name for one in build_agent(place.settings(), tools=[Bash(), put]).tools]
     assert names == ["bash", "put"]
-    usual = [one.name for one in build_agent(place.settings()).tools]
-    assert [one.name for one in build_agent(place.settings(), extra_tools=[put]).tools] == [*usual, "put"]
+    usual = [one.spec.name for one in build_agent(place.settings()).tools]
+    assert [one.spec.name for one in build_agent(place.settings(), extra_tools=[put]).tools] == [*usual, "put"]

@@ -198,7 +198,7 @@ def test_prompt_and_schemas_of_the_first_request_stay_small(repository: Path, na
     (repository / "AGENTS.md").write_text("")
     (repository / "tests" / "conftest.py").write_text("")
     tools = [*build_tools(headless=False), WebFetch(lambda url, addresses: ScriptedHttp([]))]
-    offered = [tool for tool in tools if tool.name in names or not names]
+    offered = [tool for tool in tools if tool.spec.name in names or not names]
     assert len(offered) == (len(names) or 14)
     prefix = Prefix(prompt_for(repository), schemas_of(offered))
     origin = Origin("openai_chat", "openai", "model")

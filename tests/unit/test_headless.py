@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tool_specs import spec_of
 
 from bradawl.app.headless import NobodyApprover, answer_text
 from bradawl.app.result import Meter, Result, exit_code
@@ -44,7 +45,7 @@ def envelope(event, agent="main"):
     ],
 )
 def test_a_call_is_named_by_what_it_is_about(name, raw, line):
-    assert call_line(name, raw) == line
+    assert call_line(spec_of(name), raw) == line
 
 
 @pytest.mark.parametrize(
@@ -145,14 +146,17 @@ def test_an_unclear_answer_is_none(typed):
     assert parse_answer(typed) is None
 
 
-def question(raw='{"command": "rm -rf x\\u202e\\nls"}', name="bash", effects=UNKNOWN):
+COMMAND = Effects(unknown=True, seal="s")
+
+
+def question(raw='{"command": "rm -rf x\\u202e\\nls"}', name="bash", effects=COMMAND):
     return Question(ToolCall("a", name, raw), Request(name, "", effects), "what it changes can't be told")
 
 
 @pytest.mark.parametrize(
     ("name", "effects", "covered"),
     [
-        ("bash", UNKNOWN, "a = this exact command for the rest of the session"),
+        ("bash", COMMAND, "a = this exact command for the rest of the session"),
         ("deploy", UNKNOWN, "a = this exact deploy call for the rest of the session"),
         ("write_file", Effects(writes=("/x",)), "a = every write_file call for the rest of the session"),
         ("evil\x1b[2J", Effects(writes=("/x",)), "a = every evil\\x1b[2J call for the rest of the session"),

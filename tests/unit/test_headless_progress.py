@@ -5,6 +5,7 @@ import io
 from types import SimpleNamespace
 
 import pytest
+from tool_specs import OWN_TOOLS
 
 from bradawl.app.headless import ModelWait
 from bradawl.app.progress import Progress
@@ -50,6 +51,7 @@ def finished(call_id, outcome="ok", text=""):
 def progress(*events, **options):
     stream = io.StringIO()
     shown = Progress(stream, **options)
+    shown.learn(OWN_TOOLS)
     for event in events:
         shown.emit(event)
     return stream.getvalue()
@@ -214,6 +216,7 @@ def painted(*items):
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
     console.draw = console.stdout.write
     painter = Painter(console)
+    painter.learn(OWN_TOOLS)
     for item in items:
         painter.emit(item)
     return console.stdout.getvalue()
@@ -279,6 +282,7 @@ def test_nothing_is_painted_over_an_open_question():
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
     console.draw = console.stdout.write
     painter = Painter(console)
+    painter.learn(OWN_TOOLS)
 
     async def read(_: str) -> str:
         before = console.stdout.getvalue()
@@ -296,6 +300,7 @@ def test_what_was_held_back_is_painted_even_if_the_question_is_cancelled():
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
     console.draw = console.stdout.write
     painter = Painter(console)
+    painter.learn(OWN_TOOLS)
     with pytest.raises(asyncio.CancelledError), painter.holding():
         painter.emit(prepared("a"))
         painter.emit(finished("a", "cancelled"))

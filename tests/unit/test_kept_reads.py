@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tool_specs import request
 
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, decide
@@ -208,7 +209,7 @@ def test_the_file_tools_ask_for_them_too(top: Path) -> None:
     }
     for path, verdict in {**expected, f"{home}/x": Allow, "/srv/x": Allow, "/home": Allow}.items():
         for tool in ("read_file", "grep", "glob"):
-            assert isinstance(decide(policy, Request(tool, "d", Effects(reads=(path,)))), verdict), path
+            assert isinstance(decide(policy, request(tool, Effects(reads=(path,)))), verdict), path
 
 
 IN_A_NAMESPACE = """

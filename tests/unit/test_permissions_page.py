@@ -5,10 +5,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tool_specs import SPECS
 
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.safety.permissions.path_globs import Bases
-from bradawl.safety.permissions.rules import ALIASES, network_rule, parse_rule
+from bradawl.safety.permissions.rules import RULE_NAMES, network_rule, parse_rule
 
 PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
 EXAMPLES = {
@@ -40,11 +41,12 @@ def test_the_table_has_every_name_and_its_tools():
     table = PAGE.split("### Names")[1].split("To allow")[0]
     rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
     said = {name: row for row in rows for name in re.findall(r"`(\w+)`", row[1].split("(")[0] + row[1].split(")")[-1])}
-    assert set(ALIASES) <= set(said) | {"edit_file"}
-    for alias, meaning in ALIASES.items():
-        row = said[alias]
-        assert bool(row[3].strip()) == (meaning.on != "tool"), alias
-        assert row[2].strip() == "that tool" or all(f"`{tool}`" in row[2] for tool in meaning.tools), alias
+    assert set(RULE_NAMES) <= set(said) | {"edit_file"}
+    for name, known in RULE_NAMES.items():
+        row = said[name]
+        assert bool(row[3].strip()) == (known.on != "tool"), name
+        tools = [spec.name for spec in SPECS.values() if known.name in (spec.name, *spec.rule_names)] or [known.name]
+        assert row[2].strip() == "that tool" or all(f"`{tool}`" in row[2] for tool in tools), name
 
 
 def test_the_file_of_the_page_is_read(tmp_path):

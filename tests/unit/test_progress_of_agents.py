@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tool_specs import OWN_TOOLS, spec_of
 
 from bradawl.app.progress import Progress
 from bradawl.app.tui.painter import Painter
@@ -78,6 +79,7 @@ LIFE = (
 def shown(*items, **options):
     stream = io.StringIO()
     progress = Progress(stream, **options)
+    progress.learn(OWN_TOOLS)
     for item in items:
         progress.emit(item)
     return stream.getvalue()
@@ -87,6 +89,7 @@ def painted(*items):
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
     console.draw = console.stdout.write
     painter = Painter(console)
+    painter.learn(OWN_TOOLS)
     for item in items:
         painter.emit(item)
     return console.stdout.getvalue()
@@ -144,8 +147,8 @@ def test_what_goes_wrong_in_a_sub_agent_says_whose_it_is():
 
 
 def test_a_call_of_a_sub_agent_is_named_by_its_description():
-    assert call_line("agent", '{"prompt": "a long text", "description": "find it"}') == "agent(find it)"
-    assert call_line("agent", '{"prompt": "a long text"}') == "agent(a long text)"
+    assert call_line(spec_of("agent"), '{"prompt": "a long text", "description": "find it"}') == "agent(find it)"
+    assert call_line(spec_of("agent"), '{"prompt": "a long text"}') == "agent(a long text)"
 
 
 # ------------------------------------------------------------------ todos

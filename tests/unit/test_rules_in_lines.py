@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tool_calls import RG, workspace
+from tool_specs import request
 
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, Sandbox, decide
 from bradawl.core.rules import Rule, path_rules
@@ -319,7 +320,7 @@ def test_searches_leave_out_what_a_rule_refuses(ws, rg, mode):
             output = asyncio.run(tool.run(tool.params(**arguments), context))
             return "".join(part.text for part in output.parts)
 
-        found = said(Grep(rg), pattern="needle", output_mode=mode)
+        found = said(Grep(RG), pattern="needle", output_mode=mode)
         assert "a.py" in found
         assert "app/secrets/k" in found
         assert not any(line.startswith(("secrets", "migrations")) for line in found.splitlines())
@@ -356,7 +357,7 @@ def test_a_tool_that_declares_a_folder_declares_all_below_it(tool, effects, expe
     bases = Bases("/ws", "/home/u", "/ws")
     rules = (*parse_rule("Read(secrets/**)", "deny", "t", bases), *parse_rule("Edit(secrets/**)", "deny", "t", bases))
     policy = Policy("bypass", rules=rules, roots=("/ws",))
-    assert isinstance(decide(policy, Request(tool, "d", Effects(**effects))), expected)
+    assert isinstance(decide(policy, request(tool, Effects(**effects))), expected)
 
 
 @pytest.mark.parametrize(("sandbox", "count"), [(NONE, 1), (LANDLOCK, 1), (BUBBLEWRAP, 0)])

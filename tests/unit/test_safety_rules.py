@@ -5,18 +5,16 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tool_specs import SPECS, request, spec_of
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import SettingsError
-from bradawl.core.permissions import Allow, Ask, Deny, Policy, Request, decide
+from bradawl.core.permissions import Allow, Ask, Deny, Policy, decide
 from bradawl.core.rules import Rule, met
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rules import hidden_tools, network_rule, parse_project_rule, parse_rule
 
-OWN = (
-    *("agent", "ask_user", "bash", "bash_kill", "bash_output", "edit_file", "exit_plan", "glob", "grep", "multi_edit"),
-    *("read_file", "todo_write", "web_fetch", "write_file"),
-)
+OWN = tuple(SPECS)
 
 
 def rules(text, verdict="allow", links=None):
@@ -29,8 +27,16 @@ def rules(text, verdict="allow", links=None):
     return parse_rule(text, verdict, "config.toml", Bases("/ws/.bradawl", "/home/u", "/ws"), resolve)
 
 
+def names_of(tool):
+    return (tool, *spec_of(tool).rule_names)
+
+
+def hidden(found, names):
+    return hidden_tools(found, map(spec_of, names))
+
+
 def speaks(text, verdict="allow", tool="other", links=None, **effects):
-    return any(met(rule, tool, Effects(**effects)) for rule in rules(text, verdict, links))
+    return any(met(rule, names_of(tool), Effects(**effects)) for rule in rules(text, verdict, links))
 
 
 def reads(text, path, verdict="allow", links=None):
@@ -114,8 +120,8 @@ def test_a_last_star_that_is_part_of_a_word_refuses_further_words_and_allows_non
 
 def test_what_a_command_would_start_in_turn_is_only_held_against_it():
     effects = Effects(unknown=True, commands=(("sudo", "rm", "x"),), inner=(("rm", "x"),))
-    assert any(met(rule, "bash", effects) for rule in rules("Bash(rm *)", "deny"))
-    assert not any(met(rule, "bash", effects) for rule in rules("Bash(rm *)", "allow"))
+    assert any(met(rule, names_of("bash"), effects) for rule in rules("Bash(rm *)", "deny"))
+    assert not any(met(rule, names_of("bash"), effects) for rule in rules("Bash(rm *)", "allow"))
 
 
 @pytest.mark.parametrize(
@@ -173,13 +179,13 @@ def test_commands_that_may_reach_the_network_are_listed_plainly_or_as_a_rule():
     ],
 )
 def test_a_name_alone_hides_the_tools_it_stands_for(text, tools):
-    assert set(hidden_tools(rules(text, "deny"), OWN)) == tools
-    assert hidden_tools(rules(text, "ask"), OWN) == ()
+    assert set(hidden(rules(text, "deny"), OWN)) == tools
+    assert hidden(rules(text, "ask"), OWN) == ()
 
 
 def test_a_rule_for_a_part_of_what_a_tool_does_hides_nothing():
     for text in ("Bash(rm *)", "Read(**)", "Edit(**)", "WebFetch(domain:*)"):
-        assert hidden_tools(rules(text, "deny"), OWN) == ()
+        assert hidden(rules(text, "deny"), OWN) == ()
 
 
 def test_a_way_to_touch_the_world_stands_for_every_tool_that_does_so():
@@ -203,13 +209,13 @@ MCP = ("mcp__github__get_issue", "mcp__github__create_issue", "mcp__gitlab__get_
     ],
 )
 def test_tools_of_a_server_are_named_by_server_and_tool(text, tools):
-    assert hidden_tools(rules(text, "deny"), MCP) == tools
+    assert hidden(rules(text, "deny"), MCP) == tools
 
 
 def test_what_is_allowed_of_a_server_is_named_exactly():
     assert speaks("mcp__github__get_*", tool=MCP[0]) and not speaks("mcp__github__get_*", tool=MCP[1])
     assert not speaks("MCP__GITHUB", tool=MCP[0])
-    assert hidden_tools(rules("mcp__git*", "deny"), MCP) == MCP
+    assert hidden(rules("mcp__git*", "deny"), MCP) == MCP
     for text in ("mcp__*", "mcp__git*", "mcp__*__get", "*", "mcp__", "mcp__a b", "mcp__x(y)"):
         with pytest.raises(SettingsError):
             rules(text)
@@ -290,20 +296,20 @@ def test_a_good_rule_of_a_project_is_like_any_other():
 
 @pytest.mark.parametrize("verdict", ["deny", "ask"])
 @pytest.mark.parametrize(
-    ("text", "hidden"),
+    ("text", "tool"),
     [("Bash(rm && x)", "bash"), ("Read([)", "read_file"), ("Bash(", "bash"), ("mcp__x(y)", "mcp__x__z")],
 )
-def test_what_narrows_and_can_not_be_read_refuses_the_whole_tool(text, hidden, verdict):
+def test_what_narrows_and_can_not_be_read_refuses_the_whole_tool(text, tool, verdict):
     found, warning = from_project(text, verdict)
-    assert hidden in hidden_tools(found, (*OWN, "mcp__x__z"))
+    assert tool in hidden(found, (*OWN, "mcp__x__z"))
     assert "refused" in warning and all("can't be read" in rule.reason for rule in found)
-    assert isinstance(decide(Policy("bypass", rules=found), Request(hidden, "", UNKNOWN)), Deny)
+    assert isinstance(decide(Policy("bypass", rules=found), request(tool, UNKNOWN)), Deny)
 
 
 @pytest.mark.parametrize("text", ["", "???", "Frobnicate(x)", "rm -rf /", "\x00"])
 def test_where_even_the_tool_can_not_be_told_every_tool_is_refused(text):
     found, warning = from_project(text)
-    assert set(hidden_tools(found, OWN)) == set(OWN) and "every tool" in warning
+    assert set(hidden(found, OWN)) == set(OWN) and "every tool" in warning
 
 
 def test_an_allowance_that_can_not_be_read_is_left_out():
@@ -317,7 +323,7 @@ def test_no_text_does_more_than_be_a_rule_or_an_error(text, verdict):
     assert found or warning
     effects = Effects(reads=("/ws/a",), writes=("/ws/b",), hosts=("h",), commands=(("a", "b"),))
     for rule in found:
-        met(rule, "bash", effects)
+        met(rule, names_of("bash"), effects)
 
 
 # ------------------------------------------------------------------ with the decision
@@ -333,7 +339,7 @@ SHELL = Effects(unknown=True, commands=(("npm", "run", "test"),), seal="s")
 
 
 def judge(given_policy, effects, tool="bash"):
-    return type(decide(given_policy, Request(tool, "d", effects)))
+    return type(decide(given_policy, request(tool, effects)))
 
 
 def test_deny_goes_before_ask_and_ask_before_allow_whatever_is_more_special():

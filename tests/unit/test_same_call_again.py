@@ -13,7 +13,7 @@ from bradawl import ModelSettings, Settings, build_agent
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Answer, Ask, Grant, Question, Request
 from bradawl.safety.shell.executed_files import run_files
-from bradawl.shaping.consent import covered
+from bradawl.shaping.approval_scope import covered
 from bradawl.testing.fakes import RecordingEmit
 
 

@@ -474,6 +474,6 @@ def test_a_small_model_is_the_agents_second_and_closed_with_it(load):
 
 def test_only_where_somebody_is_there_a_tool_may_ask(load):
     settings = load({"model": "groq/a"})
-    assert "ask_user" in [tool.name for tool in build_agent(settings, ScriptedApprover()).tools]
-    assert "ask_user" not in [tool.name for tool in build_agent(settings).tools]
-    assert "ask_user" not in [tool.name for tool in build_agent(load({"headless": True, "model": "groq/a"})).tools]
+    assert "ask_user" in [tool.spec.name for tool in build_agent(settings, ScriptedApprover()).tools]
+    assert "ask_user" not in [tool.spec.name for tool in build_agent(settings).tools]
+    assert "ask_user" not in [tool.spec.name for tool in build_agent(load({"headless": True, "model": "groq/a"})).tools]

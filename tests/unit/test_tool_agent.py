@@ -4,6 +4,7 @@ import json
 
 import pytest
 from session_calls import Desk
+from tool_specs import request
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
@@ -87,6 +88,6 @@ def test_its_schema_has_no_choice_between_types():
 def test_a_rule_for_paths_is_for_the_calls_of_a_sub_agent_and_not_for_starting_one(rule):
     rules = parse_rule(rule, "deny", "test", Bases("/w", "/h", "/w"))
     effects = Effects(reads=("/w",), spends=True)
-    assert not isinstance(decide(Policy(rules=rules, roots=("/w",)), Request("agent", "d", effects)), Deny)
-    for other in (Request("agent", "d", Effects(reads=("/w/secrets/k", "/w/.env"))), Request("read", "d", effects)):
+    assert not isinstance(decide(Policy(rules=rules, roots=("/w",)), request("agent", effects)), Deny)
+    for other in (request("agent", Effects(reads=("/w/secrets/k", "/w/.env"))), Request("read", "d", effects)):
         assert isinstance(decide(Policy("bypass", rules=rules, roots=("/w",)), other), Deny)

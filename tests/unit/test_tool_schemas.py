@@ -111,5 +111,5 @@ def test_parameters_may_bear_the_name_of_what_is_in_them():
 
 
 def test_what_is_told_of_parameters_names_the_values_they_may_have():
-    (grep,) = (each for each in build_tools() if each.name == "grep")
+    (grep,) = (each for each in build_tools() if each.spec.name == "grep")
     assert "output_mode (one of content, files, count, optional)" in signature(grep.params)

@@ -21,7 +21,7 @@ CLASS = '''
 from __future__ import annotations
 import dataclasses
 import msgspec
-from bradawl import Effects, Text, ToolOutput
+from bradawl import Effects, Text, ToolOutput, ToolSpec
 
 @dataclasses.dataclass
 class Inner:
@@ -32,7 +32,7 @@ class Params(msgspec.Struct):
     inner: Inner
 
 class Act:
-    name = "act"
+    spec = ToolSpec("act")
     params = Params
     def effects(self, params, context): return Effects()
     async def run(self, params, context): return ToolOutput((Text("ok"),))
@@ -55,7 +55,7 @@ def found(folder: Path, **files: str):
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
     seen = user_tools(folder, (), ("bash",))
-    return [each.name for each in seen.tools], seen.warnings
+    return [each.spec.name for each in seen.tools], seen.warnings
 
 
 def test_no_folder_means_no_tools(tmp_path):
@@ -92,7 +92,7 @@ def test_what_a_file_only_imports_is_not_offered_twice(tmp_path):
         ("raise BaseExceptionGroup('g', [ValueError(1)])", "ExceptionGroup"),
         ("from bradawl import tool\n@tool\ndef x(a): 'd'\n", "has no annotation. (line 2)"),
         (CLASS.replace('"act"', '"Act now!"'), "'Act now!' is not made of a-z"),
-        (CLASS.replace("params = Params", "params = dict"), "params of act are not a msgspec Struct"),
+        (CLASS.replace("params = Params", "params = dict"), "params of act are neither a msgspec Struct"),
         (CLASS.replace("inner: Inner", "inner: object"), "TypeError"),
         (CLASS.replace("class Act:", "class Act:\n    def __init__(self): raise ValueError('no')"), "ValueError: no"),
         ("\0", "source code string cannot contain null bytes"),
@@ -149,7 +149,7 @@ def test_a_package_offers_tools_by_its_entry_points(tmp_path, monkeypatch, entri
     install(tmp_path, "bradawl_sample", entries)
     monkeypatch.syspath_prepend(str(tmp_path))
     seen = user_tools(tmp_path / "none", (str(tmp_path),), ())
-    assert ([each.name for each in seen.tools], seen.warnings) == (expected, ())
+    assert ([each.spec.name for each in seen.tools], seen.warnings) == (expected, ())
 
 
 def test_a_package_that_is_broken_is_told_and_one_of_another_name_is_not_looked_at(tmp_path, monkeypatch):
@@ -204,7 +204,7 @@ def fine(word: str) -> str:
     "Say it."
     return word
 """
-BROKEN_NAME = CLASS.replace('name = "act"', "name = property(lambda self: self.missing)")
+BROKEN_NAME = CLASS.replace('spec = ToolSpec("act")', "spec = property(lambda self: self.missing)")
 
 
 def test_what_is_no_tool_is_passed_over_however_odd_it_is(tmp_path: Path) -> None:

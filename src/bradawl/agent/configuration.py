@@ -8,7 +8,7 @@ from bradawl.agent.middleware import MiddlewareFactory
 from bradawl.agent.middleware.limits import Limits
 from bradawl.core.events import RequestParams
 from bradawl.core.permissions import Policy
-from bradawl.core.ports import Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore, Tool
+from bradawl.core.ports import AnyTool, Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore
 from bradawl.core.retry import RetryBudget
 from bradawl.shaping.json_answer import CheckFor
 
@@ -19,7 +19,7 @@ class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     model: Model
     small_model: Model | None = None
     """For sub-agents that only read; None for `model`."""
-    tools: tuple[Tool[msgspec.Struct], ...]
+    tools: tuple[AnyTool, ...]
     store: SessionStore
     files: Files
     processes: Processes

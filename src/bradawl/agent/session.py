@@ -30,7 +30,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Document, Image, Text, ToolCall
 from bradawl.core.permissions import Mode, Policy
-from bradawl.core.ports import Emit, Tool
+from bradawl.core.ports import AnyTool, Emit
 from bradawl.core.usage import Usage
 from bradawl.shaping.json_answer import AnswerSchema, schema_text
 
@@ -115,7 +115,7 @@ class Session:
         else:
             self.conversation.record(StateChanged(ModeChosen(mode)))
 
-    def change_tools(self, tools: Sequence[Tool[msgspec.Struct]]) -> None:
+    def change_tools(self, tools: Sequence[AnyTool]) -> None:
         """Offer the model these tools, in this order, instead of the present ones, from the next step on.
 
         Opens a new prefix, so the provider's cache of the conversation is lost. Sub-agents started later get the new

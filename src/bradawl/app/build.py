@@ -15,7 +15,6 @@ from bradawl.app.environment import SystemPrompt
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.app.headless import NobodyApprover
-from bradawl.app.json_schema import check_for
 from bradawl.app.model_line import build_line
 from bradawl.app.own_programs import find_ripgrep, programs_for, search_path
 from bradawl.app.policies import Policies
@@ -42,6 +41,7 @@ from bradawl.tools.bash_output import BashOutput
 from bradawl.tools.edit_file import EditFile
 from bradawl.tools.glob import Glob
 from bradawl.tools.grep import Grep
+from bradawl.tools.json_schema import check_for
 from bradawl.tools.multi_edit import MultiEdit
 from bradawl.tools.read_file import ReadFile
 from bradawl.tools.todo_write import TodoWrite
@@ -229,8 +229,8 @@ def _offered(tools: tuple[Tool[Any], ...], policies: Policies) -> tuple[Tool[Any
         return tools
     from bradawl.safety.permissions.rules import hidden_tools
 
-    hidden = hidden_tools(policies.fixed, [tool.name for tool in tools])
-    return tuple(tool for tool in tools if tool.name not in hidden)
+    hidden = hidden_tools(policies.fixed, [tool.spec for tool in tools])
+    return tuple(tool for tool in tools if tool.spec.name not in hidden)
 
 
 def _with_home(settings: Settings) -> Settings:
@@ -266,7 +266,7 @@ def _tools(
         return own
     from bradawl.extensions.user_tools import site_folders, user_tools
 
-    found = user_tools(Path(settings.home, "tools"), site_folders(), [each.name for each in own])
+    found = user_tools(Path(settings.home, "tools"), site_folders(), [each.spec.name for each in own])
     if tell is not None:
         for warning in found.warnings:
             tell(warning)

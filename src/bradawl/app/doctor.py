@@ -168,7 +168,7 @@ def _machine(settings: Settings) -> list[Check]:
             choice.close()
     rejected, rg = programs.rejected, find_ripgrep(programs)
     no_bash, no_git = "Install bash: commands run in it.", "Install git, to see and undo what was changed."
-    no_rg = "Install ripgrep (rg); searching is slow without it."
+    no_rg = "Install ripgrep (rg); the tool grep does not work without it."
     return [
         *sandbox_checks(found, settings.sandbox, why, could_be=choice is None or choice.is_workspace_suitable),
         *_process_limit(found),

@@ -98,6 +98,7 @@ async def run_headless(
     The answer is printed at the end, because a reply that is still arriving may be withdrawn.
     """
     progress = Progress(console.stderr, colour=console.colour)
+    progress.learn(agent.tools)
     meter, wait = Meter(), ModelWait(progress, console.model_patience_s)
 
     warnings = [start.warning]

@@ -84,7 +84,7 @@ def _verdict_here(settings: Settings, command: str, build: Callable[[Settings], 
     agent = build(settings)
     try:
         policy = agent.policy()
-        bash = next((tool for tool in agent.tools if tool.name == "bash"), None)
+        bash = next((tool for tool in agent.tools if tool.spec.name == "bash"), None)
         if bash is None:
             return Verdict("deny", "a rule refuses the tool bash, so the model is not offered it")
         context = CallContext(

@@ -1,12 +1,12 @@
 """What happens in a run, a line or two for each call."""
 
 import os
-from typing import Final, TextIO
+from collections.abc import Iterable
+from typing import Any, Final, TextIO
 
 from bradawl.app.tui.render import (
     DEFAULT_WIDTH,
     call_line,
-    calls_line,
     command_error,
     cut,
     error_line,
@@ -34,12 +34,12 @@ from bradawl.core.events import (
     ToolFinished,
 )
 from bradawl.core.messages import calls_of
+from bradawl.core.ports import Tool
+from bradawl.core.tools import ToolSpec
 from bradawl.core.usage import Usage
 from bradawl.safety.terminal import clean
 
 MAIN: Final = "main"
-_SPEAKS_FOR_ITSELF: Final = "todo_write"
-"""The list it writes is shown; a line for the call would add nothing."""
 _DIM: Final = "\x1b[2m"
 _RED: Final = "\x1b[31m"
 _PLAIN: Final = "\x1b[0m"
@@ -61,12 +61,21 @@ class Progress:
         self._colour = colour
         self._width = width or _width_of(stream)
         self._is_watched = _is_terminal(stream) if is_watched is None else is_watched
+        self._specs: dict[str, ToolSpec] = {}
         self._names: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._last_begun = ""
         self._steps: dict[str, int] = {}
         """Replies of each sub-agent that runs."""
         self._is_closed = False
+
+    def learn(self, tools: Iterable[Tool[Any]]) -> None:
+        """Show calls of these tools as they declare it; those of others, such as tools that are gone, by default."""
+        self._specs = {tool.spec.name: tool.spec for tool in tools}
+
+    def spec_of(self, name: str) -> ToolSpec:
+        """The declaration of a tool; the default for one that was not learned."""
+        return self._specs.get(name) or ToolSpec(name)
 
     def emit(self, item: Envelope | Live) -> None:
         """Print the event if it is one a user wants to see; never raises for a closed stream."""
@@ -114,7 +123,7 @@ class Progress:
         match event:
             case CallPrepared(call_id, _, name, raw_arguments):
                 self._names[call_id] = name
-                self._begin(call_id, call_line(name, raw_arguments, self._width - 2))
+                self._begin(call_id, call_line(self.spec_of(name), raw_arguments, self._width - 2))
             case ToolFinished():
                 self._finish(event)
             case StateChanged(TodosSet(todos)):
@@ -146,7 +155,9 @@ class Progress:
             return
         self._steps[agent] = self._steps.get(agent, 0) + 1
         if calls := calls_of(event.message):
-            self.dim(f"  {agent}: {calls_line(calls, self._width - len(agent) - 4)}")
+            width = self._width - len(agent) - 4
+            lines = (call_line(self.spec_of(call.name), call.raw_arguments, width) for call in calls)
+            self.dim(f"  {agent}: {cut(', '.join(lines), width)}")
 
     def _todos(self, todos: tuple[Todo, ...]) -> None:
         lines = todo_lines(todos, self._width - 2) if self._is_watched else [todos_line(todos, self._width - 2)]
@@ -155,7 +166,7 @@ class Progress:
 
     def _begin(self, call_id: str, label: str) -> None:
         self._labels[call_id] = label
-        if self._is_watched and self._names.get(call_id) != _SPEAKS_FOR_ITSELF:
+        if self._is_watched and self.spec_of(self._names.get(call_id, "")).result != "state":
             self.line(f"> {label}")
             self._last_begun = call_id
 
@@ -163,11 +174,12 @@ class Progress:
         call_id = finished.call_id
         name = self._names.pop(call_id, "tool")
         if call_id not in self._labels:
-            self._begin(call_id, call_line(name, "", self._width - 2))
+            self._begin(call_id, call_line(self.spec_of(name), "", self._width - 2))
         label = self._labels.pop(call_id)
-        if name == _SPEAKS_FOR_ITSELF and finished.outcome == "ok":
+        spec = self.spec_of(name)
+        if spec.result == "state" and finished.outcome == "ok":
             return
-        ending = "ok" if finished.outcome == "ok" else f"{finished.outcome}: {_reason(name, finished)}"
+        ending = "ok" if finished.outcome == "ok" else f"{finished.outcome}: {_reason(spec, finished)}"
         print_line = self.dim if finished.outcome == "ok" else self.error
         if not self._is_watched:
             print_line(f"> {label}  {ending}")
@@ -177,12 +189,12 @@ class Progress:
             print_line(cut(f"  ok {label}", self._width))
         else:
             which = cut(label, self._width // 2, end="...)")
-            print_line(cut(f"  {finished.outcome}: {which}: {_reason(name, finished)}", self._width))
+            print_line(cut(f"  {finished.outcome}: {which}: {_reason(spec, finished)}", self._width))
 
 
-def _reason(name: str, finished: ToolFinished) -> str:
-    """Why a call did not go well, on one line."""
-    told = command_error(finished.shown) if name == "bash" and finished.outcome == "error" else ""
+def _reason(spec: ToolSpec, finished: ToolFinished) -> str:
+    """Why a call failed, on one line."""
+    told = command_error(finished.shown) if spec.result == "output" and finished.outcome == "error" else ""
     return told or error_line(finished.shown)
 
 

@@ -30,7 +30,6 @@ _MOST_SHOWN: Final = 20_000
 _RUN_ANYTHING: Final = frozenset(
     {"bash", "sh", "dash", "zsh", "sudo", "env", "xargs", "eval", "exec", "python", "python3", "node", "perl", "ruby"}
 )
-_WIDE_TOOLS: Final = frozenset({"bash", "edit", "write", "multiedit", "edit_file", "write_file", "multi_edit", "agent"})
 _MANY_RULES: Final = 10
 _MOST_WIDE: Final = 5
 _PADDING: Final = re.compile(r"[ \t]{9,}")
@@ -157,7 +156,15 @@ def _is_wide(rule: str) -> bool:
     tool, _, rest = rule.strip().partition("(")
     words = [word for word in re.split(r"[\s:*~?'\"]+", rest.removesuffix(")")) if word.strip("./-c")]
     runs_any = len(words) == 1 and "*" in rest and words[0].rpartition("/")[2] in _RUN_ANYTHING
-    return tool.strip().casefold() in ("*", *_WIDE_TOOLS) and (not words or runs_any)
+    return _covers_any_change(tool.strip()) and (not words or runs_any)
+
+
+def _covers_any_change(tool: str) -> bool:
+    """Whether a rule of this name alone allows tools that run commands, change files or start sub-agents."""
+    from bradawl.safety.permissions.rules import rule_name
+
+    known = rule_name(tool)
+    return tool == "*" or (known is not None and (known.on in ("run", "write") or known.name == "Agent"))
 
 
 def answer_trust(settings: "Settings", *, is_trusted: bool) -> None:

@@ -1,4 +1,4 @@
-"""Tool arguments as models really send them: what can be trusted to run, and what can't."""
+"""Decodes the JSON arguments of tool calls as models really write them, and tells usable ones from broken ones."""
 
 import json
 import re
@@ -10,7 +10,7 @@ Arguments = dict[str, object]
 
 
 def is_object(value: object) -> TypeGuard[Arguments]:
-    """True for what came from a JSON object."""
+    """True for the value of a JSON object."""
     return isinstance(value, dict)
 
 
@@ -19,7 +19,7 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _with_each_name_once(pairs: list[tuple[str, object]]) -> Arguments:
-    """What is said twice is read one way by this and another way by that reader."""
+    """Refuses a repeated name: JSON readers disagree about which value counts."""
     found: Arguments = {}
     for name, value in pairs:
         if name in found:
@@ -29,20 +29,20 @@ def _with_each_name_once(pairs: list[tuple[str, object]]) -> Arguments:
 
 
 def decode(raw: str) -> object:
-    """What JSON text says, also with the raw control characters and lone surrogates that models send.
+    """The value of JSON text; raw control characters and lone surrogates, which models send, are accepted.
 
-    Raises `ValueError`, also where an object has a name twice, and `RecursionError`.
+    Raises `ValueError`, also for an object with a repeated name, and `RecursionError`.
     """
     return json.loads(raw, strict=False, parse_constant=_reject_constant, object_pairs_hook=_with_each_name_once)
 
 
 _UNFINISHED = r"t(r(ue?)?)?|f(a(l(se?)?)?)?|n(u(ll?)?)?|-|\.|[eE][+-]?"
-# The place of the error is behind the backslash; four digits at the very end are still in doubt.
+# The error is reported behind the backslash; four digits at the very end may still be continued.
 _UNFINISHED_ESCAPE = r"\\?u[0-9a-fA-F]{0,4}"
 
 
 def fails_at_the_end(raw: str, error: ValueError) -> bool:
-    """True when more text could still have made it JSON."""
+    """True if more text could have made it valid JSON."""
     if not isinstance(error, json.JSONDecodeError):
         return False
     rest = raw[error.pos :].strip()
@@ -52,11 +52,10 @@ def fails_at_the_end(raw: str, error: ValueError) -> bool:
 
 
 def parse_arguments(raw: str, *, cut: bool = False) -> tuple[Arguments | None, ArgumentsStatus]:
-    """Decode the arguments of a call; nothing is ever repaired.
+    """Decode the arguments of a call, without repairs.
 
-    Nothing at all means no arguments. A JSON string that holds the object (some chat
-    templates encode twice) is opened. `cut` says that the reply ended early (token limit
-    or broken stream): only then can unfinished text be `truncated` instead of `malformed`.
+    Blank text means no arguments. A JSON string that holds the object is decoded again: some chat templates encode
+    twice. `cut`: the reply ended early; only then is unfinished text `truncated` instead of `malformed`.
     """
     if not raw.strip():
         return {}, "ok"

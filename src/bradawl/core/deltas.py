@@ -1,8 +1,7 @@
-"""What a reply is made of while it arrives: the one vocabulary every codec decodes to.
+"""Pieces of a model's reply while it arrives, as every codec decodes them.
 
-A reply is a row of parts; `index` is a part's place in it. Fragments are for the eye and
-for a reply that is cut; `PartClosed` carries the part as it counts. Every stream ends with
-exactly one `ReplyEnded` or `StreamFailed`.
+A reply is a sequence of parts, and `index` is a part's place. Fragments are shown and kept for a reply that breaks off;
+`PartClosed` carries the finished part. A stream ends with exactly one `ReplyEnded` or `StreamFailed`.
 """
 
 from bradawl.core.errors import Failure
@@ -11,7 +10,7 @@ from bradawl.core.usage import Usage
 
 
 class ReplyStarted(Value, frozen=True):
-    """The provider has begun to answer."""
+    """The provider began to answer."""
 
     response_id: str | None = None
     model: str | None = None
@@ -32,7 +31,7 @@ class ThinkingDelta(Value, frozen=True):
 
 
 class CallDelta(Value, frozen=True):
-    """More of a call: `arguments` is a fragment, id and name as far as they are known."""
+    """More of a call: `arguments` is a fragment; id and name are empty while unknown."""
 
     index: int
     call_id: str
@@ -41,32 +40,32 @@ class CallDelta(Value, frozen=True):
 
 
 class PartClosed(Value, frozen=True):
-    """Part `index` is finished as its protocol says; a call in it may run if its status is ok."""
+    """Part `index` is finished by the rules of its protocol; a call with status `ok` may run."""
 
     index: int
     part: Part
 
 
 class UsageReported(Value, frozen=True):
-    """What the provider counted; a later report replaces an earlier one."""
+    """Tokens as the provider counted them; a later report replaces an earlier one."""
 
     usage: Usage
 
 
 class ReplyEnded(Value, frozen=True):
-    """The reply is whole."""
+    """The reply is complete."""
 
     stop: StopReason
     raw_stop: str | None = None
-    """The provider's own word."""
+    """The provider's own stop reason."""
     warnings: tuple[str, ...] = ()
-    """Oddities of the server, for the debug log."""
+    """Deviations of the server from its protocol, for the debug log."""
     details: str = ""
-    """JSON text with what the provider says about the stop, for example why it refused."""
+    """JSON text of the provider about the stop, for example why it refused."""
 
 
 class StreamFailed(Value, frozen=True):
-    """The reply broke off, or never began."""
+    """The reply broke off or did not begin."""
 
     failure: Failure
     raw_stop: str | None = None
@@ -75,16 +74,16 @@ class StreamFailed(Value, frozen=True):
 
 
 class RetryScheduled(Value, frozen=True):
-    """The request is sent, or sent again, after `delay_s` seconds; nothing of the reply had been shown."""
+    """The request will be sent, or sent again, in `delay_s` seconds; nothing of the reply was shown."""
 
     attempt: int
-    """Requests made so far; 0 when the first one has to wait."""
+    """Requests made so far; 0 if the first has to wait."""
     delay_s: float
     failure: Failure
 
 
 class ToolProgress(Value, frozen=True):
-    """Output of a running tool, for the eye only."""
+    """Output of a running tool, only to be shown."""
 
     call_id: str
     text: str

@@ -1,49 +1,48 @@
-"""What one call would read, write, run or reach. Declared once, used for permission, order and undo."""
+"""What a tool call would read, write, run or reach; permission, order and undo follow from it."""
 
 import msgspec
 
 
 class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Declared effects of one call. Paths are absolute with symlinks resolved.
+    """Effects of one call. Paths are absolute, with symlinks resolved.
 
-    Declaring nothing (`Effects()`) is a promise; not being able to tell is `UNKNOWN`.
+    `Effects()` promises that nothing is touched; `UNKNOWN` says that anything may be.
     """
 
     reads: tuple[str, ...] = ()
-    """Files or folders; a folder stands for all below it."""
+    """Files and folders; a folder includes everything below it."""
     writes: tuple[str, ...] = ()
     commands: tuple[tuple[str, ...], ...] = ()
     """argv of each program that would run."""
     hosts: tuple[str, ...] = ()
     external: bool = False
-    """Reaches something whose state can't be seen from here (a remote tool)."""
+    """Acts on a remote system whose state is not visible here."""
     spends: bool = False
-    """Costs money, for example a sub-agent."""
+    """Costs money, for example by starting a sub-agent."""
     session: tuple[str, ...] = ()
-    """Parts of the session it changes: `cwd`, `env`, `todos`, `jobs`; `user` for a question to them; `env:NAME` for a
-    variable that decides what later commands run."""
+    """Parts of the session it changes: `cwd`, `env`, `todos`, `jobs`, `mode`; `user` if it asks the user; `env:NAME`
+    for a variable that decides what later commands run."""
     unknown: bool = False
     understood: bool = False
-    """The commands touch nothing but what is declared here; only who knows each of their options may say so."""
+    """The commands touch only what is declared here; needs an analysis of all their options."""
     redirects: tuple[str, ...] = ()
-    """Of the writes those that a line does itself, by `>`: no word of a command says so."""
+    """The writes that are redirections (`>`) of a shell line, not done by a command."""
     inner: tuple[tuple[str, ...], ...] = ()
-    """argv of programs that the commands would start in turn, as far as can be seen; only ever held against a call."""
+    """argv of programs the commands would start, as far as known; used to refuse or ask, never to allow."""
     danger: str = ""
-    """Why no mode lets it run, for example `it deletes the home folder`."""
+    """Why it is refused in every mode, for example `it deletes the home folder`."""
     seal: str = ""
-    """Names the one command, with place and surroundings, through which the call does all it does; empty if there is
-    none. Only that command can be started with its grant."""
+    """Digest of the one command it runs, with its folder and environment; a grant starts only that. Empty for none."""
     unsealed: bool = False
-    """The seal does not cover all that decides what runs: a yes holds for this one call."""
+    """The seal does not cover everything that decides what runs: an approval holds for this call only."""
     variables: tuple[str, ...] = ()
-    """Variables changed by earlier commands that decide what it runs or reaches where no sandbox holds it."""
+    """Variables set by earlier commands that decide what it runs or reaches outside a sandbox."""
     lifts: tuple[str, ...] = ()
-    """What of the sandbox it asks to do without: `network`, or `sandbox` for all of it."""
+    """Sandbox limits it asks to lift: `network`, or `sandbox` for all of them."""
 
     @property
     def is_read_only(self) -> bool:
-        """True when running it twice, or not at all, changes nothing anywhere."""
+        """True if the call changes nothing."""
         runs = self.commands and not self.understood
         return not any(
             (self.writes, runs, self.hosts, self.session, self.external, self.spends, self.unknown, self.lifts)
@@ -51,7 +50,7 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def moves(self) -> bool:
-        """True when it may change where or in what environment later calls run."""
+        """True if it may change the working directory or environment of later calls."""
         return self.unknown or not _SURROUNDINGS.isdisjoint(self.session)
 
 
@@ -60,7 +59,7 @@ _SURROUNDINGS = frozenset({"cwd", "env"})
 
 
 def is_within(path: str, folder: str) -> bool:
-    """True when an absolute path is a folder or lies below it, compared by component."""
+    """True if an absolute path is the folder or lies below it, compared by component."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
@@ -73,10 +72,10 @@ def _touch(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
 
 
 def conflict(earlier: Effects, later: Effects) -> bool:
-    """True when a call may not begin before an earlier one has ended: the order in which they run could be seen.
+    """True if a call must wait for the end of an earlier one, because their order would make a difference.
 
-    Each call sees the working directory and the environment that the calls before it left. Who only reads them
-    runs on a copy, so that a later call may change them meanwhile.
+    Each call gets a copy of the working directory and environment that earlier calls left, so a later call may change
+    them while it runs.
     """
     if earlier.moves or later.unknown or (earlier.external and later.external):
         return True

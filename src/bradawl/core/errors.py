@@ -1,4 +1,4 @@
-"""Every error a caller can act on, in one tree.
+"""The exceptions of bradawl, in one tree, and `Failure`, the value that describes a failed model request.
 
     BradawlError
     ├── SettingsError            bad flag, variable or file: exit 2
@@ -6,49 +6,36 @@
     │   ├── SessionNotFound
     │   ├── SessionBusy          another process holds it
     │   └── SessionDamaged       its first line can't be read
-    ├── ToolError                a tool could not do what was asked: the model reads it
-    └── ModelFailed              a request failed for good; carries a `Failure`
+    ├── ToolError                a tool call failed; the model reads the message
+    └── ModelFailed              a request failed and is not retried; carries a `Failure`
 
-A provider's failure travels as a value (`Failure`) through the stream, because it is
-expected; it becomes an exception only where a library user wants one.
+A reply stream carries a `Failure` as a value, because failures are expected. Only library calls raise it.
 """
 
 from typing import Literal
 
 import msgspec
 
-FailureKind = Literal[
-    "auth",
-    "quota",
-    "rate_limit",
-    "overloaded",
-    "context_overflow",
-    "invalid_request",
-    "timeout",
-    "connection",
-    "server",
-    "content_filter",
-    "output_limit",
-    "bad_answer",
-    "cancelled",
-]
+_ByProvider = Literal["auth", "quota", "rate_limit", "overloaded", "context_overflow", "invalid_request", "server"]
+_OfAnswer = Literal["content_filter", "output_limit", "bad_answer"]
+FailureKind = Literal[_ByProvider, _OfAnswer, "timeout", "connection", "cancelled"]
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a request failed: what happened, to what, and what to do next."""
+    """Why a model request failed."""
 
     kind: FailureKind
     message: str
     retryable: bool = False
     status: int | None = None
-    """HTTP status, also when it came inside a 200 stream."""
+    """HTTP status; also of an error that arrived inside a 200 stream."""
     code: str | None = None
-    """The provider's own code, as text."""
+    """The provider's error code."""
     retry_after_s: float | None = None
-    """The server's wish, in seconds."""
+    """Seconds the server asks to wait."""
     request_id: str | None = None
     hint: str = ""
-    """What the user can do about it, one sentence."""
+    """One sentence: what the user can do."""
 
     def __str__(self) -> str:
         if not self.hint:
@@ -58,7 +45,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BradawlError(Exception):
-    """Base of all; `str(error)` is fit to be shown to a user."""
+    """Base class; `str(error)` can be shown to a user."""
 
 
 class SettingsError(BradawlError):
@@ -70,7 +57,7 @@ class SessionError(BradawlError):
 
 
 class SessionNotFound(SessionError):
-    """No session by that id, or none yet in this folder."""
+    """There is no session with that id, or none in this folder."""
 
 
 class SessionBusy(SessionError):
@@ -78,15 +65,15 @@ class SessionBusy(SessionError):
 
 
 class SessionDamaged(SessionError):
-    """The session's file does not begin like a session."""
+    """The first line of the session's file is not valid."""
 
 
 class ToolError(BradawlError):
-    """A tool could not do what was asked; the text goes to the model and says what to try instead."""
+    """A tool call failed. The model reads the text, which says what to try instead."""
 
 
 class ModelFailed(BradawlError):
-    """A request to the model failed for good."""
+    """A model request failed and is not retried."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure))

@@ -1,7 +1,7 @@
-"""The durable events of a session, the envelope that places them, and what is only shown.
+"""The events of a session's log, the envelope that orders them, and live events that are only shown.
 
-Identity and time live in the `Envelope`, so events compare by value. A blob is named by
-the sha256 of its bytes, in hex. New fields get a default; nothing here is ever renamed.
+Events compare by value; identity and time are in the `Envelope`. A blob's name is the hex sha256 of its bytes. This is
+the session format: new fields need a default, and nothing is renamed.
 """
 
 from collections.abc import Mapping
@@ -19,21 +19,21 @@ from bradawl.core.usage import Usage
 FORMAT_VERSION = 1
 
 Outcome = Literal["ok", "error", "refused", "cancelled", "interrupted"]
-"""`interrupted`: it was started and nobody knows how far it came."""
+"""`interrupted`: it was started, and how far it came is unknown."""
 TurnReason = Literal["completed", "error", "steps", "budget", "time", "refused", "cancelled", "interrupted"]
 
 
 class RequestParams(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a request asks for beyond the messages."""
+    """Parameters of a request besides its messages."""
 
     max_output_tokens: int | None = None
     effort: str | None = None
     answer_schema: str = ""
-    """JSON Schema, as text, that the answer must satisfy; empty when any text will do."""
+    """JSON Schema the answer must satisfy, as text; empty for none."""
 
 
 class Todo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of the model's plan."""
+    """One item of the model's to-do list."""
 
     content: str
     status: Literal["pending", "in_progress", "completed"] = "pending"
@@ -52,46 +52,46 @@ class Env(Value, frozen=True):
 
 
 class ModeChosen(Value, frozen=True):
-    """The permission mode from here on."""
+    """The permission mode from this entry on."""
 
     mode: Mode
 
 
 class ModelChosen(Value, frozen=True):
-    """The model that answers from here on."""
+    """The model from this entry on."""
 
     provider: str
     model: str
 
 
 class RulesAdded(Value, frozen=True):
-    """Permission rules in force from here on."""
+    """Permission rules added for the session."""
 
     rules: tuple[str, ...]
 
 
 class TodosSet(Value, frozen=True):
-    """The whole plan as it now stands."""
+    """The whole to-do list; it replaces the last."""
 
     todos: tuple[Todo, ...]
 
 
 class FileSeen(Value, frozen=True):
-    """The model has seen this file with this content."""
+    """The model saw a file with this content."""
 
     path: str
     sha256: str
 
 
 class TrustSet(Value, frozen=True):
-    """The user's word on a folder."""
+    """Whether the user trusts a folder."""
 
     path: str
     trusted: bool
 
 
 class DirsAdded(Value, frozen=True):
-    """Further folders that belong to the workspace."""
+    """Folders added to the workspace."""
 
     paths: tuple[str, ...]
 
@@ -100,7 +100,7 @@ State = Cwd | Env | ModeChosen | ModelChosen | RulesAdded | TodosSet | FileSeen 
 
 
 class SessionOpened(Value, frozen=True):
-    """First line of a new session."""
+    """First entry of a new session."""
 
     version: int
     project: str
@@ -111,7 +111,7 @@ class SessionOpened(Value, frozen=True):
 
 
 class SessionForked(Value, frozen=True):
-    """First line of a fork: everything up to (session, seq) comes from there."""
+    """First entry of a fork: it continues entry `seq` of another session."""
 
     version: int
     session: str
@@ -122,62 +122,61 @@ class SessionForked(Value, frozen=True):
 
 
 class PrefixOpened(Value, frozen=True):
-    """From here on requests begin with this system prompt and these tools."""
+    """Requests from this entry on begin with this system prompt and these tools."""
 
     system_ref: str
     tools_ref: str
     provider: str
     model: str
     reason: Literal["start", "model", "compaction", "tools", "changed"] = "start"
-    """`changed`: what was sent before would be encoded differently now."""
+    """`changed`: the messages sent before would now be encoded differently."""
     first_change: str = ""
-    """What no longer equals the requests before, for example `system` or `message 3`; empty when nothing was sent."""
+    """The first part that differs from earlier requests, for example `system` or `message 3`; empty for none."""
 
 
 class PromptSubmitted(Value, frozen=True):
-    """The user's prompt; a turn begins."""
+    """The user's prompt; begins a turn."""
 
     parts: tuple[Text | Image | Document, ...]
 
 
 class NoteQueued(Value, frozen=True):
-    """A note waits for the next step boundary."""
+    """A note waits for the next step."""
 
     note: Note
 
 
 class NoteDelivered(Value, frozen=True):
-    """From here on the model sees the note, inside the last results or prompt."""
+    """The note became part of the last results or prompt."""
 
     note_id: str
 
 
 class RequestSent(Value, frozen=True):
-    """A request left for the model; what is in the transcript now is what it holds."""
+    """A request with the transcript up to this entry was sent."""
 
     step: int
     prefix_hash: str
     params: RequestParams = RequestParams()
     reserved_cost: float | None = None
     estimated_tokens: int = 0
-    """What `shaping.tokens` makes of the whole request, before any calibration; 0 when nobody has looked."""
+    """Estimate of `shaping.tokens` for the whole request, not calibrated; 0 if there is none."""
     marks: tuple[str, ...] = ()
-    """The beginnings of the prefix hashes after each message that is new in it, the last one's included. The first
-    request of a prefix begins with the hash before any message."""
+    """Shortened prefix hashes after each new message; the first request of a prefix begins with the one before any."""
 
 
 class ReplyWithdrawn(Value, frozen=True):
-    """What was shown of the current reply does not count: the request is made again."""
+    """The reply shown so far is void; the request is sent again."""
 
     step: int
     failure: Failure
     usage: Usage | None = None
-    """Of what had come; it was paid for all the same."""
+    """Of the void reply, which costs all the same."""
     cost: float | None = None
 
 
 class AssistantReplied(Value, frozen=True):
-    """The reply as it is kept. `cut`: it broke off and was kept because a call of it had started."""
+    """A reply, as it is kept. `cut`: it broke off and was kept because a call of it had started."""
 
     step: int
     message: Assistant
@@ -189,7 +188,7 @@ class AssistantReplied(Value, frozen=True):
 
 
 class CallPrepared(Value, frozen=True):
-    """A call is known, well-formed and judged. Self-contained: it may stand before its reply does."""
+    """A call was checked. It may precede the entry of its reply, so it holds all it needs."""
 
     call_id: str
     step: int
@@ -197,18 +196,18 @@ class CallPrepared(Value, frozen=True):
     raw_arguments: str
     effects: Effects
     parts_before: tuple[Part, ...] = ()
-    """Closed parts of the reply before this call, while the reply itself is not yet logged."""
+    """Closed parts of the reply before this call, if the reply is not in the log yet."""
 
 
 class PermissionAsked(Value, frozen=True):
-    """Somebody is being asked."""
+    """The user is asked."""
 
     call_id: str
     reason: str
 
 
 class PermissionDecided(Value, frozen=True):
-    """How it was decided, and by whom."""
+    """The decision about a call."""
 
     call_id: str
     decision: Literal["allow", "deny"]
@@ -218,7 +217,7 @@ class PermissionDecided(Value, frozen=True):
 
 
 class HookRan(Value, frozen=True):
-    """A hook looked at a call."""
+    """A hook ran."""
 
     hook: str
     moment: Literal["before_call", "after_call", "prompt", "turn_end"]
@@ -228,22 +227,22 @@ class HookRan(Value, frozen=True):
 
 
 class CheckpointTaken(Value, frozen=True):
-    """The files a call may change were saved first."""
+    """The files a call may change were saved."""
 
     call_id: str
     checkpoint_ref: str
 
 
 class ToolStarted(Value, frozen=True):
-    """The effect may happen from here on."""
+    """From this entry on the call may have had effects."""
 
     call_id: str
     before: Mapping[str, str] = {}
-    """sha256 of each file it may write, as it was; empty for one that was not there."""
+    """sha256 of each file it may write; empty for one that did not exist."""
 
 
 class ToolFinished(Value, frozen=True):
-    """The answer to a call; `shown` is what the model sees, `full_ref` the whole of it if that was cut."""
+    """The result of a call: what the model sees, and the blob with all of it if that was cut."""
 
     call_id: str
     outcome: Outcome
@@ -252,7 +251,7 @@ class ToolFinished(Value, frozen=True):
 
 
 class ResultAmended(Value, frozen=True):
-    """A hook changed what the model sees of a result."""
+    """A hook changed a result for the model."""
 
     call_id: str
     shown: tuple[Text | Image | Document, ...]
@@ -260,20 +259,20 @@ class ResultAmended(Value, frozen=True):
 
 
 class StateChanged(Value, frozen=True):
-    """Something the session remembers."""
+    """The session's state changed."""
 
     state: State
 
 
 class ToolsChanged(Value, frozen=True):
-    """Tools that came or went since the prefix was opened."""
+    """Tools that were added or removed since the prefix was opened."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
 
 class JobStarted(Value, frozen=True):
-    """A command goes on in the background."""
+    """A command continues in the background."""
 
     job_id: str
     call_id: str
@@ -281,14 +280,14 @@ class JobStarted(Value, frozen=True):
 
 
 class JobEnded(Value, frozen=True):
-    """A background command is over; None means nobody saw how."""
+    """A background command ended; None if its exit code is unknown."""
 
     job_id: str
     exit_code: int | None = None
 
 
 class AgentSpawned(Value, frozen=True):
-    """A sub-agent begins; its events carry its id as `agent`."""
+    """A sub-agent began; `Envelope.agent` of its events is `spawned`."""
 
     spawned: str
     call_id: str
@@ -297,7 +296,7 @@ class AgentSpawned(Value, frozen=True):
 
 
 class AgentEnded(Value, frozen=True):
-    """A sub-agent is done."""
+    """A sub-agent ended."""
 
     spawned: str
     reason: TurnReason
@@ -306,24 +305,24 @@ class AgentEnded(Value, frozen=True):
 
 
 class Compacted(Value, frozen=True):
-    """Forget the chain above `covers`; start from the replacement."""
+    """The transcript up to `covers` is replaced by a shorter one."""
 
     tier: str
     covers: int
-    """The last seq that is no longer shown to the model."""
+    """The last seq the model no longer sees."""
     replacement_ref: str
     pinned: tuple[str, ...] = ()
 
 
 class HeadMoved(Value, frozen=True):
-    """The conversation goes on after `to`; what lies between stays in the log."""
+    """The conversation continues after entry `to`; later entries stay in the log."""
 
     to: int
     restore: Literal["code", "talk", "both"]
 
 
 class LimitReached(Value, frozen=True):
-    """A bound the user set ended the turn."""
+    """A limit set by the user ended the turn."""
 
     limit: Literal["steps", "budget", "time"]
     value: float
@@ -331,7 +330,7 @@ class LimitReached(Value, frozen=True):
 
 
 class TurnFinished(Value, frozen=True):
-    """The turn is over."""
+    """The turn ended."""
 
     reason: TurnReason
     failure: Failure | None = None
@@ -369,20 +368,20 @@ Event = (
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """One line of the journal."""
+    """One line of the log."""
 
     seq: int
-    """Place in the file, from 0."""
+    """Position in the file, from 0."""
     parent: int | None
-    """The entry this one continues on its branch and agent."""
+    """The entry before this one on its branch and agent."""
     at: int
-    """Unix time in milliseconds; for people, never for order."""
+    """Unix time in milliseconds; only to be shown."""
     agent: str
     event: Event
 
 
 class Live(msgspec.Struct, frozen=True):
-    """Something to show now and forget; it follows entry `after_seq`."""
+    """An event that is shown and not stored; it follows entry `after_seq`."""
 
     agent: str
     after_seq: int

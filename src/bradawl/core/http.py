@@ -1,4 +1,4 @@
-"""What goes through the port `Http`."""
+"""The request and the error of the port `Http`."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
-    """One request; the body is sent as the concatenation of its pieces."""
+    """An HTTP request; its body is the concatenation of the pieces."""
 
     method: Literal["GET", "POST"]
     url: str
@@ -14,15 +14,15 @@ class HttpRequest(msgspec.Struct, frozen=True):
     body: tuple[bytes, ...] = ()
     connect_timeout_s: float = 10.0
     idle_timeout_s: float = 120.0
-    """Longest silence between two bytes, the first included."""
+    """Longest wait for the next bytes of the response, the first included."""
 
     def __repr__(self) -> str:
-        """Without headers, which hold the key."""
+        """Leaves out the headers, which hold the key."""
         return f"HttpRequest({self.method!r}, {self.url!r})"
 
 
 class HttpError(Exception):
-    """The exchange broke: `kind` says how, the text says where."""
+    """The exchange failed; the text says where."""
 
     def __init__(self, kind: Literal["timeout", "connection"], message: str) -> None:
         super().__init__(message)

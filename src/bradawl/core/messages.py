@@ -1,8 +1,7 @@
-"""What the model sees: parts, and the messages made of them.
+"""Messages of a conversation with a model, and the parts they consist of.
 
-Everything here is an immutable value that survives a JSON round trip. What a provider
-wants back unchanged (signatures, encrypted reasoning) is kept as the text it came as, so
-that a replay never re-serialises it.
+All are immutable and survive a JSON round trip. Data that a provider wants back unchanged, such as signatures, is kept
+as the text it arrived as.
 """
 
 from typing import Literal
@@ -11,26 +10,16 @@ import msgspec
 
 
 class Value(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Base of every tagged value; the tag is the class name, under the key `type`.
+    """Base of tagged values; in JSON the key `type` holds the class name.
 
-    Defaults are left out of the JSON, so a default is part of the format: it may never change.
+    JSON leaves defaults out, so a default is part of the session format and never changes.
     """
 
 
 ArgumentsStatus = Literal["ok", "truncated", "malformed"]
-StopReason = Literal[
-    "end_turn",
-    "tool_use",
-    "max_tokens",
-    "stop_sequence",
-    "context_overflow",
-    "content_filter",
-    "refusal",
-    "pause",
-    "error",
-    "cancelled",
-    "unknown",
-]
+_Finished = Literal["end_turn", "tool_use", "max_tokens", "stop_sequence", "context_overflow"]
+_Stopped = Literal["content_filter", "refusal", "pause", "error", "cancelled"]
+StopReason = Literal[_Finished, _Stopped, "unknown"]
 
 
 class Text(Value, frozen=True):
@@ -38,28 +27,28 @@ class Text(Value, frozen=True):
 
     text: str
     provider_data: str = ""
-    """JSON text the provider wants back with it as it came; empty when there is none."""
+    """JSON text that goes back to the provider unchanged; empty if there is none."""
 
 
 class Thinking(Value, frozen=True):
-    """Reasoning of the model; replayed only to the origin that wrote it."""
+    """Reasoning of the model; sent again only to the origin that wrote it."""
 
     text: str
     signature: str | None = None
     redacted: bool = False
     provider_data: str = ""
-    """JSON text the provider wants back as it came; empty when there is none."""
+    """JSON text that goes back to the provider unchanged; empty if there is none."""
 
 
 class Image(Value, frozen=True):
-    """A picture; `data` is the file's bytes."""
+    """An image; `data` is the content of its file."""
 
     media_type: str
     data: bytes
 
 
 class Document(Value, frozen=True):
-    """A file handed to the model as it is, for example a PDF."""
+    """A file the model gets unchanged, for example a PDF."""
 
     media_type: str
     data: bytes
@@ -67,25 +56,25 @@ class Document(Value, frozen=True):
 
 
 class ToolCall(Value, frozen=True):
-    """One call the model asked for. Only status `ok` may ever run."""
+    """A tool call of the model. It runs only if its status is `ok`."""
 
     id: str
     name: str
     raw_arguments: str
-    """As the model wrote them; see `core.arguments.parse_arguments`."""
+    """As the model wrote them; `core.arguments.parse_arguments` decodes them."""
     status: ArgumentsStatus = "ok"
     signature: str | None = None
     provider_data: str = ""
 
 
 class Refusal(Value, frozen=True):
-    """The model's own refusal to answer."""
+    """The model's refusal to answer."""
 
     text: str
 
 
 class Opaque(Value, frozen=True):
-    """A block of a kind we don't know, kept for replay."""
+    """A block of an unknown kind, kept to be sent again."""
 
     provider_data: str
     """JSON text."""
@@ -95,7 +84,7 @@ Part = Text | Thinking | Image | Document | ToolCall | Refusal | Opaque
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who wrote a reply. Signatures and opaque data go back only to an equal api, provider and model."""
+    """Where a reply came from. Signatures and opaque data go back only to an equal origin."""
 
     api: str
     """Wire format, for example `openai_chat`."""
@@ -104,16 +93,16 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Text that enters a running turn from outside the model."""
+    """Text for the model that does not come from the user's prompt or a tool."""
 
     id: str
     text: str
     source: Literal["user", "job", "hook", "mode", "instructions", "system"] = "system"
-    """`user` keeps a turn going that would otherwise have ended."""
+    """A note of the `user` continues a turn that would otherwise end."""
 
 
 class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The answer to one call, as the model sees it."""
+    """The result of one call, as the model sees it."""
 
     call_id: str
     name: str
@@ -122,14 +111,14 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class User(Value, frozen=True):
-    """A prompt, with the notes that waited for it."""
+    """A prompt, and the notes delivered with it."""
 
     parts: tuple[Text | Image | Document, ...]
     notes: tuple[Note, ...] = ()
 
 
 class Assistant(Value, frozen=True):
-    """A reply. `complete` is false when the stream was cut or cancelled before its end."""
+    """A reply. `complete` is false if the stream ended early or was cancelled."""
 
     parts: tuple[Part, ...]
     origin: Origin
@@ -138,7 +127,7 @@ class Assistant(Value, frozen=True):
 
 
 class ToolResults(Value, frozen=True):
-    """Answers to all calls of the reply before it, in call order, and the notes delivered with them."""
+    """Results of all calls of the reply before, in call order, and the notes delivered with them."""
 
     results: tuple[ToolResult, ...]
     notes: tuple[Note, ...] = ()

@@ -1,4 +1,4 @@
-"""One pure decision for every call: may it run, must someone be asked, or never."""
+"""Decides for each tool call: allow, ask the user, or refuse. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -7,28 +7,27 @@ import msgspec
 
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.messages import ToolCall, Value
-from bradawl.core.rules import BUILT_IN, Rule, all_met, met, path_rules
+from bradawl.core.rules import BUILT_IN, Part, ReadRules, Rule, all_met, met, path_rules
 
 Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto", "bypass")
 
 
 class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an allowed call may do. A process never starts without one."""
+    """What an allowed call may do. No process starts without one."""
 
     writable: tuple[str, ...] = ()
-    """Files and folders its programs may write to; absolute, resolved. With `outside_sandbox` they may anywhere."""
+    """Files and folders its programs may write to; absolute, resolved. Not limited with `outside_sandbox`."""
     network: bool = False
     outside_sandbox: bool = False
     environment: tuple[str, ...] = ()
-    """Names of variables that decide what later commands run and that may stay changed; `*` for all."""
+    """Variables that decide what later commands run and may stay changed; `*` for all."""
     command_hash: str = ""
-    """The seal of the command that was judged, which is the only one that starts with it; sha256 of the arguments of
-    a call that runs no command."""
+    """The seal of the only command it starts; for a call without a command the sha256 of its arguments."""
     uncovered: tuple[str, ...] = ()
-    """Paths the sandbox would hide or protect, and that were allowed by name."""
+    """Paths that the sandbox would hide or protect and that were allowed by name."""
     rules: tuple[Rule, ...] = ()
-    """Rules about paths that the call must not get at, for the sandbox to cover."""
+    """Rules about paths the sandbox must hide or protect from the call."""
 
 
 class Allow(Value, frozen=True):
@@ -39,16 +38,16 @@ class Allow(Value, frozen=True):
 
 
 class Ask(Value, frozen=True):
-    """Run it only if the user says so; `grant` is what it would get."""
+    """Run it only if the user agrees; it would get `grant`."""
 
     grant: Grant
     reason: str
     by_rule: bool = False
-    """A rule wants it asked, not the mode alone."""
+    """A rule demands the question, not only the mode."""
 
 
 class Deny(Value, frozen=True):
-    """Never; the reason is for the model."""
+    """Refuse it; the reason is for the model."""
 
     reason: str
 
@@ -57,57 +56,62 @@ Decision = Allow | Ask | Deny
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What is to be judged."""
+    """A call to be judged."""
 
     tool: str
     arguments_digest: str
     """sha256 of the raw arguments."""
     effects: Effects
+    rule_names: tuple[str, ...] = ()
+    """Names besides the tool's own under which rules cover it."""
+    read_rules: ReadRules = "whole"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names under which rules cover the tool."""
+        return (self.tool, *self.rule_names)
 
     @property
     def stands_alone(self) -> bool:
-        """True when a yes to it says nothing about other calls of the tool: programs can do anything."""
+        """True if an approval says nothing about other calls of the tool, because programs can do anything."""
         return self.effects.unknown or bool(self.effects.commands)
 
 
 class Sandbox(msgspec.Struct, frozen=True):
-    """What holds the programs that are started here, as it was found to behave."""
+    """The sandbox of programs, as tests at start-up found it."""
 
     name: str = ""
-    """Empty where nothing holds them."""
+    """Empty if there is none."""
     lacks: tuple[str, ...] = ()
-    """What it should hold, and can't."""
+    """Guarantees it can't give."""
 
     @property
     def holds_anything(self) -> bool:
-        """Whether a program that can't be understood may be left to it."""
+        """Whether it may run a program whose effects are unknown."""
         return bool(self.name) and not self.lacks
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """The rules in force; read anew for each call."""
+    """Mode, rules and workspace; read again for each call."""
 
     mode: Mode = "default"
     read_only: bool = False
-    """Nothing may change, whatever the mode; of a sub-agent that only looks."""
+    """Nothing may change in any mode; for sub-agents that only read."""
     rules: tuple[Rule, ...] = ()
     roots: tuple[str, ...] = ()
-    """Folders of the workspace; absolute, resolved. Without any, every path lies outside."""
+    """Folders of the workspace; absolute, resolved. Without any, every path is outside."""
     readable: tuple[str, ...] = ()
-    """Folders outside it that may be read unasked."""
+    """Folders outside it that may be read without a question."""
     sandbox: Sandbox = Sandbox()
     has_guards: bool = False
-    """The built-in rules are among `rules`; else a session adds the least of them."""
+    """`rules` include the built-in ones; else a session adds the most important of them."""
 
 
 _OWN = frozenset({"cwd", "env", "jobs", "mode", "todos", "user"})
 
 
 def _stays_inside(effects: Effects) -> bool:
-    """Nothing outside the conversation changes: a plan, a question, a folder entered.
-
-    A sub-agent only spends: what it does is judged call by call.
-    """
+    """Whether nothing outside the conversation changes. The calls of a sub-agent are judged one by one."""
     session = tuple(part for part in effects.session if part not in _OWN)
     return msgspec.structs.replace(effects, spends=False, session=session).is_read_only
 
@@ -122,11 +126,8 @@ def _change_in(effects: Effects) -> str:
     return "what the call would change can't be told (plain ls, cat, head, grep, find and the like can)"
 
 
-# ------------------------------------------------------------------ the decision
-
-
 def decide(policy: Policy, request: Request) -> Decision:
-    """Judge one call: refusals first, then questions, then what is allowed; what nothing speaks of asks."""
+    """Judge one call: refusals first, then questions, then permissions; without any, ask."""
     if refusal := _refusal(policy, request):
         return Deny(refusal)
     if policy.mode == "bypass":
@@ -152,7 +153,7 @@ def _refusal(policy: Policy, request: Request) -> str:
         return effects.danger
     for rule in policy.rules:
         holds = rule.in_bypass or policy.mode != "bypass"
-        if rule.verdict == "deny" and holds and met(rule, request.tool, effects):
+        if rule.verdict == "deny" and holds and _met(rule, request):
             return rule.reason
     if policy.mode == "bypass" and policy.sandbox.name and "sandbox" in effects.lifts:
         return "commands are to stay in the sandbox, and nobody is asked"
@@ -166,14 +167,18 @@ def _refusal(policy: Policy, request: Request) -> str:
 
 
 def _question(policy: Policy, request: Request) -> str:
-    """What a rule wants asked; a built-in question is not asked about a path that somebody allowed by name."""
+    """The reason of a rule that asks; a built-in one does not ask about paths allowed by name."""
     for rule in policy.rules:
         if rule.verdict != "ask":
             continue
-        found = met(rule, request.tool, request.effects)
+        found = _met(rule, request)
         if found and not (rule.source == BUILT_IN and all_met(_allows(policy, rule.on), found)):
             return rule.reason
     return ""
+
+
+def _met(rule: Rule, request: Request) -> tuple[Part, ...]:
+    return met(rule, request.names, request.effects, request.read_rules)
 
 
 def _allows(policy: Policy, on: str) -> tuple[Rule, ...]:
@@ -181,11 +186,11 @@ def _allows(policy: Policy, on: str) -> tuple[Rule, ...]:
 
 
 def _allowing(policy: Policy, request: Request) -> Rule | None:
-    """The rule that allows the whole call, alone or with others."""
+    """A rule that allows the whole call, alone or together with others."""
     effects = request.effects
     if effects.lifts:
         return None
-    if rule := all_met(_allows(policy, "tool"), (request.tool,)):
+    if rule := next((each for each in _allows(policy, "tool") if _met(each, request)), None):
         return rule
     if effects.seal:
         beside = _beside_its_words(policy, effects)
@@ -206,7 +211,7 @@ def _allowing(policy: Policy, request: Request) -> Rule | None:
 
 
 def _beside_its_words(policy: Policy, effects: Effects) -> tuple[str, ...]:
-    """What a line writes to that a rule about the words of its commands can't have meant."""
+    """The writes of a shell line that rules about its commands do not cover."""
     outside = _outside(effects.writes, policy.roots)
     if policy.mode in ("accept-edits", "auto"):
         return outside
@@ -214,12 +219,12 @@ def _beside_its_words(policy: Policy, effects: Effects) -> tuple[str, ...]:
 
 
 def _programs(effects: Effects) -> tuple[tuple[str, ...], ...]:
-    """What runs besides `cd`, which decides where the others do: that has been taken into account."""
+    """Its commands but `cd`, whose effect on the others is already taken into account."""
     return tuple(words for words in effects.commands if words[0] != "cd")
 
 
 def _by_mode(policy: Policy, request: Request) -> str | None:
-    """Why the mode wants the user asked; None if it allows the call."""
+    """Why the mode asks; None if it allows the call."""
     effects, mode = request.effects, policy.mode
     if effects.lifts and not _is_listed(policy, effects):
         return "it asks to run without the sandbox" if "sandbox" in effects.lifts else "it asks for the network"
@@ -237,7 +242,7 @@ def _by_mode(policy: Policy, request: Request) -> str | None:
 
 
 def _is_contained(policy: Policy, effects: Effects) -> bool:
-    """A command, left to a sandbox that can hold it; what it would change for later commands is for the user."""
+    """Whether the sandbox can contain the command; changes for later commands need the user."""
     return bool(effects.seal) and policy.sandbox.holds_anything and set(effects.session) <= _OWN
 
 
@@ -253,7 +258,7 @@ def _what_changes(policy: Policy, effects: Effects) -> str:
 
 
 def _is_listed(policy: Policy, effects: Effects) -> bool:
-    """Whether the user has said beforehand that these commands may reach the network."""
+    """Whether rules allow these commands the network."""
     wants_more = set(effects.lifts) - {"network"}
     return not wants_more and all_met(_allows(policy, "network"), _programs(effects)) is not None
 
@@ -278,49 +283,46 @@ def _grant(policy: Policy, request: Request, *, network: bool) -> Grant:
 
 
 def _is_covered(policy: Policy, request: Request, rule: Rule) -> bool:
-    """Whether programs must not get at what a rule speaks of: it refuses that, or asks and nobody was asked."""
-    return rule.verdict == "deny" or (policy.mode != "bypass" and not met(rule, request.tool, request.effects))
+    """Whether programs must not reach the paths of a rule: it refuses them, or asks and the user was not asked."""
+    return rule.verdict == "deny" or (policy.mode != "bypass" and not _met(rule, request))
 
 
 def _uncovered(policy: Policy, effects: Effects) -> tuple[str, ...]:
-    """What the call touches of that which is asked about by itself; who got this far has been allowed to."""
+    """Paths of the call that built-in rules ask about; they have been allowed by now."""
     covers = [rule for rule in policy.rules if rule.source == BUILT_IN and rule.verdict == "ask"]
-    found = (met(rule, "", effects) for rule in covers if rule.on in ("read", "write"))
+    found = (met(rule, (), effects) for rule in covers if rule.on in ("read", "write"))
     return tuple(dict.fromkeys(path for paths in found for path in paths if isinstance(path, str)))
 
 
-# ------------------------------------------------------------------ asking
-
-
 class Question(msgspec.Struct, frozen=True):
-    """What the user is asked before a call runs."""
+    """A question to the user whether a call may run."""
 
     call: ToolCall
     request: Request
     reason: str
     grant: Grant = Grant()
-    """What it would get."""
+    """What the call would get."""
     place: str = ""
     """The folder it would run in."""
     variables: Mapping[str, str | None] = {}
-    """What earlier commands of the session exported or, as None, unset: it would run with that."""
+    """Variables that earlier commands exported or, as None, unset."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The user's word. `by` is `nobody` when there is no one to ask."""
+    """The user's answer; `by` is `nobody` if there is no user."""
 
     allowed: bool
     by: Literal["user", "nobody"]
     scope: Literal["once", "session", "project"] = "once"
     message: str = ""
-    """Passed on to the model with a refusal."""
+    """The model gets it with a refusal."""
     rules: tuple[str, ...] = ()
-    """What was saved with a yes for the project, as it can be read there."""
+    """Rules that were saved with an approval for the project."""
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What the model wants to know from the user."""
+    """A question of the model to the user."""
 
     question: str
     options: tuple[str, ...] = ()
-    """Answers to choose from; the user may always say something else."""
+    """Proposed answers; the user may give another."""

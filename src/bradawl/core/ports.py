@@ -1,7 +1,6 @@
-"""Every seam of the house on one page.
+"""The ports: protocols through which `agent` uses models, files, processes, tools, logs and people.
 
-`agent` sees the world only through these; adapters live in `providers`, `workspace`,
-`session` and `app`, fakes in `testing`. A port has at most four methods.
+Adapters are in `providers`, `workspace`, `session` and `app`, fakes in `testing`. A port has at most four methods.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -10,6 +9,7 @@ from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
+from bradawl.core.arguments import Arguments
 from bradawl.core.deltas import Delta
 from bradawl.core.effects import Effects
 from bradawl.core.events import AgentEnded, Envelope, Event, Live, RequestParams, State
@@ -18,54 +18,51 @@ from bradawl.core.messages import Document, Image, Message, Note, Origin, Text, 
 from bradawl.core.permissions import Answer, Choice, Grant, Question
 from bradawl.core.retry import RetryBudget
 from bradawl.core.rules import Rule
+from bradawl.core.tools import JsonParams, ToolSpec
 from bradawl.core.usage import Price
 from bradawl.core.workspace import Command, CommandResult, FileContent, FileEntry, Job
 
-# ------------------------------------------------------------------ showing
-
 Emit = Callable[[Envelope | Live], None]
-"""Takes each event as it happens; never blocks, never raises."""
-
-# ------------------------------------------------------------------ model
+"""Receives each event as it happens; must not block or raise."""
 
 
 class ToolSchema(msgspec.Struct, frozen=True):
-    """A tool as it is shown to a model."""
+    """A tool as a model sees it."""
 
     name: str
     description: str
     parameters: msgspec.Raw
-    """JSON Schema of the arguments, an object."""
+    """JSON Schema of the arguments, which are an object."""
 
 
 class Prefix(msgspec.Struct, frozen=True):
-    """What every request of a session begins with."""
+    """The unchanging beginning of the requests of a session."""
 
     system: str
     tools: tuple[ToolSchema, ...]
 
 
 class ModelInfo(msgspec.Struct, frozen=True):
-    """What is known about a model."""
+    """Properties of a model."""
 
     origin: Origin
     context_window: int | None = None
-    """Tokens; None when nobody has said."""
+    """Tokens; None if unknown."""
     price: Price | None = None
     max_output: int | None = None
-    """Tokens of the longest reply the model can give; None when nobody has said."""
+    """Tokens of its longest reply; None if unknown."""
 
 
 class Window(msgspec.Struct, frozen=True):
-    """How many tokens fit into a model, and who says so."""
+    """The context window of a model, and where the figure comes from."""
 
     tokens: int
     source: Literal["settings", "server", "assumed"]
-    """What is only assumed is for warnings, never a reason to shorten a conversation."""
+    """An `assumed` window only causes warnings; it never shortens a conversation."""
 
 
 class ModelSession(Protocol):
-    """One conversation with a model. Messages are encoded once, when they are appended."""
+    """One conversation with a model. A message is encoded once, when it is appended."""
 
     @property
     def info(self) -> ModelInfo:
@@ -81,31 +78,31 @@ class ModelSession(Protocol):
         ...
 
     def stream(self, params: RequestParams, budget: RetryBudget) -> AsyncGenerator[Delta, None]:
-        """Send the request and yield the reply; ends with one `ReplyEnded` or `StreamFailed`.
+        """Send the request and yield the reply, which ends with one `ReplyEnded` or `StreamFailed`.
 
-        Retries by itself only before the first content delta. Closing the iterator closes the connection's stream.
+        It retries only before the first content delta. Closing the iterator closes the stream.
         """
         ...
 
 
 class Model(Protocol):
-    """Something that answers requests; shareable between sessions."""
+    """Answers requests; sessions may share it."""
 
     @property
     def info(self) -> ModelInfo:
-        """What is known about it."""
+        """Its properties."""
         ...
 
     def open(self, prefix: Prefix, session_id: str = "") -> ModelSession:
-        """Begin a conversation; its id keeps the requests of a session together at the provider."""
+        """Begin a conversation; providers may use the id to recognise requests of one session."""
         ...
 
     async def window(self) -> Window:
-        """Its context window; a server on this machine may be asked, once, for a second at most."""
+        """Its context window; may ask a local server once, for at most a second."""
         ...
 
     async def aclose(self) -> None:
-        """Close connections; safe to call twice."""
+        """Close connections; may be called twice."""
         ...
 
 
@@ -119,30 +116,24 @@ class HttpResponse(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Names in lower case."""
+        """Response headers; names are in lower case."""
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes, decompressed. Raises `HttpError`."""
+        """The decompressed body as it arrives. Raises `HttpError`."""
         ...
 
 
 class Http(Protocol):
-    """Sends requests. Redirects are followed only within the same origin, and only those that keep method and body.
-
-    That is 307 and 308, three at most; any other is a response like the rest.
-    """
+    """Sends requests. Follows at most three redirects, only 307 and 308, and only within the same origin."""
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
-        """Open one exchange; leaving the context ends it at once. Raises `HttpError`."""
+        """Send a request; leaving the context ends the exchange. Raises `HttpError`."""
         ...
 
     async def aclose(self) -> None:
-        """Close kept connections; safe to call twice."""
+        """Close connections; may be called twice."""
         ...
-
-
-# ------------------------------------------------------------------ workspace
 
 
 class Files(Protocol):
@@ -153,67 +144,67 @@ class Files(Protocol):
         ...
 
     async def read(self, path: str, limit_bytes: int) -> FileContent:
-        """A whole regular file. Raises `ToolError`: missing, denied, not a regular file, larger than the limit."""
+        """A whole regular file. Raises `ToolError` if it is missing, denied, not regular or larger than the limit."""
         ...
 
     async def replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
-        """Put `data` in place of the file, atomically, creating folders; gives back its sha256.
+        """Write `data` to a resolved path atomically, creating folders; returns its sha256. Raises `ToolError`.
 
-        With `expected_sha256` the file must still have that content; None means that it must not exist. `path` is
-        one that `resolve` gave. Mode, owner and hard links are kept. Raises `ToolError`.
+        The file must still have the content of `expected_sha256`, or not exist if that is None. Mode, owner and hard
+        links are kept.
         """
         ...
 
     async def list(self, root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
-        """Regular files below `root`, ignored ones left out, and whether the limit cut the walk. Raises `ToolError`."""
+        """Regular files below `root` that are not ignored, and whether the limit was hit. Raises `ToolError`."""
         ...
 
 
 class Process(Protocol):
-    """A program that was started. Who started it ends it: until `wait` has said true, or `end` has returned."""
+    """A started program. Its owner ends it, unless `wait` has returned true."""
 
     async def wait(self, timeout_s: float) -> bool:
-        """True once it has ended and its result can be had; false when the time is over first. Cancelling kills it."""
+        """True once it has ended; false after `timeout_s` seconds. Cancellation kills it."""
         ...
 
     async def end(self) -> None:
-        """End it with all that it started, and reap it; asks first, and returns after a few seconds at most."""
+        """Terminate it with all its children, then kill what is left; returns after a few seconds at most."""
         ...
 
     def printed(self) -> tuple[bytes, int]:
-        """What it has printed since the last look, both streams as they came, and how much more was left out."""
+        """Output of both streams since the last call, and the number of bytes left out."""
         ...
 
     def result(self) -> CommandResult:
-        """How it ended; only once it has."""
+        """Its result; only after it has ended."""
         ...
 
 
 class Processes(Protocol):
-    """Programs. Nothing starts without a grant, a shell line not without one for its seal. `run` leaves none behind."""
+    """Starts programs. Each needs a grant, and a shell line one for its seal. `run` leaves no process behind."""
 
     def seal(self, command: Command) -> str:
-        """Names a shell line with all that decides what it would do now: text, folder, variables, sandbox."""
+        """Digest of a shell line and everything that determines its effect: text, folder, variables, sandbox."""
         ...
 
     async def run(
         self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
     ) -> CommandResult:
-        """Run to the end; on timeout or cancellation the process group is ended and reaped. Raises `ToolError`."""
+        """Run to the end; timeout and cancellation end the process group. Raises `ToolError`."""
         ...
 
     async def start(
         self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
     ) -> Process:
-        """Start it and leave it running; its timeout is the caller's to keep. Raises `ToolError`."""
+        """Start a program and leave it running; the caller enforces the timeout. Raises `ToolError`."""
         ...
 
 
 class Jobs(Protocol):
-    """The commands of a session that go on in the background. They end with the session at the latest."""
+    """The background commands of a session. They end with it at the latest."""
 
     def add(self, process: Process, command: str, call_id: str) -> str:
-        """Take over a running process; gives back the job's id. The model is told when it ends, or waits for input."""
+        """Take ownership of a process; returns the job's id. The model gets a note when it ends or waits for input."""
         ...
 
     async def read_output(self, job_id: str, wait_s: float = 0.0) -> Job:
@@ -221,65 +212,62 @@ class Jobs(Protocol):
         ...
 
     async def end(self, job_id: str) -> Job:
-        """End it, unless it has ended. Raises `ToolError`: no such job."""
+        """End it if it still runs. Raises `ToolError` for an unknown job."""
         ...
 
 
 class Checkpoints(Protocol):
-    """The state of files before they are changed."""
+    """Saves files before they are changed."""
 
     async def take(self, paths: tuple[str, ...]) -> str:
-        """Save what is there now and give back its reference; durable on return. Raises `ToolError`."""
+        """Save the files; returns a reference, durable on return. Raises `ToolError`."""
         ...
 
     async def restore(self, checkpoint_ref: str) -> tuple[str, ...]:
-        """Put it back; gives back the paths that changed. Raises `ToolError`."""
+        """Restore the files; returns the paths that changed. Raises `ToolError`."""
         ...
-
-
-# ------------------------------------------------------------------ tools
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """What a tool gives back; what is longer than its limit the model sees as beginning, end and the path of all."""
+    """A tool's result. Of a text over `limit` the model sees the beginning, the end and the path of the whole."""
 
     parts: tuple[Text | Image | Document, ...]
     full: bytes | None = None
-    """The whole text when `parts` show only some of it."""
+    """The whole text if `parts` hold only some of it."""
     is_error: bool = False
     limit: int | None = 30_000
-    """Most characters to show; None for a tool that has seen to it by itself."""
+    """Most characters to show; None if the tool limits its output itself."""
     full_file: str = ""
-    """A file with the whole text, handed over instead of `full`."""
+    """A file with the whole text, instead of `full`; the caller takes ownership."""
 
 
 class FilesSeen(Protocol):
-    """What the model has seen of files."""
+    """Remembers which file contents the model has seen."""
 
     def sha256(self, path: str) -> str | None:
-        """Of the content the model last saw; None for a file it has not seen."""
+        """Digest of the content the model last saw; None if it has not seen the file."""
         ...
 
     def data(self, path: str) -> bytes | None:
-        """That content, as long as it is remembered; a resumed session remembers none."""
+        """That content; None if it is not kept, as in a resumed session."""
         ...
 
     def saw(self, content: FileContent, part: str = "") -> None:
-        """The model is about to see this file; `part` names what of it, for `shows`."""
+        """Record that the model sees this content; `part` names the part it sees, for `shows`."""
         ...
 
     def shows(self, content: FileContent, part: str) -> bool:
-        """True when the conversation still holds an earlier answer with the same part of the same content."""
+        """True if the conversation still holds a result with the same part of the same content."""
         ...
 
 
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call may use. Before it is allowed `grant` is None and only `files.resolve` is for use."""
+    """What a call may use. Before it is allowed, `grant` is None and only `files.resolve` may be used."""
 
     call_id: str
     cwd: str
     env: Mapping[str, str | None] = {}
-    """Variables that earlier commands exported; None for one they unset."""
+    """Variables exported by earlier commands; None for one they unset."""
     files: Files
     processes: Processes
     seen: FilesSeen
@@ -287,57 +275,59 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     progress: Callable[[str], None]
     """Shows output while the call runs."""
     change: Callable[[State], None]
-    """Records that the session's state changed."""
+    """Records a change of the session's state."""
     jobs: "Jobs | None" = None
-    """None where nothing can go on in the background."""
+    """None if there are no background jobs."""
     spawner: "Spawner | None" = None
-    """None where no sub-agents can be started."""
+    """None if no sub-agents can be started."""
     approver: "Approver | None" = None
     permit: Callable[[Effects], Awaitable[None]] | None = None
-    """Judges what turns up while the call runs, as a call of its own. Raises `ToolError` if it is refused."""
+    """Judges effects found while the call runs, as if they were a call. Raises `ToolError` if they are refused."""
     rules: tuple[Rule, ...] = ()
-    """Rules other than the built-in ones that refuse paths or ask about them: see `core.rules.path_rules`."""
+    """Rules about paths; see `core.rules.path_rules`."""
 
     def resolve(self, path: str) -> str:
-        """Absolute path, relative ones seen from the session's working directory."""
+        """Absolute path; relative paths start at the working directory."""
         return self.files.resolve(path, self.cwd)
 
     def relative(self, path: str) -> str:
-        """A path as the model should see it: relative to the working directory where it lies below."""
+        """A path for the model: relative if it lies below the working directory."""
         root = self.cwd.rstrip("/") + "/"
         return path[len(root) :] if path.startswith(root) else path
 
 
-P = TypeVar("P", bound=msgspec.Struct)
+Params = msgspec.Struct | Arguments
+"""Decoded arguments of a call: the tool's struct, or a dict if its parameters are a JSON Schema."""
+P = TypeVar("P", contravariant=True)
 
 
 class Tool(Protocol[P]):
-    """An action the model may call. One class, one file; shared by all sessions, so it keeps no state."""
+    """An action the model may call. All sessions share it, so it keeps no state."""
 
     @property
-    def name(self) -> str:
-        """As the model sees it; `[a-z0-9_]`, at most 64 characters."""
+    def spec(self) -> ToolSpec:
+        """Its name and what it is."""
         ...
 
     @property
-    def params(self) -> type[P]:
-        """The struct its arguments are decoded to; field docs become the schema's descriptions.
-
-        The struct's docstring is the tool's description.
-        """
+    def params(self) -> type[msgspec.Struct] | JsonParams:
+        """The struct its arguments are decoded to, whose docstring is the tool's description; or a JSON Schema."""
         ...
 
     def effects(self, params: P, context: CallContext) -> Effects:
-        """What this call would touch. Must not touch anything itself. Raises `ToolError`."""
+        """What this call would touch; must not touch anything itself. Raises `ToolError`."""
         ...
 
     async def run(self, params: P, context: CallContext) -> ToolOutput:
-        """Do it. Raises `ToolError` with what to try instead."""
+        """Do it. Raises `ToolError`, which says what to try instead."""
         ...
 
 
+AnyTool = Tool[Params]
+
+
 class Hook(Protocol):
-    """Looks at calls before and after they run."""
+    """Inspects calls before and after they run."""
 
     @property
     def name(self) -> str:
@@ -345,11 +335,11 @@ class Hook(Protocol):
         ...
 
     async def before_call(self, call: ToolCall) -> ToolCall | str:
-        """The call, amended or not, or a reason to refuse it."""
+        """Returns the call, changed or not, or the reason to refuse it."""
         ...
 
     async def after_call(self, call: ToolCall, result: ToolResult) -> ToolResult:
-        """The result, amended or not."""
+        """Returns the result, changed or not."""
         ...
 
 
@@ -357,15 +347,12 @@ class Spawner(Protocol):
     """Runs sub-agents."""
 
     async def spawn(self, kind: str, prompt: str, call_id: str) -> tuple[str, AgentEnded]:
-        """Run one to its end; gives back its conclusion. Cancelling the caller ends it. Raises `ToolError`."""
+        """Run one to its end; returns its conclusion. Cancelling the caller ends it. Raises `ToolError`."""
         ...
 
 
-# ------------------------------------------------------------------ session
-
-
 class SessionLog(Protocol):
-    """The append-only log of one session; one writer."""
+    """The append-only log of one session. It has one writer."""
 
     @property
     def session_id(self) -> str:
@@ -373,81 +360,78 @@ class SessionLog(Protocol):
         ...
 
     def append(self, event: Event, agent: str = "main") -> Envelope:
-        """Write one entry at once, without waiting for the disk; never raises for one that refuses."""
+        """Write one entry without waiting for the disk; does not raise if the disk fails."""
         ...
 
     async def durable(self, entry: Envelope) -> bool:
-        """Wait until the entry has reached the disk; false if it could not. Shielded from cancellation."""
+        """Wait until the entry is on disk; false if that failed. Shielded from cancellation."""
         ...
 
     def close(self) -> bool:
-        """Release the file and its lock; true if everything that was appended is on disk. Safe to call twice."""
+        """Release the file and its lock; true if all entries are on disk. May be called twice."""
         ...
 
 
 class Blobs(Protocol):
-    """Bytes named by their sha256."""
+    """Stores bytes under their sha256."""
 
     async def put(self, data: bytes) -> str:
-        """Store and give back the name; durable on return."""
+        """Store bytes; returns their name. Durable on return."""
         ...
 
     def get(self, ref: str) -> bytes:
-        """The bytes. Raises `SessionError` if they are gone or damaged."""
+        """The bytes. Raises `SessionError` if they are missing or damaged."""
         ...
 
     def path(self, ref: str) -> str:
-        """Where a tool can read them. Raises `SessionError` if they are in no file."""
+        """The file that holds them. Raises `SessionError` if there is none."""
         ...
 
     async def adopt(self, file: str) -> str:
-        """Store what is in a file, which is taken away from its place; gives back the name."""
+        """Store the content of a file and remove the file; returns the name."""
         ...
 
 
 class OpenSession(msgspec.Struct, frozen=True):
-    """A session as the store hands it over: its log, its blobs, and what was already in it."""
+    """A session as the store opens it."""
 
     log: SessionLog
     blobs: Blobs
     entries: tuple[Envelope, ...]
     notices: tuple[str, ...] = ()
-    """What the user should know, for example that the history can't be saved."""
+    """Messages for the user, for example that the history can't be saved."""
 
 
 class SessionStore(Protocol):
-    """Where sessions live; bound to one project."""
+    """Opens the sessions of one project."""
 
     def create(self) -> OpenSession:
-        """A new, empty session. Where nothing can be written it lives in memory, and says so."""
+        """A new session; kept in memory, with a notice, if nothing can be written."""
         ...
 
     def open(self, session_id: str) -> OpenSession:
-        """An existing one, locked for writing. Raises `SessionError`."""
+        """An existing session, locked for writing. Raises `SessionError`."""
         ...
 
     def latest(self) -> str | None:
-        """Id of the session of this project that was written last."""
+        """Id of the session that was written last; None if there is none."""
         ...
-
-
-# ------------------------------------------------------------------ people, limits, time
 
 
 class Approver(Protocol):
     """Asks the user."""
 
     async def ask(self, question: Question) -> Answer:
-        """One question at a time per session; cancelled with the turn."""
+        """Ask whether a call may run. One question at a time per session; cancelled with the turn."""
         ...
 
     async def choose(self, choice: Choice) -> str | None:
-        """What the user says; None when nobody is there, or nobody wants to answer."""
+        """The user's answer to a question of the model; None if there is none."""
         ...
 
 
 class Inbox(Protocol):
-    """Notes on their way into a session."""
+    """Notes waiting for the model."""
 
     def put(self, note: Note) -> None:
         """Queue a note; safe from any task of the session's loop."""
@@ -459,40 +443,40 @@ class Inbox(Protocol):
 
 
 class Ledger(Protocol):
-    """Money. A request reserves its worst case first, so that what was spent never passes the cap."""
+    """Limits the cost. A request first reserves its highest possible cost, so the limit is never exceeded."""
 
     def reserve(self, worst_case: float | None) -> bool:
-        """Set aside US dollars; false if they do not fit."""
+        """Reserve US dollars; false if they exceed what is left."""
         ...
 
     def settle(self, reserved: float | None, spent: float | None) -> None:
-        """Replace a reservation by what it really cost."""
+        """Replace a reservation by the real cost."""
         ...
 
 
 class Clock(Protocol):
-    """Time."""
+    """Tells the time and waits."""
 
     def now_ms(self) -> int:
         """Unix time in milliseconds."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards."""
+        """Seconds of a clock that never goes back."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait so many seconds."""
         ...
 
 
 class Ids(Protocol):
-    """Fresh names."""
+    """Generates unique ids and random numbers."""
 
     def ulid(self) -> str:
         """26 characters, sortable by time."""
         ...
 
     def draw(self) -> float:
-        """Uniform in [0, 1)."""
+        """A random number, uniform in [0, 1)."""
         ...

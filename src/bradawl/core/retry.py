@@ -1,4 +1,4 @@
-"""When to try a failed request again. Pure: the clock and the dice are handed in."""
+"""Decides when a failed model request is sent again. Pure: time and random numbers are parameters."""
 
 import msgspec
 
@@ -9,22 +9,21 @@ CAP_S = 30.0
 
 
 class RetryBudget(msgspec.Struct, frozen=True):
-    """Bounds of all retries of one step together."""
+    """Limits of all attempts of one step together."""
 
     attempts: int = 6
-    """Requests in all, the first included."""
+    """Most requests, the first included."""
     deadline_s: float = 300.0
-    """Seconds from the first request within which the last may start."""
+    """Seconds after the first request in which another may start."""
     longest_wait_s: float = 600.0
-    """A server that asks for more than this ends the step at once."""
+    """A server that asks for a longer wait ends the step."""
 
 
 def next_delay(failure: Failure, attempt: int, budget: RetryBudget, *, elapsed_s: float, draw: float) -> float | None:
-    """Seconds to wait before the next request, or None to give up.
+    """Seconds to wait before the next request; None to give up.
 
-    `attempt` counts the requests made so far (from 1), `elapsed_s` the time since the first,
-    `draw` is uniform in [0, 1). A server's wish wins over the backoff and gets up to a
-    quarter on top; without one it is exponential with full jitter.
+    `attempt` is the number of requests so far (from 1), `elapsed_s` the time since the first, `draw` uniform in [0, 1).
+    If the server names a time, the wait is that plus up to a quarter; else exponential backoff with full jitter.
     """
     if not failure.retryable or attempt >= budget.attempts:
         return None

@@ -1,4 +1,4 @@
-"""What is allowed, asked about or refused by name: rules as values, and whether they speak of a call."""
+"""Permission rules as values, and the test whether a rule matches a part of a call."""
 
 import re
 from collections.abc import Iterable
@@ -11,29 +11,32 @@ from bradawl.core.effects import Effects, is_within
 
 BUILT_IN = "built-in"
 Subject = Literal["tool", "read", "write", "run", "network", "reach"]
+ReadRules = Literal["whole", "exact", "later"]
+"""How rules apply to a folder a tool reads. `whole`: also to all below it; `exact`: to the folder alone, the tool skips
+what is refused below it; `later`: not at all, the reads are judged one by one."""
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of a policy, in the form in which calls are compared with it."""
+    """A permission rule in the form in which calls are compared with it."""
 
     verdict: Literal["deny", "ask", "allow"]
     on: Subject
-    """`tool`: the name of the tool; `read`, `write`: a path; `run`: the words of a command; `network`: the same, for
-    commands that may reach the network unasked; `reach`: a host."""
+    """What it is about. `tool`: a name; `read`, `write`: a path; `run`: the words of a command; `reach`: a host;
+    `network`: the words of a command that may use the network without a question."""
     pattern: str = ""
-    """`tool`, `read`, `write`: a regular expression for all of it. `reach`: a host and all below it; `*` for any."""
+    """`tool`, `read`, `write`: a regular expression, matched in full. `reach`: a domain with all below it, or `*`."""
     words: tuple[str, ...] = ()
-    """`run`, `network`: a glob for each word of the command; a last `*` stands for any number of words."""
+    """`run`, `network`: a glob for each word of the command; a last `*` matches any number of words."""
     text: str = ""
-    """As somebody wrote it."""
+    """The rule as written."""
     source: str = BUILT_IN
-    """Where it stands."""
+    """The file or option it comes from."""
     why: str = ""
-    """What a refusal or a question says; without it the rule is named."""
+    """Text of a refusal or question; without it the rule is named."""
     in_bypass: bool = True
-    """Of a refusal: it holds even where questions are switched off."""
+    """A refusal that also holds in the mode `bypass`."""
     places: tuple[str, ...] = ()
-    """`read`, `write`: the folders or files at or below which every path lies that `pattern` matches; absolute."""
+    """`read`, `write`: absolute paths; every match of `pattern` is one of them or lies below."""
 
     @property
     def reason(self) -> str:
@@ -44,13 +47,13 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 Part = str | tuple[str, ...]
 
 
-def parts(rule: Rule, tool: str, effects: Effects) -> tuple[Part, ...]:
-    """What of a call a rule speaks of."""
+def parts(rule: Rule, names: tuple[str, ...], effects: Effects, reads: ReadRules = "whole") -> tuple[Part, ...]:
+    """The parts of a call that a kind of rule applies to; `names` are the tool's own and those of rules for it."""
     match rule.on:
         case "tool":
-            return (tool,)
+            return names
         case "read":
-            return () if tool == "agent" and effects.spends else effects.reads  # its calls are judged one by one
+            return () if reads == "later" and effects.spends else effects.reads
         case "write":
             return effects.writes
         case "reach":
@@ -62,7 +65,7 @@ def parts(rule: Rule, tool: str, effects: Effects) -> tuple[Part, ...]:
 
 
 def speaks_of(rule: Rule, part: Part) -> bool:
-    """Whether a rule is about this part of a call."""
+    """Whether a rule matches this part of a call."""
     if isinstance(part, tuple):
         return _same_words(rule.words, part)
     if rule.on == "reach":
@@ -72,7 +75,7 @@ def speaks_of(rule: Rule, part: Part) -> bool:
         return True
     if part.isascii() or rule.verdict == "allow":
         return False
-    from unicodedata import normalize  # some file systems store another spelling of a name than the one given
+    from unicodedata import normalize  # some file systems store names in another normal form
 
     return re.fullmatch(rule.pattern, normalize("NFC", part), re.DOTALL) is not None
 
@@ -84,37 +87,33 @@ def _same_words(wanted: tuple[str, ...], words: tuple[str, ...]) -> bool:
     return len(words) == len(wanted) and all(map(fnmatchcase, words, wanted))
 
 
-def met(rule: Rule, tool: str, effects: Effects) -> tuple[Part, ...]:
-    """The parts of a call that a rule is about."""
-    found = parts(rule, tool, effects)
-    if not rule.places or rule.verdict == "allow" or effects.seal or tool in _SELECTIVE:
+def met(rule: Rule, names: tuple[str, ...], effects: Effects, reads: ReadRules = "whole") -> tuple[Part, ...]:
+    """Parts of a call that a rule matches. A shell line (`Effects.seal`) declares the paths below folders itself."""
+    found = parts(rule, names, effects, reads)
+    if not rule.places or rule.verdict == "allow" or effects.seal or reads == "exact":
         return tuple(part for part in found if speaks_of(rule, part))
     return tuple(part for part in found if speaks_of(rule, part) or _holds(part, rule))
 
 
-_SELECTIVE = frozenset({"glob", "grep", "read_file"})
-"""Tools that leave out of a folder what rules refuse; of a shell line (`Effects.seal`) such paths are declared."""
-
-
 def _holds(part: Part, rule: Rule) -> bool:
-    """Whether a folder, which stands for all below it, holds the one path that a rule without wildcards names."""
+    """Whether a folder contains a path that a rule without wildcards names."""
     return isinstance(part, str) and any(is_within(each, part) and speaks_of(rule, each) for each in rule.places)
 
 
 def path_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Those that refuse or ask about paths and are not built in."""
+    """Rules that refuse or ask about paths and are not built in."""
     return tuple(
         rule for rule in rules if rule.verdict != "allow" and rule.on in ("read", "write") and rule.source != BUILT_IN
     )
 
 
 def refuses(rules: Iterable[Rule], on: Subject, path: str) -> bool:
-    """Whether one of the rules refuses to read, or to write, this path."""
+    """Whether one of the rules refuses to read or write this path."""
     return any(rule.verdict == "deny" and rule.on == on and speaks_of(rule, path) for rule in rules)
 
 
 def all_met(rules: Iterable[Rule], found: Iterable[Part]) -> Rule | None:
-    """The last of the rules that together speak of each of these parts; None if one is left over, or there is none."""
+    """One of the rules if together they match every part; None if a part is left over or there are none."""
     last = None
     for part in found:
         last = next((rule for rule in rules if speaks_of(rule, part)), None)

@@ -1,4 +1,4 @@
-"""Tokens used, and what they cost. An unknown price gives an unknown cost, never zero."""
+"""Token counts and their cost. An unknown price gives an unknown cost, never zero."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Tokens of one or more requests in disjoint buckets; the prompt is input + cache_read + cache_write."""
+    """Tokens of one or more requests. Buckets are disjoint: the prompt is input + cache_read + cache_write."""
 
     input: int = 0
     output: int = 0
@@ -22,7 +22,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.input + self.cache_read + self.cache_write
 
     def __add__(self, other: "Usage") -> "Usage":
-        """The sum; one estimated part makes the whole an estimate."""
+        """The sum; it is estimated if either is."""
         return Usage(
             input=self.input + other.input,
             output=self.output + other.output,
@@ -34,7 +34,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PriceTier(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rates of a whole request whose prompt is longer than `above` tokens."""
+    """Rates for requests whose prompt has more than `above` tokens."""
 
     above: int
     input: float | None = None
@@ -44,18 +44,18 @@ class PriceTier(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):
-    """US dollars per million tokens; None where nobody has said."""
+    """US dollars per million tokens; None if unknown."""
 
     input: float | None = None
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
     tiers: tuple[PriceTier, ...] = ()
-    """By rising `above`; the last that a prompt is longer than replaces the rates here."""
+    """Sorted by `above`; the last one that applies replaces the rates here."""
 
 
 def cost(usage: Usage, price: Price | None) -> float | None:
-    """US dollars for the `usage` of one request, or None when a bucket that was used has no known price."""
+    """US dollars for one request; None if a bucket with tokens has no known price."""
     if price is None:
         return None
     rates: Price | PriceTier = price

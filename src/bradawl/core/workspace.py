@@ -1,4 +1,4 @@
-"""What the workspace gives and takes: files as they were found, programs and how they ended."""
+"""Values of the ports `Files`, `Processes` and `Jobs`: file contents, commands and their results."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 PROCESS_LIMIT: Final = "BRADAWL_PROCESSES"
-"""Variable that tells a shell in a sandbox how many processes its user may have in there; the shell unsets it."""
+"""Environment variable with the process limit of a sandboxed shell, which applies and unsets it."""
 
 
 class FileContent(msgspec.Struct, frozen=True):
@@ -28,66 +28,64 @@ class FileEntry(msgspec.Struct, frozen=True):
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A program to run, or a line for bash."""
+    """A program to run, or a shell line."""
 
     argv: tuple[str, ...]
     cwd: str
     is_shell: bool = False
-    """argv has one element, a bash script; its last working directory is reported."""
+    """argv has one element, a bash script; the result reports its last working directory."""
     timeout_s: float = 120.0
     output_limit_bytes: int = 10_000_000
-    """Kept per stream, head and tail; what lies between is counted."""
+    """Kept per stream: its beginning and end. The rest is only counted."""
     env: Mapping[str, str | None] = {}
-    """Variables on top of those every program gets; None leaves one out."""
+    """Added to the variables of every program; None removes one."""
     spill_limit_bytes: int = 0
-    """A shell line's output that is more than is kept goes to a file, up to so many bytes; 0 for no file."""
+    """Output of a shell line beyond the kept part goes to a file, up to this size; 0 for no file."""
     is_helper: bool = False
-    """A program of the agent's own, by absolute path: not sandboxed, and without the user's variables."""
+    """A program of bradawl, by absolute path; it runs without a sandbox and without the user's variables."""
     unmoved: tuple[str, ...] = ()
-    """Resolved paths that a helper looks at: sandboxed programs are stopped while it runs, and it is not started if one
-    has become a link. For none nothing is stopped."""
+    """Resolved paths a helper reads: sandboxed programs pause meanwhile; it is not started if one has become a link."""
     runs: tuple[str, ...] = ()
-    """Files whose contents belong to the seal: absolute paths, and names of programs on PATH."""
+    """Files whose contents are part of the seal: absolute paths, and names of programs on PATH."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):
     """How a program ended."""
 
     exit_code: int | None
-    """None when it was ended for its timeout, or for printing without end; negative for a signal."""
+    """None if it was ended after its timeout or for endless output; negative for a signal."""
     stdout: bytes
     stderr: bytes
     dropped_bytes: int = 0
-    """Output that was not kept, both streams together."""
+    """Output that was not kept, of both streams."""
     pipe_status: tuple[int, ...] = ()
-    """Exit codes of the parts of a shell line's last pipeline."""
+    """Exit codes of the commands in the last pipeline of a shell line."""
     cwd: str | None = None
-    """Where a shell line left its working directory; None if it could not be read."""
+    """Last working directory of a shell line; None if unknown."""
     seconds: float = 0.0
     ended_background: bool = False
-    """Programs it had left running were ended."""
+    """Programs it left running were ended."""
     exports: Mapping[str, str | None] = {}
-    """What a shell line did to the exported variables; None for one that is no longer exported."""
+    """Exported variables a shell line changed; None for one it unset."""
     sandbox: str = ""
-    """Name of the sandbox that held it; empty for none."""
+    """Name of the sandbox it ran in; empty for none."""
     restored: tuple[str, ...] = ()
-    """Protected files it had changed, which are as they were again; `(could not be put back: ...)` follows one that is
-    not."""
+    """Protected files it changed and that were restored; `(could not be put back: ...)` follows one that was not."""
     notes: tuple[str, ...] = ()
-    """What the sandbox has to say of itself."""
+    """Remarks of the sandbox."""
     spilled: str = ""
-    """File with all of the output, for who takes it over or removes it; empty when what is kept is all."""
+    """File with the whole output, owned by the caller; empty if everything was kept."""
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A command in the background, as it is now."""
+    """The current state of a background command."""
 
     job_id: str
     command: str
     seconds: float
-    """How long it has run, or ran."""
+    """Run time so far, or in all."""
     printed: bytes
-    """Since the last look."""
+    """Output since the last look."""
     dropped_bytes: int
     result: CommandResult | None = None
     """None while it runs."""

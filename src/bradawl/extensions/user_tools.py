@@ -1,6 +1,6 @@
-"""Finds tools that users wrote: in a folder of their own, and in packages they installed.
+"""Loads tools that users wrote, from a folder of theirs and from installed packages.
 
-Never in a project: what is found is run, and whoever wrote a project has not been trusted with that.
+Projects can't bring tools: the files are executed, and a project is not trusted with that.
 """
 
 import re
@@ -16,6 +16,7 @@ import msgspec
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Tool
+from bradawl.core.tools import JsonParams, ToolSpec
 from bradawl.safety.trusted_programs import site_folders as site_folders
 
 _GROUP: Final = "bradawl.tools"
@@ -24,11 +25,11 @@ _NAME: Final = "[a-z0-9_]{1,64}"
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The tools of a user, and what is wrong with the rest."""
+    """The tools of a user, and warnings about files that can't be used."""
 
     tools: tuple[Tool[Any], ...]
     warnings: tuple[str, ...]
-    """A sentence for each that can't be used, for the user."""
+    """A sentence for the user about each that can't be used."""
 
 
 def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Found:
@@ -43,13 +44,13 @@ def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Fo
     # What a file offers counts before what came with a package.
     for place, load in (*_files(folder), *_packages(sites)):
         try:
-            with _blamed():
+            with _as_settings_error():
                 loaded = load()
             for each in loaded:
-                if (other := known.get(each.name)) is not None:
-                    warnings.append(f"The tool {each.name} of {place} is left out: {other} has that name.")
+                if (other := known.get(each.spec.name)) is not None:
+                    warnings.append(f"The tool {each.spec.name} of {place} is left out: {other} has that name.")
                     continue
-                known[each.name] = f"one of {place}"
+                known[each.spec.name] = f"one of {place}"
                 tools.append(each)
         except SettingsError as error:
             warnings.append(f"The tools of {place} are left out: {error}")
@@ -57,11 +58,11 @@ def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Fo
 
 
 Source = tuple[str, Callable[[], tuple[Tool[Any], ...]]]
-"""What to call it, and what loads it."""
+"""Its name in messages, and the function that loads it."""
 
 
 def _names(folder: str | Path) -> list[str]:
-    """What is in a folder, sorted; nothing if it can't be looked into."""
+    """The sorted names in a folder; empty if it can't be read."""
     try:
         return sorted(path.name for path in Path(folder).iterdir())
     except OSError:
@@ -111,8 +112,8 @@ def _from_package(folder: Path) -> tuple[Tool[Any], ...]:
 
 
 @contextmanager
-def _blamed() -> Iterator[None]:
-    """Anything may come out of what users wrote; here it becomes a sentence about it."""
+def _as_settings_error() -> Iterator[None]:
+    """Turns any exception of a user's code into a `SettingsError` with its reason and line."""
     try:
         yield
     except SettingsError:
@@ -122,7 +123,7 @@ def _blamed() -> Iterator[None]:
 
 
 def _line_of(error: BaseException) -> str:
-    """Where in the user's own code it was, if it was there."""
+    """The line of the user's file where the exception was raised, if any."""
     line = getattr(error, "lineno", None)
     trace = error.__traceback__
     while trace is not None:
@@ -132,11 +133,8 @@ def _line_of(error: BaseException) -> str:
     return f" (line {line})" if line else ""
 
 
-# ------------------------------------------------------------------ what is a tool
-
-
 def _offered(values: Mapping[str, object], module: str) -> tuple[Tool[Any], ...]:
-    """The tools among a module's values: objects, and classes of its own that need nothing to be made."""
+    """The tools in a module: objects, and instances of its classes."""
     public = [value for name, value in values.items() if not name.startswith("_")]
     objects = [value for value in public if not isinstance(value, type) and _is_tool(value)]
     made = {type(each) for each in objects}
@@ -151,16 +149,21 @@ def _offered(values: Mapping[str, object], module: str) -> tuple[Tool[Any], ...]
 
 
 def _is_tool(value: object) -> bool:
-    # Looked up in its class: what stands for something else, such as a request not there yet, may break when asked.
+    # Methods are looked up in the class: a proxy object may raise when its attributes are read.
     kind = value if isinstance(value, type) else type(value)
     has_methods = all(callable(getattr(kind, method, None)) for method in ("effects", "run"))
-    return has_methods and all(hasattr(value, attribute) for attribute in ("name", "params"))
+    return has_methods and all(hasattr(value, attribute) for attribute in ("spec", "params"))
 
 
 def _check(made: Tool[Any]) -> None:
     """Raises `SettingsError` for a tool that no model could be offered."""
-    if not isinstance(made.name, str) or not re.fullmatch(_NAME, made.name):
-        raise SettingsError(f"the name {made.name!r} is not made of a-z, 0-9 and _, at most 64.")
-    if not isinstance(made.params, type) or not issubclass(made.params, msgspec.Struct):
-        raise SettingsError(f"the params of {made.name} are not a msgspec Struct.")
-    msgspec.json.schema(made.params)
+    if not isinstance(made.spec, ToolSpec):
+        raise SettingsError(f"the spec of {type(made).__name__} is not a ToolSpec.")
+    spec, params = msgspec.convert(msgspec.to_builtins(made.spec), ToolSpec), made.params
+    if not re.fullmatch(_NAME, spec.name):
+        raise SettingsError(f"the name {spec.name!r} is not made of a-z, 0-9 and _, at most 64.")
+    if isinstance(params, JsonParams):
+        return
+    if not isinstance(params, type) or not issubclass(params, msgspec.Struct):
+        raise SettingsError(f"the params of {spec.name} are neither a msgspec Struct nor JsonParams.")
+    msgspec.json.schema(params)

@@ -1,1 +1,1 @@
-"""Pure functions between core and agent: what is shown to a model, and what it says, brought into shape."""
+"""Pure functions that shape what a model is shown, and decode what it wrote."""

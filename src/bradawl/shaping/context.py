@@ -1,4 +1,4 @@
-"""How much of the model's context a conversation takes: what was reported last, and an estimate of what came after."""
+"""Estimates how much of the context window a conversation fills: the last reported count plus what came after."""
 
 from typing import assert_never
 
@@ -29,7 +29,7 @@ _IMAGE = 1_600
 _SMALLEST_IMAGE = 85
 _PIXELS_PER_TOKEN = 750
 _BYTES_PER_PAGE_TOKEN = 40
-"""A page of a PDF has some 60 kB and 1,500 tokens; who knows better counts."""
+"""Assumes that a page of a PDF has about 60 kB and 1,500 tokens."""
 
 
 def prefix_tokens(prefix: Prefix) -> int:
@@ -79,7 +79,7 @@ def part_tokens(part: Part) -> int:
 
 
 def _image_tokens(data: bytes) -> int:
-    """By its size where that is easily told, which is in a PNG; otherwise as if it were large."""
+    """Computed from the size of a PNG; any other image counts as large."""
     if data[:8] != b"\x89PNG\r\n\x1a\n" or len(data) < 24:
         return _IMAGE
     pixels = int.from_bytes(data[16:20], "big") * int.from_bytes(data[20:24], "big")

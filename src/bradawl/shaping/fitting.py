@@ -1,30 +1,43 @@
-"""Small slips of models in arguments, put right only where there is one way to read them."""
+"""Decodes the arguments of a call, corrects small mistakes of models in them, and words what is wrong with the rest."""
 
 import json
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import UnionType
 
 import msgspec
 
 from bradawl.core.arguments import Arguments, decode, fails_at_the_end, is_object
+from bradawl.core.ports import Params
+from bradawl.core.tools import JsonParams
+from bradawl.shaping import json_fitting
+from bradawl.shaping.json_fitting import REMARKS, as_list, read_json
 
-_REMARKS = frozenset({"description", "explanation", "reason", "reasoning", "thought"})
-"""What models like to say beside a call; it changes nothing."""
 _KINDS: Mapping[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-def fit(arguments: Arguments, params: type[msgspec.Struct]) -> Arguments:
-    """The arguments without remarks and nulls for what is optional.
+def decoded(arguments: Arguments, params: type[msgspec.Struct] | JsonParams) -> Params:
+    """The arguments as a tool gets them, with small mistakes corrected. Raises `ValidationError`, `RecursionError`."""
+    if not isinstance(params, JsonParams):
+        return msgspec.convert(fit(arguments, params), params, strict=False)
+    fitted = json_fitting.fit(arguments, json_fitting.schema_of(params))
+    if wrong := params.what_is_wrong(fitted):
+        raise msgspec.ValidationError(wrong)
+    return fitted
 
-    What stands alone where a list belongs is a list of one; a list or object written as JSON text is read.
+
+def fit(arguments: Arguments, params: type[msgspec.Struct]) -> Arguments:
+    """The arguments without remarks and without nulls for optional fields.
+
+    A single value where a list belongs becomes a list of one; a list or object written as JSON text is decoded.
+    Nothing is corrected that could be read in two ways.
     """
     fields = {field.encode_name: field for field in msgspec.structs.fields(params)}
     fitted: Arguments = {}
     for name, value in arguments.items():
         field = fields.get(name)
         if field is None:
-            if name not in _REMARKS:
+            if name not in REMARKS:
                 fitted[name] = value
         elif value is not None or field.required:
             fitted[name] = _fitted(value, field.type)
@@ -34,12 +47,12 @@ def fit(arguments: Arguments, params: type[msgspec.Struct]) -> Arguments:
 def _fitted(value: object, annotation: object) -> object:
     kind = kind_of(annotation)
     if kind == "list":
-        return [_fitted(item, _item_type(annotation)) for item in _as_list(value)]
+        return [_fitted(item, _item_type(annotation)) for item in as_list(value)]
     if kind == "object":
-        value = _read(value, "{")
+        value = read_json(value, "{")
         params = _struct(annotation)
         return value if params is None or not is_object(value) else fit(value, params)
-    # A whole number stands for its digits; how a fraction or a truth value was meant to be written can't be told.
+    # An integer has one spelling as a string; a fraction or a boolean has several.
     return str(value) if kind == "string" and type(value) is int else value
 
 
@@ -48,40 +61,27 @@ def _struct(annotation: object) -> type[msgspec.Struct] | None:
     return plain if isinstance(plain, type) and issubclass(plain, msgspec.Struct) else None
 
 
-def _as_list(value: object) -> list[object]:
-    """A text is a list of one, unless it is a list itself; so is an object where objects are listed."""
-    value = _read(value, "[")
-    if isinstance(value, list):
-        return typing.cast("list[object]", value)
-    return [value]
-
-
-def _read(value: object, opening: str) -> object:
-    """What a text says in JSON, if it says a list or an object; else the value as it is."""
-    if not isinstance(value, str) or not value.lstrip().startswith(opening):
-        return value
-    try:
-        return decode(value)
-    except (ValueError, RecursionError):
-        return value
-
-
 def _item_type(annotation: object) -> object:
     return next(iter(typing.get_args(_plain(annotation))), object)
 
 
 def _plain(annotation: object) -> object:
-    """An annotation without what only describes it."""
+    """The annotation inside `Annotated[...]`."""
     while typing.get_origin(annotation) is typing.Annotated:
         annotation = typing.get_args(annotation)[0]
     return annotation
 
 
-def unknown_names(arguments: Arguments, params: type[msgspec.Struct]) -> str:
-    """A sentence on names the tool does not have, with the nearest it has; empty if there are none."""
-    from difflib import get_close_matches  # only a mistaken model pays for it
+def unknown_names(arguments: Arguments, params: type[msgspec.Struct] | JsonParams) -> str:
+    """A sentence about names the tool does not have, with the nearest it has; empty if there are none."""
+    from difflib import get_close_matches  # only needed for a wrong call
 
-    known = [field.encode_name for field in msgspec.structs.fields(params)]
+    if isinstance(params, JsonParams):
+        known = json_fitting.closed_names(json_fitting.schema_of(params))
+        if known is None:
+            return ""
+    else:
+        known = [field.encode_name for field in msgspec.structs.fields(params)]
     said: list[str] = []
     for name in arguments:
         if name not in known:
@@ -90,17 +90,23 @@ def unknown_names(arguments: Arguments, params: type[msgspec.Struct]) -> str:
     return "; ".join(said)
 
 
-def signature(params: type[msgspec.Struct]) -> str:
+def signature(params: type[msgspec.Struct] | JsonParams) -> str:
     """The parameters with their types, on one line."""
-    listed = (
-        f"{field.encode_name} ({kind_of(field.type)}{'' if field.required else ', optional'})"
-        for field in msgspec.structs.fields(params)
-    )
-    return f"Its parameters are: {', '.join(listed)}."
+    listed = _listed(params)
+    shown = ", ".join(f"{name} ({kind}{'' if required else ', optional'})" for name, kind, required in listed)
+    return f"Its parameters are: {shown}." if shown else "It has no parameters."
+
+
+def _listed(params: type[msgspec.Struct] | JsonParams) -> Iterable[tuple[str, str, bool]]:
+    if isinstance(params, JsonParams):
+        yield from json_fitting.listed(json_fitting.schema_of(params))
+        return
+    for field in msgspec.structs.fields(params):
+        yield field.encode_name, kind_of(field.type), field.required
 
 
 def kind_of(annotation: object) -> str:
-    """The JSON type of a field's annotation, or the values it may have, as far as a sentence needs it."""
+    """The JSON type of an annotation, or its literal values, in words."""
     annotation = _plain(annotation)
     origin = typing.get_origin(annotation) or annotation
     if origin in (list, tuple, set, frozenset):
@@ -113,7 +119,7 @@ def kind_of(annotation: object) -> str:
 
 
 def what_is_wrong(raw: str) -> str:
-    """Why text is not a JSON object, in words for the model that wrote it."""
+    """Why the raw arguments are not a JSON object, in words for the model that wrote them."""
     try:
         value = decode(raw)
         value = decode(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""What a model is told of a command in the background without having asked."""
+"""Notes for the model about background commands: one ended, or waits for input."""
 
 import re
 from typing import Final
@@ -24,7 +24,7 @@ def last_lines(output: bytes, most: int = _LINES_TOLD) -> str:
 
 
 def asks(output: bytes) -> bool:
-    """Whether what was printed last looks like a question somebody is to answer."""
+    """Whether the last output looks like a prompt for input."""
     last = last_lines(output, 1)
     return bool(re.search(_ASKS, last) or (output[-1:] != b"\n" and re.search(_ASKS_ON_AN_OPEN_LINE, last)))
 
@@ -44,7 +44,7 @@ def ended(name: str, exit_code: int | None, seconds: float, output: bytes) -> st
 
 
 def stalled(name: str, seconds: float, output: bytes) -> str:
-    """That a job seems to wait for somebody."""
+    """Note that a job seems to wait for input."""
     return (
         f"{name} has printed nothing for {seconds:.0f} s and seems to wait for an answer. Nobody can give one: its "
         f"input is closed. Its last line:\n{last_lines(output, 1)}\n"

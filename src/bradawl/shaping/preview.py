@@ -1,4 +1,4 @@
-"""What is shown of a result that is too long: its beginning, its end, and what lies between."""
+"""Shortens long results to their beginning and end, and says how much is left out."""
 
 from bradawl.core.messages import Document, Image, Text
 from bradawl.core.ports import ToolOutput

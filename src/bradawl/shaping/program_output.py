@@ -1,4 +1,4 @@
-"""What a program printed, as it would stand on a screen in the end."""
+"""Converts the output of a program to the text a terminal would show in the end."""
 
 import re
 
@@ -12,7 +12,7 @@ _CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 
 
 def clean(data: bytes) -> str:
-    """Text without escapes and trailing blank lines; what was written over is gone. Of binary data only its size."""
+    """Output as text, without escapes, overwritten parts and trailing blank lines; for binary data only its size."""
     wide = _utf16(data)
     text = data.decode("utf-8", "replace") if wide is None else wide
     text = text.replace("\r\n", "\n")

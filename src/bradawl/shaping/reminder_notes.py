@@ -1,4 +1,4 @@
-"""What a model is reminded of, in words."""
+"""Texts of the reminders for the model: to-do list and mode."""
 
 from collections.abc import Collection, Sequence
 

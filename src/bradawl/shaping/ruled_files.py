@@ -1,4 +1,4 @@
-"""Files without those that permission rules refuse to read."""
+"""A `Files` port that hides files which permission rules refuse to read."""
 
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import Files

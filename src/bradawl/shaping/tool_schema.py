@@ -1,11 +1,12 @@
-"""What a model is told about a tool, derived from the tool's own parameters."""
+"""Builds the schema of a tool that the model sees, from the tool's parameters."""
 
 import typing
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from bradawl.core.ports import Tool, ToolSchema
+from bradawl.core.ports import AnyTool, ToolSchema
+from bradawl.core.tools import JsonParams
 
 _Json = dict[str, object]
 
@@ -16,14 +17,17 @@ def _own_doc(params: type[msgspec.Struct]) -> str:
     return "\n".join(line.strip() for line in lines)
 
 
-def schema_of(tool: Tool[msgspec.Struct]) -> ToolSchema:
+def schema_of(tool: AnyTool) -> ToolSchema:
     """Name, description and JSON Schema of one tool.
 
-    The schema stands alone: not every server resolves references, so each is replaced by what it names.
+    A struct's schema has no references, because not every server resolves them: each is replaced by its target.
     """
-    (schema,), components = msgspec.json.schema_components((tool.params,), ref_template="{name}")
+    params = tool.params
+    if isinstance(params, JsonParams):
+        return ToolSchema(tool.spec.name, params.description, params.schema)
+    (schema,), components = msgspec.json.schema_components((params,), ref_template="{name}")
     parameters = msgspec.json.encode(_plain(schema, components))
-    return ToolSchema(tool.name, _own_doc(tool.params), msgspec.Raw(parameters))
+    return ToolSchema(tool.spec.name, _own_doc(params), msgspec.Raw(parameters))
 
 
 def _object(struct: _Json, components: Mapping[str, _Json]) -> _Json:
@@ -50,7 +54,7 @@ def _plain(field: _Json, components: Mapping[str, _Json]) -> _Json:
 
 
 def _named(name: str, components: Mapping[str, _Json]) -> _Json:
-    """What a name stands for; inside of itself it is only said to be an object."""
+    """The schema of a component; inside itself only `object`, because schemas are finite."""
     named = components.get(name)
     if named is None:
         return {"type": "object"}
@@ -63,6 +67,6 @@ def _untitled(named: _Json) -> _Json:
     return {key: value for key, value in named.items() if key != "title"}
 
 
-def schemas_of(tools: Iterable[Tool[msgspec.Struct]]) -> tuple[ToolSchema, ...]:
+def schemas_of(tools: Iterable[AnyTool]) -> tuple[ToolSchema, ...]:
     """Schemas in the order of the tools, which is part of the prefix."""
     return tuple(schema_of(tool) for tool in tools)

@@ -1,4 +1,4 @@
-"""What tools and hooks give back: users write some of them, and the log must be able to take it."""
+"""Validates values that tools and hooks return, because users write some of them and the log must store them."""
 
 from posixpath import normpath
 from typing import TypeVar
@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 def validated(value: object, kind: type[T]) -> T:
-    """The value as what it should be, down to its last field. Raises `ValidationError`, `TypeError`."""
+    """The value, checked to be of the type with all its fields. Raises `ValidationError`, `TypeError`."""
     return msgspec.convert(msgspec.to_builtins(value, builtin_types=(bytes,)), kind)
 
 
 def declared(value: object) -> Effects:
-    """Effects with paths that rules can be compared with. Raises `ValidationError`, `TypeError`."""
+    """Effects, checked to have absolute, normalised paths. Raises `ValidationError`, `TypeError`."""
     effects = validated(value, Effects)
     for path in (*effects.reads, *effects.writes):
         if normpath(f"/{path.strip('/')}") != (path.rstrip("/") or path[:1]):

@@ -18,6 +18,7 @@ from bradawl.core.events import AgentEnded, Envelope, Event, Live, PromptSubmitt
 from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.core.ports import CallContext, OpenSession, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.session.blobs import MemoryBlobs
 from bradawl.session.journal import EntryNumbering, MemoryLog
@@ -210,15 +211,10 @@ class FakeTool:
     """`Tool` that returns `output` and records its arguments."""
 
     def __init__(self, name: str = "fake", output: str | ToolError = "done", effects: Effects | None = None) -> None:
-        self._name = name
+        self.spec = ToolSpec(name)
         self._output = output
         self._effects = effects or Effects()
         self.calls: list[FakeToolParams] = []
-
-    @property
-    def name(self) -> str:
-        """As given."""
-        return self._name
 
     @property
     def params(self) -> type[FakeToolParams]:

@@ -12,7 +12,7 @@ from typing import Final, NoReturn, TextIO, TypeVar
 
 import msgspec
 
-from bradawl.agent.seen import SeenFiles
+from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.core.arguments import decode
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError

@@ -1,4 +1,4 @@
-"""Hands a task to a sub-agent."""
+"""The tool `agent`: gives a task to a sub-agent."""
 
 from typing import Annotated, Literal
 
@@ -9,6 +9,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import AgentEnded, TurnReason
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 
 LIMIT = 20_000
 """Characters of a conclusion that the model sees; of a longer one the end."""
@@ -36,17 +37,24 @@ class AgentParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AgentTool:
     """The tool `agent`."""
 
-    name: str = "agent"
+    spec: ToolSpec = ToolSpec(
+        "agent",
+        kind="run",
+        rule_names=("Agent",),
+        read_rules="later",
+        shows=("description", "prompt"),
+        main_agent_only=True,
+    )
     params: type[AgentParams] = AgentParams
 
     def effects(self, params: AgentParams, context: CallContext) -> Effects:
-        """Costs money, and looks at the working directory; what its own calls change is judged call by call."""
+        """Spends money and reads the working directory; the sub-agent's calls are judged one by one."""
         if not params.prompt.strip():
             raise ToolError("prompt is empty; say what the sub-agent is to do and what to report")
         return Effects(reads=(context.resolve("."),), spends=True)
 
     async def run(self, params: AgentParams, context: CallContext) -> ToolOutput:
-        """Its conclusion; how it ended is said first where it came to none."""
+        """The sub-agent's conclusion, after a note if it did not complete its task."""
         if context.spawner is None:
             raise ToolError("no sub-agents can be started here; do the task yourself")
         said, ended = await context.spawner.spawn(params.kind, params.prompt, context.call_id)
@@ -61,7 +69,7 @@ class AgentTool:
 
 
 def _how_it_ended(ended: AgentEnded) -> list[str]:
-    """Nothing of one that came to its end."""
+    """Empty if the sub-agent completed its task."""
     if ended.reason == "completed":
         return []
     why = _ENDINGS[ended.reason]

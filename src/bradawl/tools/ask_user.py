@@ -1,4 +1,4 @@
-"""Asks the user."""
+"""The tool `ask_user`: asks the user a question."""
 
 from typing import Annotated
 
@@ -9,6 +9,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.permissions import Choice
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 
 _MOST_OPTIONS = 9
 _NO_ANSWER = (
@@ -27,15 +28,15 @@ class AskUserParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AskUser:
     """The tool `ask_user`."""
 
-    name: str = "ask_user"
+    spec: ToolSpec = ToolSpec("ask_user", rule_names=("AskUserQuestion",), shows=("question",), main_agent_only=True)
     params: type[AskUserParams] = AskUserParams
 
     def effects(self, params: AskUserParams, context: CallContext) -> Effects:
-        """Takes the user's attention, which is given to one at a time and never asked for twice."""
+        """Changes the session part `user`, so questions are asked one at a time and never repeated."""
         return Effects(session=("user",))
 
     async def run(self, params: AskUserParams, context: CallContext) -> ToolOutput:
-        """What the user says. Raises `ToolError` for a question that is none."""
+        """The user's answer. Raises `ToolError` for an empty question or too many options."""
         question = params.question.strip()
         options = tuple(dict.fromkeys(option for text in params.options if (option := " ".join(text.split()))))
         if not question:

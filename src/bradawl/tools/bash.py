@@ -1,4 +1,4 @@
-"""Runs a line of bash."""
+"""The tool `bash`: runs a shell line."""
 
 import codecs
 import time
@@ -14,6 +14,7 @@ from bradawl.core.events import Cwd
 from bradawl.core.messages import Text
 from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import CallContext, Jobs, Process, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command
 from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
 from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, nearest_folder
@@ -21,6 +22,7 @@ from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, neares
 if TYPE_CHECKING:
     from bradawl.safety.shell.allow.path_effects import Entries
 
+_SPEC = ToolSpec("bash", kind="run", rule_names=("Bash",), shows=("command",), result="output")
 _PATIENCE_S = 120
 _AT_ONCE_S = 0.2
 _PROGRESS_PIECE = 2_000
@@ -56,7 +58,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     """The tool `bash`."""
 
     patience_s: int = _PATIENCE_S
-    """Who was given no timeout goes on in the background after so long."""
+    """Seconds after which a command without a timeout becomes a background job."""
     home: str = ""
     """HOME as bash gets it; empty: the home folder of `context.files`, else that of the user database."""
     search_path: str = ""
@@ -68,36 +70,36 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     git_is_safe: Callable[[str], bool] = _nowhere
     """Whether git in a folder starts no program that its configuration names."""
     git_reads: Callable[..., tuple[str, ...] | None] = _nothing_else
-    """What it reads there besides its data and the working tree; None if that can't be told."""
+    """Files git reads there besides its data and the working tree; None if unknown."""
     resolve: Callable[[str, str], str] | None = None
-    """Where a path leads for commands that the sandbox holds; None if nothing differs there."""
+    """Real path of what a sandboxed command calls so; None if paths are the same."""
     sandbox: Callable[[], Sandbox] = Sandbox
-    """Tells what holds commands; asked only when it matters."""
+    """Returns the sandbox of commands; called only when needed."""
     entries: "Entries | None" = None
-    """Lists the folders of a tree that need not be there: lines are judged in it, and can't be run."""
+    """Lists folders of a virtual tree; then lines can be judged but not run."""
     own: tuple[str, ...] = ()
-    """bradawl's folders besides those in the home folder: no line reads its keys or writes there."""
+    """bradawl's own folders outside the home folder: no line may read keys or write there."""
     environment: Mapping[str, str] | None = None
-    """Variables of bash before the session changes any; None where they are not known."""
+    """Environment of bash before the session changes it; None if unknown."""
     user_is_there: bool = True
-    """Somebody can be asked for what the sandbox held back."""
+    """Whether the user can be asked to lift what the sandbox blocks."""
 
     @property
-    def name(self) -> str:
-        """As the model sees it."""
-        return "bash"
+    def spec(self) -> ToolSpec:
+        """Runs programs; a screen shows the end of their output."""
+        return _SPEC
 
     @property
     def params(self) -> type[BashParams]:
-        """What it is called with."""
+        """Arguments of a call."""
         return BashParams
 
     def effects(self, params: BashParams, context: CallContext) -> Effects:
-        """What the line can be seen to do. Raises `ToolError` for a timeout that is no time, or no line of bash."""
+        """The effects of the line, as far as analysis can tell. Raises `ToolError` for an invalid timeout or text."""
         return self._judged(params, context)[0]
 
     def _judged(self, params: BashParams, context: CallContext) -> tuple[Effects, Command]:
-        """What the line can be seen to do, and the very command that is sealed and started."""
+        """The effects of the line, and the command that is sealed and started."""
         if params.timeout < 0:
             raise ToolError(f"timeout is in seconds, from 1 to {LONGEST_S}; it was {params.timeout}")
         _check_text(params.command)
@@ -126,13 +128,13 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return effects, command
 
     def _only_reads_here(self, effects: Effects, cwd: str) -> bool:
-        """Whether it runs unasked in every mode, so that nobody will be asked about it."""
+        """Whether it runs without a question in every mode."""
         folders = (*self.workspace, cwd)
         inside = all(any(is_within(path, folder) for folder in folders) for path in effects.reads)
         return effects.is_read_only and inside
 
     async def run(self, params: BashParams, context: CallContext) -> ToolOutput:
-        """Run it to its end or to the timeout; the result always says which, and the exit code."""
+        """Run it to its end or timeout. The result says which, with the exit code."""
         effects, command = self._judged(params, context)
         if params.run_in_background and context.jobs is None:
             raise ToolError("nothing can go on in the background here; run it with a timeout, or without the server")
@@ -160,7 +162,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return output_of(params.command, result, ending, notes, context.grant, user_is_there=there)
 
     def _command(self, params: BashParams, context: CallContext) -> Command:
-        """The very command that is judged, sealed and started."""
+        """The command that is judged, sealed and started."""
         return Command(
             (params.command,),
             nearest_folder(context) if self.entries is None else context.cwd,
@@ -194,7 +196,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return line_effects(params.command, cwd, context.env, around)
 
     def _is_held(self, params: BashParams) -> bool:
-        """Whether a sandbox holds it, so that most lines run without a question."""
+        """Whether it runs in a sandbox that contains it, so that most lines need no question."""
         return self.entries is not None or (not params.sandbox and self.sandbox().holds_anything)
 
     def _secrets_below(self, folder: str, *, is_lifted: bool) -> tuple[str, ...]:
@@ -205,7 +207,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return secrets_below(folder)
 
     def _is_covered(self, *, is_lifted: bool) -> bool:
-        """Whether files that programs are not to see are hidden from them."""
+        """Whether the sandbox hides credentials from the command."""
         sandbox = self.sandbox()
         return bool(sandbox.name) and not is_lifted and "credentials" not in sandbox.lacks
 
@@ -249,7 +251,7 @@ class _Progress:
         self.is_over = False
 
     def show(self, data: bytes) -> None:
-        """The end of each piece; nothing while more comes than anybody can read."""
+        """Show the end of each piece of output; skip pieces while output comes too fast to read."""
         now = time.monotonic()
         room = min(_SHOWN_PER_S, self._room + (now - self._last) * _SHOWN_PER_S)
         self._room, self._last = room, now
@@ -269,7 +271,7 @@ async def _start(command: Command, context: CallContext, progress: _Progress) ->
 
 
 async def _hand_over(process: Process, jobs: Jobs, command: str, call_id: str, said: str) -> ToolOutput:
-    """Leave it to the session; what it has printed so far is shown."""
+    """Make the process a background job; returns its output so far."""
     data, dropped = process.printed()
     try:
         job_id = jobs.add(process, command, call_id)

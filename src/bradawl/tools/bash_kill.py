@@ -4,6 +4,7 @@ import msgspec
 
 from bradawl.core.effects import Effects
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.tools.bash_output import jobs_of, output_of
 
 
@@ -16,7 +17,7 @@ class BashKillParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class BashKill:
     """The tool `bash_kill`."""
 
-    name: str = "bash_kill"
+    spec: ToolSpec = ToolSpec("bash_kill", kind="run", rule_names=("Bash", "KillShell"), shows=("job_id",))
     params: type[BashKillParams] = BashKillParams
 
     def effects(self, params: BashKillParams, context: CallContext) -> Effects:

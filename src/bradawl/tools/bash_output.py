@@ -8,9 +8,10 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, Jobs, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Job
 from bradawl.shaping.program_output import clean, shell_code
-from bradawl.tools.shell.held_back import notes_on
+from bradawl.tools.shell.sandbox_hints import notes_on
 
 _LONGEST_WAIT_S = 600
 
@@ -25,11 +26,11 @@ class BashOutputParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class BashOutput:
     """The tool `bash_output`."""
 
-    name: str = "bash_output"
+    spec: ToolSpec = ToolSpec("bash_output", kind="run", rule_names=("Bash", "BashOutput"), shows=("job_id",))
     params: type[BashOutputParams] = BashOutputParams
 
     def effects(self, params: BashOutputParams, context: CallContext) -> Effects:
-        """What was looked at is not shown again, and the job may be one of an earlier call.
+        """Changes `jobs`: output is shown once, and the job may be of an earlier call.
 
         Raises `ToolError` for a wait that is none.
         """
@@ -52,7 +53,7 @@ def jobs_of(context: CallContext) -> Jobs:
 
 
 def output_of(job: Job) -> ToolOutput:
-    """What is told of a job; it is no error of the call when the job has failed."""
+    """Text about a job. A failed job is no error of the call."""
     missing = f"[{job.dropped_bytes:,} bytes before or in the middle of this are lost]\n" if job.dropped_bytes else ""
     told = () if job.result is None else notes_on(job.result, None, user_is_there=False)
     notes = "".join(f"\n{note}" for note in told)

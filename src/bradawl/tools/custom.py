@@ -1,4 +1,4 @@
-"""Makes a tool of a Python function: its name, docstring, annotations and defaults are what the model sees."""
+"""`@tool`: makes a tool of a Python function. The model sees its name, docstring, annotations and defaults."""
 
 import asyncio
 import contextvars
@@ -17,6 +17,7 @@ from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.messages import Document, Image, Text
 from bradawl.core.ports import CallContext, Tool, ToolOutput
+from bradawl.core.tools import ToolKind, ToolSpec
 from bradawl.tools.custom_params import Parameters, parameters_of
 from bradawl.tools.reading.decoding import presentable
 
@@ -32,30 +33,30 @@ Declare = Callable[[Arguments, CallContext], object]
 
 
 class FunctionTool(Generic[P, R]):
-    """A function as a tool. Called like the function, it is the function."""
+    """A function as a tool; it can still be called like the function."""
 
-    def __init__(self, function: Callable[P, R], name: str, parameters: Parameters, declare: Declare) -> None:
-        """Use `tool`, which puts these together."""
-        self.name = name
-        self.params = parameters.struct
+    def __init__(self, function: Callable[P, R], spec: ToolSpec, parameters: Parameters, declare: Declare) -> None:
+        """For `tool`, which makes the arguments."""
+        self.spec = spec
+        self.params: type[msgspec.Struct] = parameters.struct
         self.function = function
         self.__doc__ = function.__doc__
         self._parameters = parameters
         self._declare = declare
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the function gives back."""
+        """The function's result."""
         return self.function(*args, **kwargs)
 
     def effects(self, params: msgspec.Struct, context: CallContext) -> Effects:
-        """What was declared, for these arguments; unknown if nothing was."""
+        """The declared effects for these arguments; `UNKNOWN` if none were declared."""
         declared = self._declare(self._arguments(params), context)
         if not isinstance(declared, Effects):
             raise TypeError(f"effects gave back {type(declared).__name__}, not Effects")
         return declared
 
     async def run(self, params: msgspec.Struct, context: CallContext) -> ToolOutput:
-        """What the function gives back, as the model sees it. One that is not async runs in a thread of its own.
+        """The function's result for the model. A function that is not async runs in its own thread.
 
         A cancelled call does not wait for its thread, which can't be ended.
         """
@@ -70,7 +71,7 @@ class FunctionTool(Generic[P, R]):
             raise RuntimeError(f"it tried to end the program ({error})") from error
 
     def _arguments(self, params: msgspec.Struct) -> Arguments:
-        """What was given, and the function's defaults for the rest."""
+        """The given arguments, and the function's defaults for the others."""
         given = {name: getattr(params, name) for name in self._parameters.defaults}
         return {name: self._parameters.defaults[name] if value is UNSET else value for name, value in given.items()}
 
@@ -87,6 +88,7 @@ def tool(
     writes: Names = (),
     read_only: bool = False,
     effects: Callable[..., Effects] | None = None,
+    kind: ToolKind | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -99,28 +101,40 @@ def tool(
     writes: Names = (),
     read_only: bool = False,
     effects: Callable[..., Effects] | None = None,
+    kind: ToolKind | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
-    """Make a tool of a function with annotations; `@tool`, or `@tool(...)` to say what a call touches.
+    """Make a tool of an annotated function: `@tool`, or `@tool(...)` to declare what a call touches.
 
-    `reads` and `writes` name parameters that hold paths. `read_only` promises that a call changes nothing, anywhere.
-    `effects` is given those of the arguments it names, and `context` if it names that, and must not wait. Where
-    nothing is said a call may do anything: it runs alone, and only if the user allows it. Raises `TypeError`, which
-    says what a function lacks.
+    `reads` and `writes` name parameters that hold paths. `read_only` promises that a call changes nothing. `effects`
+    computes the effects from the arguments it names, and from `context` if it names that; it must not block. Without
+    any of these a call may do anything: it runs alone, and only if the user allows it.
+
+    `kind` is `write` with `writes`, `read` with `reads` or `read_only`, else `run`; give it with `effects`. A tool of
+    kind `write` is covered by `Edit` rules, and its result is shown as a diff. Raises `TypeError` with what is wrong
+    with a function.
     """
 
     def make(made_of: Callable[P, R]) -> FunctionTool[P, R]:
         own_name = name or getattr(made_of, "__name__", "")
-        with _blamed_on(own_name):
+        with _naming_tool(own_name):
             _check_words(made_of, own_name)
             parameters = parameters_of(made_of, own_name)
             declare = _declaration(parameters, _tuple(reads), _tuple(writes), effects, read_only=read_only)
-        return FunctionTool(made_of, own_name, parameters, declare)
+        known = kind or ("write" if writes else "read" if reads or read_only else "run")
+        return FunctionTool(made_of, _spec(own_name, known, (*_tuple(writes), *_tuple(reads))), parameters, declare)
 
     return make if function is None else make(function)
 
 
+def _spec(name: str, kind: ToolKind, shows: tuple[str, ...]) -> ToolSpec:
+    """A tool that writes is covered by `Edit` rules, and its result is drawn as a diff."""
+    if kind == "write":
+        return ToolSpec(name, kind, rule_names=("Edit",), shows=shows, result="diff")
+    return ToolSpec(name, kind, shows=shows)
+
+
 @contextmanager
-def _blamed_on(name: str) -> Iterator[None]:
+def _naming_tool(name: str) -> Iterator[None]:
     try:
         yield
     except TypeError as error:
@@ -226,7 +240,7 @@ def _output(value: object) -> ToolOutput:
 
 
 class _Outcome(Generic[T]):
-    """How a thread ended, on its way to the loop that waits for it: what was raised here is raised there."""
+    """Passes the result or the exception of a thread to the event loop that waits for it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -257,7 +271,7 @@ class _Outcome(Generic[T]):
 
 
 async def _in_a_thread(call: Callable[[], T]) -> T:
-    """What the call gives back. No thread of a pool: bradawl would wait for it when it ends, however long."""
+    """The call's result, from a new thread. At exit bradawl would wait for a thread of a pool."""
     outcome: _Outcome[T] = _Outcome()
 
     def work() -> None:
@@ -285,16 +299,17 @@ def with_distinct_names(tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
     """The tools, in their order. Raises `SettingsError` for two of one name, and for a name models can't use."""
     known: dict[str, Tool[Any]] = {}
     for each in tools:
-        if not _NAME.fullmatch(each.name):
-            raise SettingsError(f"The name of the tool {each.name!r} ({_origin(each)}) is not made of a-z, 0-9 and _.")
-        if (other := known.get(each.name)) is not None:
+        name = each.spec.name
+        if not _NAME.fullmatch(name):
+            raise SettingsError(f"The name of the tool {name!r} ({_origin(each)}) is not made of a-z, 0-9 and _.")
+        if (other := known.get(name)) is not None:
             raise SettingsError(
-                f"Two tools are named {each.name}: {_origin(other)} and {_origin(each)}. Rename one of them."
+                f"Two tools are named {name}: {_origin(other)} and {_origin(each)}. Rename one of them."
             )
-        known[each.name] = each
+        known[name] = each
     return tuple(known.values())
 
 
 def _origin(made: Tool[Any]) -> str:
     source = made.function if isinstance(made, FunctionTool) else type(made)
-    return f"{source.__module__}.{getattr(source, '__qualname__', made.name)}"
+    return f"{source.__module__}.{getattr(source, '__qualname__', made.spec.name)}"

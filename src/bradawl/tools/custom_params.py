@@ -1,4 +1,4 @@
-"""A function's parameters as the struct that a call's arguments are decoded to."""
+"""Builds the struct for the arguments of a `@tool` function from its signature."""
 
 import inspect
 import types
@@ -31,7 +31,7 @@ class Parameters(msgspec.Struct, frozen=True):
 
 
 def parameters_of(function: Callable[..., object], name: str) -> Parameters:
-    """Read a function's signature. Raises `TypeError`, which says what can't be told to a model."""
+    """Read a function's signature. Raises `TypeError` with the reason if it does not fit a schema."""
     hints = _hints(function)
     fields: list[Field] = []
     defaults: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def _described(annotation: object) -> tuple[object, str]:
 
 
 def _without_none(annotation: object) -> tuple[object, bool]:
-    """A type without `| None`, which a schema could only say with alternatives: nothing given stands for it."""
+    """The type without `| None`, and whether it had that: a model leaves such an argument out."""
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
         return annotation, False
     members = typing.get_args(annotation)

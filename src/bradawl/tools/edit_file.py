@@ -1,4 +1,4 @@
-"""Replaces text in a file and leaves every other byte as it is."""
+"""The tool `edit_file`: replaces text in a file and keeps every other byte."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +8,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
 from bradawl.tools.reading.naming import named_as_given, with_suggestion
 
@@ -31,7 +32,7 @@ class EditFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class EditFile:
     """The tool `edit_file`."""
 
-    name: str = "edit_file"
+    spec: ToolSpec = ToolSpec("edit_file", kind="write", rule_names=("Edit",), shows=("file_path",), result="diff")
     params: type[EditFileParams] = EditFileParams
 
     def effects(self, params: EditFileParams, context: CallContext) -> Effects:
@@ -44,7 +45,7 @@ class EditFile:
     async def run(self, params: EditFileParams, context: CallContext) -> ToolOutput:
         """Replace the one match, or all; shows the change as a diff, and says when the match was not exact."""
         from bradawl.tools.editing.plan import check_change, plan
-        from bradawl.tools.editing.seen import allowed_path
+        from bradawl.tools.editing.preconditions import allowed_path
 
         check_change(_change(params))
         path = allowed_path(params.file_path, context)
@@ -52,7 +53,7 @@ class EditFile:
         planned = plan(content.data, _change(params), context.relative(content.path))
         with named_as_given(content.path, params.file_path, context):
             sha256 = await context.files.replace(content.path, planned.data, content.sha256)
-        told = told_change(content, planned, context, count=planned.count if params.replace_all else 0)
+        told = change_text(content, planned, context, count=planned.count if params.replace_all else 0)
         remember_edit(content, planned.data, sha256, context)
         return ToolOutput((Text(told),))
 
@@ -65,7 +66,7 @@ def _change(params: EditFileParams) -> "Change":
 
 async def read_for_edit(path: str, given: str, context: CallContext) -> FileContent:
     """The file as it is, if it is as it was last seen. Raises `ToolError`."""
-    from bradawl.tools.editing.seen import check_unchanged
+    from bradawl.tools.editing.preconditions import check_unchanged
 
     with named_as_given(path, given, context):
         try:
@@ -78,7 +79,7 @@ async def read_for_edit(path: str, given: str, context: CallContext) -> FileCont
     return content
 
 
-def told_change(before: FileContent, planned: "Planned", context: CallContext, *, count: int = 0) -> str:
+def change_text(before: FileContent, planned: "Planned", context: CallContext, *, count: int = 0) -> str:
     """One line about an edit, and its diff."""
     from bradawl.tools.editing.diffs import describe_change
 
@@ -91,6 +92,6 @@ def told_change(before: FileContent, planned: "Planned", context: CallContext, *
 
 
 def remember_edit(before: FileContent, data: bytes, sha256: str, context: CallContext) -> None:
-    """Who had seen the whole file knows it still; an edit alone shows only a part."""
+    """If the model had seen the whole file, it knows the new content too."""
     if context.seen.sha256(before.path) == before.sha256:
         context.seen.saw(FileContent(before.path, data, sha256))

@@ -10,6 +10,7 @@ from bradawl.core.events import ModeChosen
 from bradawl.core.messages import Text
 from bradawl.core.permissions import Choice, Mode
 from bradawl.core.ports import Approver, CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 
 _LONGEST: Final = 50_000
 _YES: Final[dict[str, Mode]] = {
@@ -38,7 +39,7 @@ class ExitPlanParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ExitPlan:
     """The tool `exit_plan`."""
 
-    name: str = "exit_plan"
+    spec: ToolSpec = ToolSpec("exit_plan", rule_names=("ExitPlanMode",), shows=("plan",), main_agent_only=True)
     params: type[ExitPlanParams] = ExitPlanParams
 
     def __init__(self, modes: tuple[Mode, ...] = MODES) -> None:

@@ -1,4 +1,4 @@
-"""Finds files by name."""
+"""The tool `glob`: finds files by name."""
 
 import os
 import re
@@ -13,6 +13,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command, FileEntry
 from bradawl.tools.reading.decoding import presentable
 from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
@@ -42,7 +43,7 @@ class GlobParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Glob:
     """The tool `glob`."""
 
-    name: str = "glob"
+    spec: ToolSpec = ToolSpec("glob", rule_names=("Read", "Glob"), read_rules="exact", shows=("pattern",))
     params: type[GlobParams] = GlobParams
 
     def __init__(self, rg: str | None = None, ignore_file: Callable[[str], str | None] = lambda _: None) -> None:
@@ -80,7 +81,7 @@ class Glob:
         except ToolError as error:
             if root == where:
                 raise await with_suggestion(error, root, context) from None
-            await context.files.list(where, 0)  # a folder that is missing is told apart from a pattern without matches
+            await context.files.list(where, 0)  # a missing folder is another error than a pattern without matches
             return Search(root, (), 0, 0, is_cut=False)
         if not rest and not any(entry.path == root for entry in entries):
             rest = "**"  # the pattern names a folder: all that is in it
@@ -96,7 +97,7 @@ class Glob:
 
 
 class Search(msgspec.Struct, frozen=True):
-    """What one look at a folder gave."""
+    """The result of a search for files."""
 
     root: str
     newest: tuple[str, ...]
@@ -104,11 +105,11 @@ class Search(msgspec.Struct, frozen=True):
     total: int
     looked_at: int
     is_cut: bool
-    """There were more files than a search looks at."""
+    """There are more files than a search reads."""
 
     @property
     def note(self) -> str:
-        """What to know of a search that was cut; empty for others."""
+        """A note about an incomplete search; empty for others."""
         return f"[the search stopped after {self.looked_at} files; give a deeper path]" if self.is_cut else ""
 
 
@@ -121,17 +122,17 @@ def _chosen(root: str, rest: str, entries: tuple[FileEntry, ...], is_cut: bool) 
 
 
 async def _newest(rg: "Ripgrep", rest: str, context: CallContext) -> Search:
-    """The search by ripgrep, which lists what may match; its own program asks for the times and chooses."""
+    """Search with ripgrep, which lists candidates; a helper program reads their times and selects."""
     names, is_exact = _names(rest)
     regex = "" if is_exact else compile_glob(rest).pattern
     found = await _listed(rg, regex, names, context)
-    if not found.total and names:  # how many files there are at all is told, too
+    if not found.total and names:  # the message also says how many files were searched
         found = msgspec.structs.replace(found, looked_at=(await _listed(rg, "(?!)", (), context)).looked_at)
     return found
 
 
 def _names(rest: str) -> tuple[tuple[str, ...], bool]:
-    """Options that choose files by the last part of a pattern, and whether they say all that the pattern says."""
+    """Options that select files by the last part of a pattern, and whether they express the whole pattern."""
     from bradawl.tools.searching.ripgrep import named
 
     folders, _, name = rest.rpartition("/")

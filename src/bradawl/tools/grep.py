@@ -1,4 +1,4 @@
-"""Finds lines, or files, by regular expression."""
+"""The tool `grep`: finds lines or files by regular expression."""
 
 import re
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.rules import refuses
+from bradawl.core.tools import ToolSpec
 from bradawl.tools.reading.decoding import presentable
 from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
 from bradawl.tools.searching.search import MOST_CONTEXT, Found, OutputMode, Query, is_included, shown
@@ -19,7 +20,6 @@ _DEFAULT_LIMIT = 200
 _MOST = 2_000
 _RULES_NAMED = 3
 _TYPE = r"[\w+-]+"
-_SLOWER = "[ripgrep is not installed: this search was slower]"
 
 
 class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,7 +38,7 @@ class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Grep:
     """The tool `grep`."""
 
-    name: str = "grep"
+    spec: ToolSpec = ToolSpec("grep", rule_names=("Read", "Grep"), read_rules="exact", shows=("pattern",))
     params: type[GrepParams] = GrepParams
 
     def __init__(
@@ -49,11 +49,11 @@ class Grep:
         home: str = "",
         own: tuple[str, ...] = (),
     ) -> None:
-        """`rg` is the path of ripgrep; without it files are searched by a slower program of our own.
+        """`rg` is the path of ripgrep; without it each call fails with an error that says how to install it.
 
-        A search that takes longer than `timeout_s` is ended: patterns can be made that run for ever. `ignore_file`
-        finds the `.bradawlignore` that holds for a folder. Files that hold keys are left out, which lie anywhere, in
-        `home`, the user's, and in the folders of bradawl's `own`; unless the search is for one of them alone.
+        A search that takes longer than `timeout_s` is ended. `ignore_file` returns the `.bradawlignore` that applies to
+        a folder. Files with keys are left out, in the user's `home`, in bradawl's `own` folders and anywhere else,
+        unless the search is for one of them alone.
         """
         self._rg = rg
         self._timeout_s = timeout_s
@@ -67,31 +67,25 @@ class Grep:
         return Effects(reads=(context.resolve(params.path),))
 
     async def run(self, params: GrepParams, context: CallContext) -> ToolOutput:
-        """Matching lines, or files, sorted by path; at most as many as asked for, with the total told."""
+        """Matching lines or files, sorted by path, up to the limit, with their total."""
         (root,) = self.effects(params, context).reads
         with named_as_given(root, params.path, context):
             query = _query(params, root, await _is_file(root, context), self._timeout_s)
         query = _without_refused(without_keys(query, self._home, self._own), context)
-        found = await self._ripgrep(self._rg, query, context) if self._rg else None
-        if found is None:
-            found = await self._scan(query, context)
+        found = await self._search(query, context)
         where = context.relative(root) if root != context.cwd else f"the working directory {root}"
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
         return ToolOutput((Text(presentable(shown(found, query, on_one_line(where), context))),), limit=None)
 
-    async def _ripgrep(self, rg: str, query: Query, context: CallContext) -> Found | None:
+    async def _search(self, query: Query, context: CallContext) -> Found:
+        if self._rg is None:
+            from bradawl.tools.searching.errors import NO_RIPGREP
+
+            raise ToolError(NO_RIPGREP)
         from bradawl.tools.searching import ripgrep
 
-        runner = ripgrep.Ripgrep(rg, query.root, query.is_file, self._ignore_file(query.root))
+        runner = ripgrep.Ripgrep(self._rg, query.root, query.is_file, self._ignore_file(query.root))
         return await ripgrep.search(runner, query, context)
-
-    async def _scan(self, query: Query, context: CallContext) -> Found:
-        from bradawl.tools.searching import scanning
-        from bradawl.tools.searching.file_types import names_of_type
-
-        names = await names_of_type(query.file_type, self._rg, context) if query.file_type else ()
-        found = await scanning.search(query, names, context)
-        return found if self._rg else msgspec.structs.replace(found, notes=(*found.notes, _SLOWER))
 
 
 def without_keys(query: Query, home: str, own: tuple[str, ...]) -> Query:
@@ -116,7 +110,7 @@ def _without_refused(query: Query, context: CallContext) -> Query:
 
 
 def _refused(root: str, context: CallContext) -> list[str]:
-    """A note on the rules that may leave something out below a folder, the same whatever was found."""
+    """A note about rules that may hide files below the folder; it does not depend on what was found."""
     found = [
         rule.text
         for rule in context.rules
@@ -167,7 +161,7 @@ def _notes(params: GrepParams) -> list[str]:
 
 
 async def _is_file(root: str, context: CallContext) -> bool:
-    """Whether the root is a file and not a folder; says what is wrong with one that can't be searched."""
+    """Whether the root is a file. Raises `ToolError` if it can't be searched."""
     try:
         entries, _ = await context.files.list(root, 0)
     except ToolError as error:

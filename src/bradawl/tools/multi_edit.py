@@ -1,4 +1,4 @@
-"""Several replacements, in one file or many, of which all are made or none."""
+"""The tool `multi_edit`: several replacements in one or more files, all or none."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,8 +8,9 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
-from bradawl.tools.edit_file import EditFileParams, read_for_edit, remember_edit, told_change
+from bradawl.tools.edit_file import EditFileParams, change_text, read_for_edit, remember_edit
 from bradawl.tools.reading.naming import named_as_given
 
 if TYPE_CHECKING:  # the engine loads with the first edit
@@ -25,7 +26,7 @@ class MultiEditParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-class Draft(msgspec.Struct):
+class PlannedFile(msgspec.Struct):
     """One file while the edits are being checked; nothing is written yet."""
 
     before: FileContent
@@ -38,7 +39,9 @@ class Draft(msgspec.Struct):
 class MultiEdit:
     """The tool `multi_edit`."""
 
-    name: str = "multi_edit"
+    spec: ToolSpec = ToolSpec(
+        "multi_edit", kind="write", rule_names=("Edit",), shows=("edits.file_path",), result="diff"
+    )
     params: type[MultiEditParams] = MultiEditParams
 
     def effects(self, params: MultiEditParams, context: CallContext) -> Effects:
@@ -55,13 +58,13 @@ class MultiEdit:
         return Effects(writes=tuple(dict.fromkeys(context.resolve(edit.file_path) for edit in params.edits)))
 
     async def run(self, params: MultiEditParams, context: CallContext) -> ToolOutput:
-        """Check everything, then replace file after file; what was replaced is put back if a later one fails."""
+        """Check all edits, then write the files; if one fails, restore those written before."""
         self.effects(params, context)
-        drafts = await _drafts(params, context)
-        written = await _write(drafts, context)
-        for draft, digest in zip(drafts, written, strict=True):
-            remember_edit(draft.before, draft.data, digest, context)
-        return ToolOutput((Text("\n\n".join(_told(draft, context) for draft in drafts)),))
+        files = await _planned_files(params, context)
+        written = await _write(files, context)
+        for file, digest in zip(files, written, strict=True):
+            remember_edit(file.before, file.data, digest, context)
+        return ToolOutput((Text("\n\n".join(_change_text(file, context) for file in files)),))
 
 
 def _wrong_by_itself(edit: EditFileParams) -> str:
@@ -82,76 +85,76 @@ def _refusal(problems: list[str], count: int) -> ToolError:
     )
 
 
-async def _drafts(params: MultiEditParams, context: CallContext) -> list[Draft]:
+async def _planned_files(params: MultiEditParams, context: CallContext) -> list[PlannedFile]:
     """Every file as it would be. Raises `ToolError` that names each edit that can't be made."""
-    from bradawl.tools.editing.seen import allowed_path
+    from bradawl.tools.editing.preconditions import allowed_path
 
-    drafts: dict[str, Draft] = {}
+    files: dict[str, PlannedFile] = {}
     unreadable: set[str] = set()
     problems: list[str] = []
     for number, edit in enumerate(params.edits, 1):
         try:
             path = allowed_path(edit.file_path, context)
-            drafts[path] = drafts.get(path) or await _draft(path, edit.file_path, context, unreadable)
-            _apply(drafts[path], edit, number, context)
+            files[path] = files.get(path) or await _planned_file(path, edit.file_path, context, unreadable)
+            _apply(files[path], edit, number, context)
         except ToolError as error:
             problems.append(f"edit {number}, {edit.file_path}: {error}")
     if problems:
         raise _refusal(problems, len(params.edits))
-    return list(drafts.values())
+    return list(files.values())
 
 
-async def _draft(path: str, given: str, context: CallContext, unreadable: set[str]) -> Draft:
+async def _planned_file(path: str, given: str, context: CallContext, unreadable: set[str]) -> PlannedFile:
     if path in unreadable:
         raise ToolError("the same file, see above")
     unreadable.add(path)
     content = await read_for_edit(path, given, context)
     unreadable.remove(path)
-    return Draft(content, given, content.data)
+    return PlannedFile(content, given, content.data)
 
 
-def _apply(draft: Draft, edit: EditFileParams, number: int, context: CallContext) -> None:
+def _apply(file: PlannedFile, edit: EditFileParams, number: int, context: CallContext) -> None:
     from bradawl.tools.editing.plan import Change, plan
 
     change = Change(edit.old_string, edit.new_string, edit.replace_all)
-    planned = plan(draft.data, change, context.relative(draft.before.path))
-    draft.data, draft.planned = planned.data, planned
+    planned = plan(file.data, change, context.relative(file.before.path))
+    file.data, file.planned = planned.data, planned
     if planned.note:
-        draft.notes += (f"edit {number}: {planned.note}",)
+        file.notes += (f"edit {number}: {planned.note}",)
 
 
-async def _write(drafts: list[Draft], context: CallContext) -> list[str]:
+async def _write(files: list[PlannedFile], context: CallContext) -> list[str]:
     done: list[str] = []
-    for place, draft in enumerate(drafts):
+    for place, file in enumerate(files):
         try:
-            with named_as_given(draft.before.path, draft.given, context):
-                done.append(await context.files.replace(draft.before.path, draft.data, draft.before.sha256))
+            with named_as_given(file.before.path, file.given, context):
+                done.append(await context.files.replace(file.before.path, file.data, file.before.sha256))
         except ToolError as error:
-            raise ToolError(f"{error}\n{await _undo(drafts[:place], context)}") from None
+            raise ToolError(f"{error}\n{await _undo(files[:place], context)}") from None
         except BaseException:
             # Cancelled: the replace under way may have been finished, so it is undone as well.
-            await _undo(drafts[: place + 1], context)
+            await _undo(files[: place + 1], context)
             raise
     return done
 
 
-async def _undo(drafts: list[Draft], context: CallContext) -> str:
-    """Put back what was there, as far as nobody else has changed it since; says what stands now."""
+async def _undo(files: list[PlannedFile], context: CallContext) -> str:
+    """Restore the files unless something else changed them since; returns a text about their state."""
     from hashlib import sha256
 
     standing: list[str] = []
-    for draft in drafts:
+    for file in files:
         try:
-            await context.files.replace(draft.before.path, draft.before.data, sha256(draft.data).hexdigest())
+            await context.files.replace(file.before.path, file.before.data, sha256(file.data).hexdigest())
         except ToolError as error:
-            standing.append(f"{context.relative(draft.before.path)} is changed and could not be put back: {error}")
+            standing.append(f"{context.relative(file.before.path)} is changed and could not be put back: {error}")
     if standing:
         return "\n".join(standing)
-    return "No file is changed: those already written were put back." if drafts else "No file was changed."
+    return "No file is changed: those already written were put back." if files else "No file was changed."
 
 
-def _told(draft: Draft, context: CallContext) -> str:
-    planned = draft.planned
+def _change_text(file: PlannedFile, context: CallContext) -> str:
+    planned = file.planned
     if planned is None:
-        raise AssertionError("a draft has at least one edit")
-    return told_change(draft.before, msgspec.structs.replace(planned, note="; ".join(draft.notes)), context)
+        raise AssertionError("a file has at least one edit")
+    return change_text(file.before, msgspec.structs.replace(planned, note="; ".join(file.notes)), context)

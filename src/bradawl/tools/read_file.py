@@ -8,6 +8,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Image, Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.tools.reading.decoding import encoding_of, presentable, split_lines
 from bradawl.tools.reading.naming import named_as_given, with_suggestion
@@ -32,7 +33,7 @@ class ReadFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ReadFile:
     """The tool `read_file`."""
 
-    name: str = "read_file"
+    spec: ToolSpec = ToolSpec("read_file", rule_names=("Read",), read_rules="exact", shows=("file_path", "file_paths"))
     params: type[ReadFileParams] = ReadFileParams
 
     def effects(self, params: ReadFileParams, context: CallContext) -> Effects:
@@ -40,7 +41,7 @@ class ReadFile:
         return Effects(reads=tuple(dict.fromkeys(context.resolve(path) for path in _paths(params))))
 
     async def run(self, params: ReadFileParams, context: CallContext) -> ToolOutput:
-        """What was asked for; several files each under a header, and one that fails does not hide the others."""
+        """The file, or several files under headers; an error in one does not hide the others."""
         paths = _paths(params)
         if len(paths) == 1:
             span = Span(paths[0], max(params.offset, 1), params.limit, MOST_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Keeps the model's plan."""
+"""The tool `todo_write`: keeps the model's to-do list."""
 
 from typing import Annotated
 
@@ -9,6 +9,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import Todo, TodosSet
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 
 _MOST = 100
 
@@ -24,7 +25,7 @@ class TodoWriteParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TodoWrite:
     """The tool `todo_write`."""
 
-    name: str = "todo_write"
+    spec: ToolSpec = ToolSpec("todo_write", rule_names=("TodoWrite",), result="state")
     params: type[TodoWriteParams] = TodoWriteParams
 
     def effects(self, params: TodoWriteParams, context: CallContext) -> Effects:

@@ -1,4 +1,4 @@
-"""Fetches one page of the web and shows what it says."""
+"""Fetches one web page and returns it as Markdown or text."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.messages import Image, Text
 from bradawl.core.ports import CallContext, Http, HttpResponse, ToolOutput
+from bradawl.core.tools import ToolSpec
 
 if TYPE_CHECKING:
     from bradawl.tools.web.addresses import PublicAddresses, Resolve, WebUrl
@@ -57,7 +58,7 @@ class _Fetched(msgspec.Struct, frozen=True):
 class WebFetch:
     """The tool `web_fetch`."""
 
-    name: str = "web_fetch"
+    spec: ToolSpec = ToolSpec("web_fetch", rule_names=("WebFetch",), shows=("url",))
     params: type[WebFetchParams] = WebFetchParams
 
     def __init__(
@@ -80,7 +81,7 @@ class WebFetch:
         self._resolve = resolve
 
     def effects(self, params: WebFetchParams, context: CallContext) -> Effects:
-        """Reaches the host. Raises `ToolError` for what is no URL of the public web."""
+        """Reaches the host. Raises `ToolError` for a URL that is invalid or not public."""
         if params.offset < 0 or params.limit < 0:
             raise ToolError("offset is the number of the first line, from 1, and limit a number of lines")
         return Effects(hosts=(_named(self._checked(params.url)),))
@@ -133,7 +134,7 @@ class WebFetch:
         limit.reschedule(asyncio.get_running_loop().time() + self._timeout_s)
 
     async def _one_hop(self, url: "WebUrl", hops: int) -> "_Fetched | str":
-        """What is there, or where to look instead."""
+        """The page, or the address it redirects to."""
         from bradawl.tools.web.addresses import PublicAddresses
 
         http = self._connect(str(url), None if self._allow_private else PublicAddresses(self._resolve))
@@ -274,7 +275,7 @@ def _headline(fetched: _Fetched, kind: str, title: str = "") -> str:
 
 
 def _lines(page: "Page", params: WebFetchParams) -> tuple[str, str]:
-    """The lines asked for, and what is to be known about them."""
+    """The requested lines, and notes about them."""
     cut = f"\n[cut: only the first {_BODY_LIMIT // 1_000_000} MB were looked at]" if page.is_cut else ""
     if not page.text.strip():
         return "(nothing to read here; the page may be made by JavaScript)", cut

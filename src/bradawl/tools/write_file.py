@@ -1,4 +1,4 @@
-"""Writes whole files."""
+"""The tool `write_file`: writes whole files."""
 
 import msgspec
 
@@ -6,6 +6,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
 from bradawl.tools.reading.decoding import UTF_8, Encoding, encoding_of, split_lines
 from bradawl.tools.reading.naming import named_as_given
@@ -23,7 +24,7 @@ class WriteFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class WriteFile:
     """The tool `write_file`."""
 
-    name: str = "write_file"
+    spec: ToolSpec = ToolSpec("write_file", kind="write", rule_names=("Edit",), shows=("file_path",), result="diff")
     params: type[WriteFileParams] = WriteFileParams
 
     def effects(self, params: WriteFileParams, context: CallContext) -> Effects:
@@ -33,7 +34,7 @@ class WriteFile:
 
     async def run(self, params: WriteFileParams, context: CallContext) -> ToolOutput:
         """Create the file, or overwrite one the model has seen as it is now."""
-        from bradawl.tools.editing.seen import allowed_path
+        from bradawl.tools.editing.preconditions import allowed_path
 
         _check_name(params)
         path = allowed_path(params.file_path, context)
@@ -74,7 +75,7 @@ class WriteFile:
 
     async def _overwrite(self, current: FileContent, params: WriteFileParams, context: CallContext) -> ToolOutput:
         from bradawl.tools.editing.diffs import describe_change
-        from bradawl.tools.editing.seen import check_unchanged
+        from bradawl.tools.editing.preconditions import check_unchanged
 
         shown = context.relative(current.path)
         encoding = _encoding_kept(current)

@@ -15,7 +15,7 @@ from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, Policy, Question, Request, decide
 from bradawl.core.ports import Files
 from bradawl.safety.permissions.builtin_rules import with_builtin_rules
-from bradawl.shaping.consent import covered
+from bradawl.shaping.approval_scope import covered
 
 
 class SessionPolicy:
@@ -68,7 +68,8 @@ def _scope_of(services: CallServices, prepared: Prepared, ask: Ask) -> str:
 
 def _request(prepared: Prepared) -> Request:
     digest = sha256(prepared.call.raw_arguments.encode("utf-8", "surrogatepass")).hexdigest()
-    return Request(prepared.tool.name, digest, prepared.effects)
+    spec = prepared.tool.spec
+    return Request(spec.name, digest, prepared.effects, spec.rule_names, spec.read_rules)
 
 
 def _decide(services: CallServices, prepared: Prepared) -> Decision:

@@ -7,7 +7,7 @@ import msgspec
 from bradawl.core.effects import Effects
 from bradawl.core.events import Outcome
 from bradawl.core.messages import ToolCall
-from bradawl.core.ports import Tool
+from bradawl.core.ports import AnyTool, Params
 
 ASKS_USER = "user"
 """The part of a session that a call declares to change when it asks the user something by itself."""
@@ -26,8 +26,8 @@ class Prepared(msgspec.Struct, frozen=True):
     """A call of a known tool with valid arguments; not yet allowed."""
 
     call: ToolCall
-    tool: Tool[msgspec.Struct]
-    params: msgspec.Struct
+    tool: AnyTool
+    params: Params
     effects: Effects
     place: Place
     """Its paths were resolved against this place, and it runs there."""
@@ -41,6 +41,6 @@ class Refused(msgspec.Struct, frozen=True):
     outcome: Outcome = "error"
 
 
-def tool_failed(tool: Tool[msgspec.Struct], error: Exception) -> str:
+def tool_failed(tool: AnyTool, error: Exception) -> str:
     """The result of a call whose tool raised something other than `ToolError`."""
-    return f"{tool.name} broke: {type(error).__name__}: {error}. The tool is at fault, not your call."
+    return f"{tool.spec.name} broke: {type(error).__name__}: {error}. The tool is at fault, not your call."

@@ -16,6 +16,7 @@ from bradawl.core.events import State, StateChanged
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Grant, Policy
 from bradawl.core.ports import (
+    AnyTool,
     Approver,
     CallContext,
     Checkpoints,
@@ -24,7 +25,6 @@ from bradawl.core.ports import (
     Jobs,
     Processes,
     Spawner,
-    Tool,
 )
 from bradawl.core.rules import path_rules
 from bradawl.shaping.ruled_files import ruled
@@ -37,7 +37,7 @@ class CallServices(msgspec.Struct, frozen=True, kw_only=True):
     """The ports and the state that all calls of a session share."""
 
     conversation: Conversation
-    tools: Mapping[str, Tool[msgspec.Struct]]
+    tools: Mapping[str, AnyTool]
     """The tools the model is offered now, by name."""
     policy: Callable[[], Policy]
     """The policy for the next call."""

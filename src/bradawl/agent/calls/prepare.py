@@ -10,7 +10,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import CallPrepared
 from bradawl.core.messages import Part, ToolCall
-from bradawl.core.ports import Tool
+from bradawl.core.ports import AnyTool
 from bradawl.shaping import fitting
 from bradawl.shaping.validation import declared
 
@@ -48,7 +48,7 @@ def check(services: CallServices, call: ToolCall) -> Prepared | Refused:
     if arguments is None or call.status != "ok":
         return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
     try:
-        params = msgspec.convert(fitting.fit(arguments, tool.params), tool.params, strict=False)
+        params = fitting.decoded(arguments, tool.params)
     except (msgspec.ValidationError, RecursionError) as error:
         return Refused(call, _unfit(tool, arguments, error))
     except Exception as error:  # raised by `__post_init__` of the struct
@@ -81,19 +81,19 @@ def _unknown_tool(services: CallServices, name: str) -> str:
     return f"There is no tool named {name!r}; nothing was run.{guess} The tools are: {', '.join(known)}."
 
 
-def _unusable_arguments(tool: Tool[msgspec.Struct], call: ToolCall, status: str) -> str:
+def _unusable_arguments(tool: AnyTool, call: ToolCall, status: str) -> str:
     if status == "truncated":
         return (
-            f"{tool.name} was not run: its arguments were cut off after {len(call.raw_arguments)} characters, "
+            f"{tool.spec.name} was not run: its arguments were cut off after {len(call.raw_arguments)} characters, "
             "because the reply hit its length limit. Send the call again with less in it, or in several parts."
         )
     wrong = fitting.what_is_wrong(call.raw_arguments)
-    return f"{tool.name} was not run: its arguments could not be read: {wrong}.\n{fitting.signature(tool.params)}"
+    return f"{tool.spec.name} was not run: its arguments could not be read: {wrong}.\n{fitting.signature(tool.params)}"
 
 
-def _unfit(tool: Tool[msgspec.Struct], arguments: Arguments, error: Exception) -> str:
+def _unfit(tool: AnyTool, arguments: Arguments, error: Exception) -> str:
     why = fitting.unknown_names(arguments, tool.params) or _readable(error)
-    return f"{tool.name} was not run: {why}.\n{fitting.signature(tool.params)}"
+    return f"{tool.spec.name} was not run: {why}.\n{fitting.signature(tool.params)}"
 
 
 def _readable(error: Exception) -> str:

@@ -15,9 +15,6 @@ from bradawl.core.ports import Approver, Emit, SessionLog
 
 STEPS: Final = 50
 """Maximum number of requests of one sub-agent."""
-_WITHHELD: Final = frozenset({"agent", "ask_user", "exit_plan"})
-_WRITERS: Final = frozenset({"write_file", "edit_file", "multi_edit"})
-"""Not offered to a sub-agent that only reads: their calls would be refused."""
 _CALLS_TOLD: Final = 5
 _ARGUMENTS_TOLD: Final = 200
 
@@ -83,7 +80,8 @@ def child_configuration(agent: AgentConfiguration, spawned: AgentSpawned, cwd: s
     return msgspec.structs.replace(
         agent,
         model=small or agent.model,
-        tools=tuple(tool for tool in agent.tools if tool.name not in (_WITHHELD | _WRITERS if reads else _WITHHELD)),
+        # One that only reads gets no tool whose calls would all be refused.
+        tools=tuple(t for t in agent.tools if not (t.spec.main_agent_only or (reads and t.spec.kind == "write"))),
         approver=NamedApprover(agent.approver, spawned.spawned),
         policy=_read_only(agent.policy) if reads else agent.policy,
         system_prompt=_system_prompt(f"{_ROLE}{_READS if reads else ''}\nworking directory: {cwd}\n"),

@@ -7,10 +7,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 import msgspec
 
@@ -25,6 +25,7 @@ from bradawl.core.deltas import TextDelta
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import CallPrepared, Envelope, Live, ToolFinished
 from bradawl.core.messages import text_of
+from bradawl.core.ports import Tool
 from bradawl.safety.terminal import clean
 from bradawl.testing.script import Script, ScriptSource, script_from
 from bradawl.testing.server import WireServer
@@ -42,8 +43,6 @@ TIMEOUT_S: Final = 60
 _DATA: Final = Path(__file__).parent
 _SUFFIX: Final = ".txt"
 """Hides the broken program from tools that look for Python in the package."""
-_SHOWN: Final = ("edit_file", "bash")
-"""Tools whose results are worth a look."""
 
 
 class _Run(NamedTuple):
@@ -59,6 +58,9 @@ class _Screen:
         self._progress = Progress(out, is_watched=True)
         self._text: list[str] = []
         self._names: dict[str, str] = {}
+
+    def learn(self, tools: Iterable[Tool[Any]]) -> None:
+        self._progress.learn(tools)
 
     def line(self, text: str = "") -> None:
         self._progress.line(text)
@@ -77,11 +79,14 @@ class _Screen:
             self.line(f"\n{text}")
         self._text.clear()
 
+    def _shows_result(self, call_id: str) -> bool:
+        return self._progress.spec_of(self._names.get(call_id, "")).result in ("diff", "output")
+
     def _show_result(self, envelope: Envelope) -> None:
         match envelope.event:
             case CallPrepared(call_id, _, name):
                 self._names[call_id] = name
-            case ToolFinished(call_id, _, shown) if self._names.get(call_id) in _SHOWN:
+            case ToolFinished(call_id, _, shown) if self._shows_result(call_id):
                 for line in clean(text_of(shown)).rstrip().splitlines():
                     self.line(f"    {line}")
             case _:
@@ -142,6 +147,7 @@ def _settings(folder: Path, project: Path, base_url: str) -> Settings:
 
 async def _run_agent(settings: Settings, script: Script, screen: _Screen) -> "TurnResult":
     agent = build_agent(settings, ScriptApprover(script))
+    screen.learn(agent.tools)
     try:
         # Waits for the sandbox. Not in a thread: an interrupt would close the sandbox while it is looked for.
         screen.line(_sandbox_line(agent.policy().sandbox))

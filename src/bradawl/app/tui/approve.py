@@ -66,7 +66,7 @@ def granted_text(question: Question) -> str:
     """What it was seen to touch, by real paths, and what a yes would give it; empty if there is nothing to say."""
     effects, grant = question.request.effects, question.grant
     lines = [f"  {verb} {_in_line(name)}" for verb, names in _touched(effects) for name in names]
-    if question.request.tool == "bash" or effects.seal:
+    if effects.seal:
         lines += [f"  in the folder {_in_line(question.place)}"] * bool(question.place)
         lines += _held(effects, grant)
         if grant.outside_sandbox or grant.network:
@@ -117,7 +117,7 @@ def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: boo
     """What may be answered; for a yes that lasts, exactly what it covers. `rules` are those offered for the project."""
     name = _in_line(question.call.name)
     if question.request.stands_alone:
-        covered = f"this exact {'command' if name == 'bash' else f'{name} call'}"
+        covered = f"this exact {'command' if question.request.effects.seal else f'{name} call'}"
     else:
         covered = f"every {name} call"
     project = f"  p = always in this project: {escape(', '.join(rules))}\n" if rules else ""

@@ -1,8 +1,8 @@
 """Draws a turn while it happens: text as it comes, thinking dimmed, calls, and the diffs of edits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from bradawl.app.console import Console, OutputError
 from bradawl.app.modes import mode_text
@@ -25,9 +25,9 @@ from bradawl.core.events import (
     ToolFinished,
 )
 from bradawl.core.messages import text_of
+from bradawl.core.ports import Tool
 from bradawl.safety.terminal import StreamCleaner, clean
 
-_SHOWS_DIFF: Final = frozenset({"edit_file", "multi_edit", "write_file"})
 _DIFF_LINES: Final = 80
 _OUTPUT_LINES: Final = 5
 _LINE_WIDTH: Final = 400
@@ -47,6 +47,10 @@ class Painter:
         self._is_at_start = True
         self._names: dict[str, str] = {}
         self._held: list[Envelope | Live] | None = None
+
+    def learn(self, tools: Iterable[Tool[Any]]) -> None:
+        """Draw calls and results of these tools as they declare it; see `Progress.learn`."""
+        self._progress.learn(tools)
 
     @contextmanager
     def holding(self) -> Iterator[None]:
@@ -164,9 +168,10 @@ class Painter:
             self._progress.dim(f"  mode {mode_text(event.state.mode)}")
 
     def _show_result(self, name: str, finished: ToolFinished) -> None:
-        if name in _SHOWS_DIFF and finished.outcome == "ok":
+        result = self._progress.spec_of(name).result
+        if result == "diff" and finished.outcome == "ok":
             self._diff(clean(text_of(finished.shown)))
-        elif name == "bash" and finished.outcome in ("ok", "error"):
+        elif result == "output" and finished.outcome in ("ok", "error"):
             for line in command_output(finished.shown)[-_OUTPUT_LINES:]:
                 self._progress.dim("    " + cut(line.expandtabs(4), _LINE_WIDTH))
 

@@ -7,13 +7,13 @@ from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.errors import Failure
 from bradawl.core.events import Todo
-from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, ToolCall, text_of
+from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, text_of
+from bradawl.core.tools import ToolSpec
 from bradawl.core.usage import Usage
 from bradawl.safety.terminal import clean
 
 DEFAULT_WIDTH: Final = 100
 _MAIN_ARGUMENTS: Final = ("command", "file_path", "path", "file_paths", "pattern", "url", "query", "prompt", "name")
-_FIRST_ARGUMENTS: Final = {"glob": ("pattern",), "grep": ("pattern",), "agent": ("description",)}
 _TODO_MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 _TODOS_SHOWN: Final = 20
 _ENDING: Final = r"(?m)^\[(exit code \d+|timed out after \d+ s)\b.*$"
@@ -22,31 +22,29 @@ _SHELL: Final = r"^(?:/\S*/)?bash: (?:line \d+: )?"
 _OWN_WORDS: Final = r"^(\(no output\)|\[\.\.\. .* cut \.\.\.\]|\[stderr\])$"
 
 
-def call_line(name: str, raw_arguments: str, width: int = DEFAULT_WIDTH) -> str:
+def call_line(spec: ToolSpec, raw_arguments: str, width: int = DEFAULT_WIDTH) -> str:
     """`name(main argument)` on one line of at most `width` characters."""
     arguments, _ = parse_arguments(raw_arguments)
-    shown = raw_arguments if arguments is None else main_argument(name, arguments)
-    return cut(f"{one_line(name) or '?'}({one_line(shown)})", width, end="...)")
+    shown = raw_arguments if arguments is None else main_argument(arguments, spec.shows)
+    return cut(f"{one_line(spec.name) or '?'}({one_line(shown)})", width, end="...)")
 
 
-def main_argument(name: str, arguments: Arguments) -> str:
-    """What a call is about: the command, the file, the pattern."""
-    order = (*_FIRST_ARGUMENTS.get(name, ()), *_MAIN_ARGUMENTS)
-    for key in order:
-        value = arguments.get(key)
-        if isinstance(value, str) and value:
-            return value
-        if isinstance(value, list) and value:
-            return ", ".join(str(item) for item in value)
-    if isinstance(edits := arguments.get("edits"), list):
-        paths = [str(edit.get("file_path", "")) for edit in edits if isinstance(edit, dict)]
-        return ", ".join(dict.fromkeys(paths))
+def main_argument(arguments: Arguments, shows: tuple[str, ...] = ()) -> str:
+    """The argument a tool declares to show, else one with a usual name, else the first text."""
+    for key in (*shows, *_MAIN_ARGUMENTS):
+        if shown := _shown(arguments, key):
+            return shown
     return next((value for value in arguments.values() if isinstance(value, str)), "")
 
 
-def calls_line(calls: tuple[ToolCall, ...], width: int = DEFAULT_WIDTH) -> str:
-    """Several calls on one line."""
-    return cut(", ".join(call_line(call.name, call.raw_arguments, width) for call in calls), width)
+def _shown(arguments: Arguments, key: str) -> str:
+    """One argument as text; of a list the items, of `list.field` that field of each item."""
+    name, _, field = key.partition(".")
+    value = arguments.get(name)
+    if isinstance(value, list):
+        items = [item.get(field, "") for item in value if isinstance(item, dict)] if field else value
+        return ", ".join(dict.fromkeys(map(str, items)))
+    return value if isinstance(value, str) else ""
 
 
 def todo_lines(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> list[str]:

@@ -94,6 +94,7 @@ class Repl:
     async def converse(self, agent: "Agent", session_id: str | None, prompt: str) -> None:
         """Sessions one after the other until the user leaves. Raises `SessionError`."""
         self._watch = WindowWatch(agent.model, is_local=self.settings.model.is_local, from_tokens=1)
+        self.painter.learn(agent.tools)
         self._greet()
         if self.console.has_user:
             self._warn()

@@ -12,6 +12,7 @@ import msgspec
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.rules import Rule, Subject, speaks_of
+from bradawl.core.tools import ToolSpec
 from bradawl.safety.permissions.path_globs import Bases, Resolve, located_pattern, name_pattern
 
 Verdict = Literal["deny", "ask", "allow", "network"]
@@ -20,63 +21,63 @@ _LONGEST: Final = 2_000
 _MOST_WORDS: Final = 60
 
 
-class _RuleSubject(NamedTuple):
-    """What the name in front of the parentheses applies to."""
+class _RuleName(NamedTuple):
+    """A name that a rule may begin with."""
 
+    name: str
+    """The tools it covers: those of this name, and those that declare it in `ToolSpec.rule_names`."""
     on: Subject
-    """What the text in parentheses is about; `tool` if none is allowed."""
-    tools: tuple[str, ...]
+    """What its parenthesis is about; `tool` if it takes none."""
     is_kind: bool = False
-    """Without parentheses the rule applies to every access of this kind, by any tool."""
+    """Without a parenthesis it also covers every read, or every write, of any tool."""
 
 
-_WRITES: Final = _RuleSubject("write", ("edit_file", "multi_edit", "write_file"), is_kind=True)
-_READS: Final = _RuleSubject("read", ("glob", "grep", "read_file"), is_kind=True)
-_RUNS: Final = _RuleSubject("run", ("bash", "bash_kill", "bash_output"))
-_STOPS: Final = _RuleSubject("tool", ("bash_kill",))
-_SHOWS: Final = _RuleSubject("tool", ("bash_output",))
-_LISTS: Final = _RuleSubject("read", ("glob",))
-_REACHES: Final = _RuleSubject("reach", ("web_fetch",))
-_DELEGATES: Final = _RuleSubject("tool", ("agent",))
-_PLANS: Final = _RuleSubject("tool", ("exit_plan",))
-_ASKS: Final = _RuleSubject("tool", ("ask_user",))
-_NOTES: Final = _RuleSubject("tool", ("todo_write",))
+_EDIT: Final = _RuleName("Edit", "write", is_kind=True)
+_READ: Final = _RuleName("Read", "read", is_kind=True)
+_BASH: Final = _RuleName("Bash", "run")
+_BASH_OUTPUT: Final = _RuleName("BashOutput", "tool")
+_KILL_SHELL: Final = _RuleName("KillShell", "tool")
+_GLOB: Final = _RuleName("Glob", "read")
+_AGENT: Final = _RuleName("Agent", "tool")
+_EXIT_PLAN: Final = _RuleName("ExitPlanMode", "tool")
+_ASK_USER: Final = _RuleName("AskUserQuestion", "tool")
+_TODO_WRITE: Final = _RuleName("TodoWrite", "tool")
 
-ALIASES: Final[Mapping[str, _RuleSubject]] = {
-    "Edit": _WRITES,
-    "Write": _WRITES,
-    "MultiEdit": _WRITES,
-    "NotebookEdit": _WRITES,
-    "edit_file": _RuleSubject("write", ("edit_file",)),
-    "write_file": _RuleSubject("write", ("write_file",)),
-    "Read": _READS,
-    "NotebookRead": _READS,
-    "read_file": _RuleSubject("read", ("read_file",)),
-    "Glob": _LISTS,
-    "LS": _LISTS,
-    "Grep": _RuleSubject("read", ("grep",)),
-    "Bash": _RUNS,
-    "Shell": _RUNS,
-    "run_shell_command": _RUNS,
-    "BashOutput": _SHOWS,
-    "TaskOutput": _SHOWS,
-    "bash_kill": _STOPS,
-    "KillShell": _STOPS,
-    "KillBash": _STOPS,
-    "TaskStop": _STOPS,
-    "WebFetch": _REACHES,
-    "WebSearch": _RuleSubject("tool", ("web_search",)),
-    "Agent": _DELEGATES,
-    "Task": _DELEGATES,
-    "TodoWrite": _NOTES,
-    "TodoRead": _NOTES,
-    "ExitPlanMode": _PLANS,
-    "exit_plan": _PLANS,
-    "AskUserQuestion": _ASKS,
-    "ask_user": _ASKS,
-    "Skill": _RuleSubject("tool", ("skill",)),
+RULE_NAMES: Final[Mapping[str, _RuleName]] = {
+    "Edit": _EDIT,
+    "Write": _EDIT,
+    "MultiEdit": _EDIT,
+    "NotebookEdit": _EDIT,
+    "edit_file": _RuleName("edit_file", "write"),
+    "write_file": _RuleName("write_file", "write"),
+    "Read": _READ,
+    "NotebookRead": _READ,
+    "read_file": _RuleName("read_file", "read"),
+    "Glob": _GLOB,
+    "LS": _GLOB,
+    "Grep": _RuleName("Grep", "read"),
+    "Bash": _BASH,
+    "Shell": _BASH,
+    "run_shell_command": _BASH,
+    "BashOutput": _BASH_OUTPUT,
+    "TaskOutput": _BASH_OUTPUT,
+    "bash_kill": _KILL_SHELL,
+    "KillShell": _KILL_SHELL,
+    "KillBash": _KILL_SHELL,
+    "TaskStop": _KILL_SHELL,
+    "WebFetch": _RuleName("WebFetch", "reach"),
+    "WebSearch": _RuleName("web_search", "tool"),
+    "Agent": _AGENT,
+    "Task": _AGENT,
+    "TodoWrite": _TODO_WRITE,
+    "TodoRead": _TODO_WRITE,
+    "ExitPlanMode": _EXIT_PLAN,
+    "exit_plan": _EXIT_PLAN,
+    "AskUserQuestion": _ASK_USER,
+    "ask_user": _ASK_USER,
+    "Skill": _RuleName("skill", "tool"),
 }
-"""Names of tools in rules, without regard to case and underscores."""
+"""The spellings a rule may begin with, in any case, with or without underscores; other agents' names among them."""
 
 
 class _RuleText(NamedTuple):
@@ -154,10 +155,14 @@ def network_rule(text: str, source: str, home: str) -> Rule:
     return parse_rule(text, "network", source, Bases("", home, ""))[0]
 
 
-def hidden_tools(rules: Iterable[Rule], names: Iterable[str]) -> tuple[str, ...]:
-    """The tools that a rule denies completely, so that the model need not see them."""
+def hidden_tools(rules: Iterable[Rule], specs: Iterable[ToolSpec]) -> tuple[str, ...]:
+    """Names of the tools whose every call is refused; the model need not see them."""
     bare = [rule for rule in rules if rule.verdict == "deny" and rule.on == "tool"]
-    return tuple(name for name in names if any(speaks_of(rule, name) for rule in bare))
+    return tuple(
+        spec.name
+        for spec in specs
+        if any(speaks_of(rule, name) for rule in bare for name in (spec.name, *spec.rule_names))
+    )
 
 
 def _split_rule(
@@ -177,15 +182,16 @@ def _split_rule(
     return _RuleText(verdict, name.strip(), spec, text, source, bases, resolve)
 
 
-def _subject_of(name: str) -> _RuleSubject | None:
+def rule_name(name: str) -> _RuleName | None:
+    """The known name that is spelled so, in any case, with or without underscores."""
     plain = name.replace("_", "").lower()
-    return next((subject for alias, subject in ALIASES.items() if alias.replace("_", "").lower() == plain), None)
+    return next((known for each, known in RULE_NAMES.items() if each.replace("_", "").lower() == plain), None)
 
 
 def _rules_of(rule_text: _RuleText) -> tuple[Rule, ...]:
-    subject = _subject_of(rule_text.name)
+    subject = rule_name(rule_text.name)
     if subject is None:
-        subject = _RuleSubject("tool", ())
+        subject = _RuleName("", "tool")
         _check_name(rule_text)
     if rule_text.spec is None or (rule_text.spec in ("*", ":*") and subject.on in ("run", "reach", "tool")):
         return _bare_rules(rule_text, subject)
@@ -205,13 +211,15 @@ def _rules_of(rule_text: _RuleText) -> tuple[Rule, ...]:
             assert_never(subject.on)
 
 
-def _bare_rules(rule_text: _RuleText, subject: _RuleSubject) -> tuple[Rule, ...]:
+def _bare_rules(rule_text: _RuleText, subject: _RuleName) -> tuple[Rule, ...]:
     """The rules of a bare name: for the tools, and if it names a kind of access, for every such access."""
     if rule_text.name.lower().startswith("mcp__"):
         pattern = name_pattern(rule_text.name)
         tools = pattern if "__" in rule_text.name[5:] else f"{pattern}(?:__.*)?"
     else:
-        tools = "|".join(subject.tools) or name_pattern(rule_text.name.lower())
+        tools = subject.name or name_pattern(rule_text.name.lower())
+    if subject.name and not rule_text.widens:
+        tools = f"{tools}|{rule_text.name}"  # also a tool of exactly this name that declares nothing
     rules = (rule_text.rule("tool", tools if rule_text.widens else f"(?i:{tools})"),)
     if not subject.is_kind:
         return rules
@@ -224,7 +232,7 @@ def _check_name(rule_text: _RuleText) -> None:
     name = rule_text.name
     if name.lower().startswith("mcp__"):
         if not re.fullmatch(r"[^\s()\[\]?\\/]{6,200}", name):
-            raise ValueError("a server and its tools are rule_text mcp__server or mcp__server__tool")
+            raise ValueError("a server and its tools are written mcp__server or mcp__server__tool")
         if rule_text.widens and "*" in name[5:].partition("__")[0]:
             raise ValueError("name the server whose tools you allow, such as mcp__github__get_*")
         return
@@ -239,8 +247,8 @@ def _check_name(rule_text: _RuleText) -> None:
 def _unknown_tool(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name.lower(), [alias.lower() for alias in ALIASES], 1, 0.7)
-    guess = next((alias for alias in ALIASES if near and alias.lower() == near[0]), "")
+    near = get_close_matches(name.lower(), [known.lower() for known in RULE_NAMES], 1, 0.7)
+    guess = next((known for known in RULE_NAMES if near and known.lower() == near[0]), "")
     if guess:
         return f"there is no tool {name!r}, did you mean {guess}?"
     return f"{name!r} is no tool's name; write Bash, Edit, Read, WebFetch, Agent, mcp__server__tool, or a tool's own"
@@ -271,7 +279,7 @@ def _host(spec: str) -> str:
 def _network(text: str, source: str, home: str) -> Rule:
     rule_text = _split_rule(text, "allow", source, Bases("", home, ""), str)
     spec = rule_text.text
-    if rule_text.spec is not None and _subject_of(rule_text.name) is _RUNS:
+    if rule_text.spec is not None and rule_name(rule_text.name) is _BASH:
         spec = rule_text.spec
     return Rule("allow", "network", words=_words(spec, home, widens=True), text=rule_text.text, source=source)
 

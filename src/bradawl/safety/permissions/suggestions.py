@@ -95,7 +95,7 @@ def proposals(request: Request, *, cwd: str, home: str, roots: tuple[str, ...] =
     effects = request.effects
     if effects.danger or effects.lifts or effects.redirects or any(part.startswith("env:") for part in effects.session):
         return ()
-    if request.tool == "bash" or effects.commands or effects.seal:
+    if effects.commands or effects.seal:
         found = _for_commands(effects, (cwd, *roots))
     elif effects.unknown or effects.external or effects.spends:
         found = _for_tool(request.tool)
@@ -105,16 +105,14 @@ def proposals(request: Request, *, cwd: str, home: str, roots: tuple[str, ...] =
 
 
 def _for_tool(name: str) -> list[str]:
-    if name == "agent":
-        return ["Agent"]
     is_remote = name.startswith("mcp__") and re.fullmatch(r"mcp__[^\s()*\[\]?\\/]+__[^\s()*\[\]?\\/]+", name)
     if is_remote and name.isprintable():
         return [name]
-    from bradawl.safety.permissions.rules import ALIASES
+    from bradawl.safety.permissions.rules import rule_name
 
-    plain = {alias.replace("_", "").lower() for alias in ALIASES}
-    is_plain = re.fullmatch(r"[a-z0-9_]{1,64}", name) and name.replace("_", "") not in plain
-    return [name] if is_plain else []
+    if (known := rule_name(name)) is not None:
+        return [known.name] if known.on == "tool" else []
+    return [name] if re.fullmatch(r"[a-z0-9_]{1,64}", name) else []
 
 
 # ------------------------------------------------------------------ files and hosts

@@ -1,1 +1,1 @@
-"""How an edit finds its place, and what it makes of it."""
+"""The engine of edit_file and multi_edit: finds the text to replace and builds the new content."""

@@ -12,7 +12,7 @@ Codes = list[list[tuple[str, int, int, int, int]]]
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """What lies between two texts."""
+    """The difference between two texts."""
 
     added: int
     """Lines."""
@@ -20,7 +20,7 @@ class Difference(msgspec.Struct, frozen=True):
     text: str
     """The hunks of a unified diff, at most about 3,000 characters."""
     is_whole: bool
-    """False when something had to be left out of `text`."""
+    """False if `text` leaves something out."""
 
 
 def describe_change(before: str, after: str) -> tuple[int, int, str]:
@@ -30,7 +30,7 @@ def describe_change(before: str, after: str) -> tuple[int, int, str]:
 
 
 def change_between(before: str, after: str) -> Difference:
-    """What has to be done to `before`; bounded work for texts of any size."""
+    """The edit operations from `before` to `after`; work is bounded for texts of any size."""
     old, new = _lines(before), _lines(after)
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
@@ -51,9 +51,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _common(first: list[str], second: list[str]) -> int:
-    """How many lines both begin with."""
+    """Number of equal lines at the beginning."""
     count, step = 0, min(len(first), len(second))
-    while step:  # whole stretches at once: comparing lists is far quicker than a loop over them
+    while step:  # compares slices: much faster than a loop over lines
         if first[count : count + step] == second[count : count + step]:
             count += step
             step = min(step, len(first) - count, len(second) - count)
@@ -97,7 +97,7 @@ def _shown(line: str) -> str:
 
 
 def _cut(lines: list[str]) -> tuple[str, bool]:
-    """The lines there is room for, and whether that is all of them."""
+    """The lines that fit, and whether these are all."""
     room = _MOST_CHARACTERS
     for count, line in enumerate(lines):
         room -= len(line) + 1

@@ -1,4 +1,4 @@
-"""An exact match of a part of a line: where the text around it shows that more than the bytes was meant."""
+"""Exact matches inside lines: keeps indentation and line breaks if the surrounding text shows they are meant."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ _NEAR = 4_000
 
 
 class Exact(msgspec.Struct, frozen=True):
-    """The surroundings of a match: what its first line has before it, its last one after it, and the next line."""
+    """The text around a match: before it in its first line, behind it in its last line, and the next line."""
 
     before: str
     after: str
@@ -19,7 +19,7 @@ class Exact(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(data: bytes, match: Match, encoding: Encoding) -> "Exact":
-        """Looks at a few thousand bytes around the match."""
+        """Reads a few thousand bytes around the match."""
         feed = encoding.encode("\n")
         first = max(len(encoding.bom), match.start - _NEAR)
         head = encoding.decode_piece(data[first : match.start]).rpartition("\n")[2]
@@ -33,7 +33,7 @@ class Exact(msgspec.Struct, frozen=True):
 
 
 def joins_lines(place: Exact, old: str, new: str) -> bool:
-    """True when whole lines would lose the line break after them, so that two lines of code become one."""
+    """True if the edit would remove the line break after whole lines and so join two lines."""
     return (
         old.endswith("\n")
         and bool(new)

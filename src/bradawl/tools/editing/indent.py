@@ -1,10 +1,10 @@
-"""How the indentation of a quoted block maps to the one in the file, when one rule explains every line."""
+"""Maps the indentation of a quoted block to the file's, if one rule fits every line."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 Indent = Callable[[str], str | None]
-"""The file's indentation for one of the quoted text; None when nothing says what it would be."""
+"""Maps a quoted indentation to the file's; returns None if unknown."""
 _TAB_WIDTHS = (2, 3, 4, 8)
 
 
@@ -15,12 +15,12 @@ def split_indent(line: str) -> tuple[str, str]:
 
 
 def unchanged(indent: str) -> str | None:
-    """The rule of text that is indented as the file is."""
+    """The rule for text with the file's own indentation."""
     return indent
 
 
 def rule_of(pairs: Sequence[tuple[str, str]]) -> Indent | None:
-    """The rule behind pairs of (quoted, in the file); None when there is none.
+    """The rule that fits all pairs of (quoted, in the file); None if there is none.
 
     Lines that were indented alike must be so in the file, and deeper ones deeper: else the block's structure differs.
     """
@@ -39,14 +39,14 @@ def _keeps_order(seen: dict[str, str]) -> bool:
 
 
 def _shift(seen: dict[str, str]) -> Indent | None:
-    """Every line moved by the same blanks, all of one kind."""
+    """Every line shifted by the same spaces or tabs."""
     before, after = _common_start(list(seen)), _common_start(list(seen.values()))
     if any(quoted[len(before) :] != there[len(after) :] for quoted, there in seen.items()):
         return None
 
     def moved(indent: str) -> str | None:
         if not indent.startswith(before):
-            return None  # further out than anything that was quoted
+            return None  # less indented than any quoted line
         result = after + indent[len(before) :]
         return result if len(set(result + before)) <= 1 else None
 
@@ -66,7 +66,7 @@ def _line_through(points: list[tuple[int, int]]) -> tuple[int, int] | None:
     points = sorted(points)
     if len(points) == 1:
         spaces, tabs = points[0]
-        # One level alone can be a shift as well as another width: only the usual reading of it counts.
+        # A single level can be a shift or another width: only the usual widths count.
         width = spaces // tabs if tabs and spaces % tabs == 0 else 0
         return (width, 0) if width in {4, 8} or (width == 2 and tabs == 1) else None
     (spaces, tabs), (more_spaces, more_tabs) = points[0], points[-1]

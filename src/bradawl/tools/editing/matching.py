@@ -1,4 +1,4 @@
-"""Finds text in the bytes of a file."""
+"""Finds exact matches of a text in the bytes of a file, with either kind of line ending."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 def find_exactly(data: bytes, old: str, encoding: Encoding) -> tuple[Match, ...]:
-    """Every place where the bytes of `old` stand, overlapping ones too, at most `MOST_MATCHES`.
+    """All matches of the bytes of `old`, including overlapping ones, at most `MOST_MATCHES`.
 
     A match that begins with a line feed takes in the carriage return before it: they are one line break.
     """
@@ -49,7 +49,7 @@ def find_with_other_line_ends(data: bytes, old: str, encoding: Encoding) -> tupl
 
 
 def _aligned(matches: Iterable[Match], encoding: Encoding) -> Iterator[Match]:
-    """Those that begin where a character does."""
+    """The matches that begin at a character boundary."""
     unit = 2 if encoding.codec.startswith("utf-16") else 1
     return (match for match in matches if (match.start - len(encoding.bom)) % unit == 0)
 
@@ -85,7 +85,7 @@ def _disjoint_finds(wanted: bytes, data: bytes) -> Iterator[int]:
 
 
 def disjoint(matches: Iterable[Match]) -> tuple[Match, ...]:
-    """From the left, leaving out what overlaps one already taken."""
+    """Matches from the left without overlaps."""
     taken: list[Match] = []
     for match in matches:
         if not taken or match.start >= taken[-1].end:
@@ -101,7 +101,7 @@ def line_number(data: bytes, match: Match, encoding: Encoding) -> int:
 
 
 def line_ending_at(data: bytes, match: Match, encoding: Encoding) -> str:
-    """How lines end where `match` is: its own first line break, else the next one, else the one before."""
+    """The line ending at a match: its first line break, else the next one, else the one before."""
     if encoding.codec.startswith("utf-16"):
         before, after = (encoding.decode_piece(piece) for piece in (data[: match.start], data[match.start :]))
         return _first_ending(before[-1:] + after) or _last_ending(before)

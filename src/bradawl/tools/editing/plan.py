@@ -1,4 +1,4 @@
-"""What one replacement makes of a file: the text itself first, then what differs only in ways that can't be seen.
+"""Plans one replacement in a file: exact matches first, then matches that differ only in invisible ways.
 
 Each step is taken only where one place matches, and where the next text to write can be told; else nothing changes.
 """
@@ -24,7 +24,7 @@ _LEAST_LETTERS = 3
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What is asked for."""
+    """A requested replacement."""
 
     old: str
     new: str
@@ -32,14 +32,14 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What the file would be."""
+    """The planned new content."""
 
     data: bytes
     encoding: Encoding
     count: int
-    """Places replaced."""
+    """Number of replaced places."""
     note: str = ""
-    """What had to be overlooked; empty for an exact match."""
+    """The ignored differences; empty for an exact match."""
 
 
 class _Job(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ def _exactly(job: _Job) -> Planned | None:
             continue
         check_encodable(change.new, encoding, job.shown)
         if change.replace_all:
-            # Line ends can't be seen: every place that reads the same is meant.
+            # Line endings are invisible to the model: all places with the same text are meant.
             others = find_with_other_line_ends(job.data, change.old, encoding) if "\n" in change.old else ()
             return _all_replaced(job, sorted({*matches, *others}, key=lambda match: match.start), encoding)
         _check_unique(matches, job, encoding)
@@ -138,14 +138,14 @@ def _spliced(data: bytes, matches: tuple[Match, ...], new: str, encoding: Encodi
 
 
 def _in_local_lines(data: bytes, match: Match, new: str, encoding: Encoding) -> str:
-    """New text takes on the line ending of the place it goes to, unless it brings carriage returns of its own."""
+    """Give new text the line endings of its place, unless it contains carriage returns itself."""
     if "\n" not in new or "\r" in new or line_ending_at(data, match, encoding) == "\n":
         return new
     return new.replace("\n", "\r\n")
 
 
 def _with_other_line_ends(job: _Job) -> Planned | None:
-    """The same text where lines end otherwise; lines that stay keep their own ends."""
+    """A match with other line endings; unchanged lines keep theirs."""
     old = job.change.old
     if "\n" not in old:
         return None
@@ -164,7 +164,7 @@ def _with_other_line_ends(job: _Job) -> Planned | None:
 
 
 def _fitted(job: _Job, match: Match, encoding: Encoding) -> Planned:
-    from bradawl.tools.editing.fit import fit_of_span
+    from bradawl.tools.editing.inexact_place import fit_of_span
     from bradawl.tools.editing.rewrite import rewritten
 
     _check_joint(job, Exact.of(job.data, match, encoding))
@@ -186,11 +186,11 @@ def _put(data: bytes, match: Match, text: str, encoding: Encoding) -> bytes:
 
 
 def _loosely(job: _Job) -> Planned | None:
-    from bradawl.tools.editing.loose import Loose, loose_fit
+    from bradawl.tools.editing.inexact import Loose, loose_fit
     from bradawl.tools.editing.rewrite import rewritten
 
     if sum(map(str.isalnum, job.change.old)) < _LEAST_LETTERS:
-        return None  # it would be a guess
+        return None  # ambiguous
     encoding = job.encodings[0]
     view = view_of(job.data, encoding)
     loose: Loose | None = loose_fit(
@@ -205,8 +205,8 @@ def _loosely(job: _Job) -> Planned | None:
 
 
 def _translated(job: _Job) -> Planned | None:
-    """What read_file or a layer of quoting has added to the text, taken away again."""
-    from bradawl.tools.editing.translate import translations
+    """Retry without line numbers of read_file or a layer of escapes."""
+    from bradawl.tools.editing.copied_text import translations
 
     for translation in translations(job.change.old, job.change.new):
         changed = msgspec.structs.replace(job, change=Change(translation.old, translation.new))
@@ -232,7 +232,7 @@ def _places(job: _Job) -> list[tuple[Match, Encoding]]:
 
 
 def _missed(job: _Job) -> ToolError:
-    from bradawl.tools.editing.miss import explain_absence
+    from bradawl.tools.editing.mismatch import explain_absence
 
     reason = explain_absence(view_of(job.data, job.encodings[0]).text, job.change.old)
     return ToolError(f"old_string was not found in {job.shown}; nothing was changed. {reason}")

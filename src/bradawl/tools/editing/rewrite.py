@@ -1,18 +1,18 @@
-"""The new text for a place that matched loosely: what old_string and new_string share stays as the file has it."""
+"""Builds the new text for an inexact match: text common to both strings stays as it is in the file."""
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.editing.fit import Fit, Line, trailing_blanks
 from bradawl.tools.editing.indent import split_indent
+from bradawl.tools.editing.inexact_place import Fit, Line, trailing_blanks
 
 _MOST_LINES = 2_000
 Code = tuple[str, int, int, int, int]
 
 
 def rewritten(fit: Fit, old: Sequence[str], new: Sequence[str], line_end: str) -> str:
-    """The text that replaces the place. Raises `ToolError` when a new line can't be fitted in without guessing."""
+    """The replacement text. Raises `ToolError` if the place of a new line is ambiguous."""
     out: list[Line] = []
     for code in _codes(old, new):
         if code[0] == "equal":
@@ -46,7 +46,7 @@ def _codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
 
 
 def _line_by_line(code: Code, old: Sequence[str], new: Sequence[str]) -> list[Code]:
-    """Stretches of lines that are equal in every blank, and of those that are not."""
+    """Ranges of lines that are equal, whitespace included, and ranges that are not."""
     _, i1, i2, j1, _ = code
     shift = j1 - i1
     runs = [
@@ -59,13 +59,13 @@ def _line_by_line(code: Code, old: Sequence[str], new: Sequence[str]) -> list[Co
 
 
 def _kept(fit: Fit, first: int, stop: int) -> tuple[Line, ...]:
-    """The file's own lines, with blank ones between them that were not quoted."""
+    """The file's lines, including unquoted blank lines between them."""
     partners = [partner for partner in fit.partners[first:stop] if partner is not None]
     return fit.lines[partners[0] : partners[-1] + 1] if partners else ()
 
 
 def _check_blank_lines(fit: Fit, first: int, stop: int) -> None:
-    """Where lines change, the blank lines around them must be the quoted ones."""
+    """Blank lines around changed lines must match the quoted ones."""
     around = fit.partners[max(first - 1, 0) : stop + 1]
     known = [partner for partner in around if partner is not None]
     if len(known) < len(around) or any(other - one != 1 for one, other in pairwise(known)):
@@ -117,7 +117,7 @@ def _with_look_alikes(fit: Fit, old: Sequence[str], partners: Sequence[int | Non
 
 
 def _blanks_kept(fit: Fit, old: Sequence[str], new: Sequence[str], place: int | None, number: int) -> str:
-    """Blanks at the end of a line that is changed elsewhere stay as the file has them."""
+    """Keep trailing blanks of a line that changes elsewhere."""
     given = trailing_blanks(new[number])
     if place is None:
         is_noise = "trailing blanks" in fit.ignored and given in {trailing_blanks(line) for line in old}
@@ -129,6 +129,6 @@ def _blanks_kept(fit: Fit, old: Sequence[str], new: Sequence[str], place: int | 
 
 
 def _end(fit: Fit, place: int) -> str:
-    """How the line at a quoted place ends in the file."""
+    """The line ending in the file at a quoted line."""
     partner = fit.partners[place] if 0 <= place < len(fit.partners) else None
     return "" if partner is None else fit.lines[partner].end

@@ -1,4 +1,4 @@
-"""Characters that look alike: quotes, dashes and spaces of print, and letters composed in two ways."""
+"""Typographic quotes, dashes and spaces, and composed letters: matches them with plain ones and keeps the file's."""
 
 from collections.abc import Iterable
 
@@ -11,12 +11,11 @@ _LOOK_ALIKES = {
     **dict.fromkeys("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "),
 }
 _TABLE = str.maketrans(_LOOK_ALIKES)
-_QUOTES = "'\""
 _MARKS = frozenset("'\"-")
 
 
 def folded(text: str) -> str:
-    """The text with look-alikes made plain and letters composed. Lines stay lines."""
+    """The text with plain quotes, dashes and spaces, and with composed letters (NFC). Line breaks stay."""
     if text.isascii():
         return text
     from unicodedata import normalize
@@ -25,7 +24,7 @@ def folded(text: str) -> str:
 
 
 def folded_evenly(text: str) -> str | None:
-    """The same, when every character keeps its place; else None."""
+    """The same if every character keeps its position; else None."""
     if text.isascii():
         return text
     from unicodedata import is_normalized
@@ -34,7 +33,7 @@ def folded_evenly(text: str) -> str | None:
 
 
 def units(text: str) -> list[str]:
-    """Characters, each with the marks that belong to it."""
+    """The characters, each with its combining marks."""
     if text.isascii():
         return list(text)
     from unicodedata import combining
@@ -49,32 +48,28 @@ def units(text: str) -> list[str]:
 
 
 class Typography:
-    """What each character of a quoted text stands for in the file, learnt from the place that matched."""
+    """Which character of the file each character of a quoted text stands for, in the place that matched."""
 
-    def __init__(self, whole: str) -> None:
-        """`whole` is the text of the file: what it uses elsewhere counts for characters not quoted."""
-        self._whole = whole
-        self._seen: dict[tuple[str, bool], set[str]] = {}
+    def __init__(self) -> None:
+        self._seen: dict[str, set[str]] = {}
         self.differs = False
 
     def learn(self, quoted: str, there: str) -> bool:
-        """Take in a piece that matched; false if its characters can't be paired."""
+        """Add a matched piece of `old_string` and of the file; false if their characters can't be paired."""
         if quoted == there and not self.differs and quoted.isascii() and _MARKS.isdisjoint(quoted):
             return True
         ours, theirs = units(quoted), units(there)
         if len(ours) != len(theirs):
             return False
-        for place, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-            if one != other:
-                self.differs = True
-            if one != other or folded(one) in _MARKS or not one.isascii():
-                self._seen.setdefault((one, _is_inside_word(ours, place)), set()).add(other)
+        for one, other in zip(ours, theirs, strict=True):
+            self.differs |= one != other
+            self._seen.setdefault(one, set()).add(other)
         return True
 
     def rewritten(self, quoted: str, there: str, new: str) -> str:
-        """`new`, which replaces `quoted`, with the file's own characters wherever it says the same as `quoted`.
+        """`new`, which replaces `quoted`, with the file's own characters for the text they have in common.
 
-        Raises `ToolError` when it can't be told which character is meant.
+        Raises `ToolError` if `new` adds a character that could be either the plain or the file's one.
         """
         if not self.differs:
             return new
@@ -85,35 +80,21 @@ class Typography:
             raise ToolError("the changed part is too long to keep its quotes and dashes; edit less at once")
         pieces: list[str] = []
         for tag, i1, i2, j1, j2 in SequenceMatcher(None, ours, wanted, autojunk=False).get_opcodes():
-            if tag == "equal":
-                pieces += theirs[i1:i2]
-            else:
-                pieces += (self._one(wanted, place) for place in range(j1, j2))
+            pieces += theirs[i1:i2] if tag == "equal" else (self._added(wanted, place) for place in range(j1, j2))
         return "".join(pieces)
 
-    def _one(self, wanted: list[str], place: int) -> str:
-        """What a new character should be in the file."""
-        one, inside = wanted[place], _is_inside_word(wanted, place)
-        seen = self._seen.get((one, inside), set())
-        plain = folded(one)
-        if not seen:
-            self._check_unseen(one, plain)
+    def _added(self, wanted: list[str], place: int) -> str:
+        one = wanted[place]
+        seen = self._seen.get(one, {one})
+        if one == " " or seen == {one}:
             return one
-        (other, *more) = seen
-        if not more and (other == one or not one.isascii() or (inside and plain == "'") or plain not in _MARKS):
-            # A plain space stays one: the file's other kind stood at one place only.
-            return one if one == " " else other
+        is_apostrophe = folded(one) == "'" and _is_inside_word(wanted, place)
+        if len(seen) == 1 and (is_apostrophe or not one.isascii() or folded(one) not in _MARKS):
+            return next(iter(seen))
         raise _doubt(one, seen)
-
-    def _check_unseen(self, one: str, plain: str) -> None:
-        """A quote that was not quoted before is taken as it is only where the file has such quotes."""
-        kin = {other for (_, __), others in self._seen.items() for other in others if folded(other) == plain}
-        if plain in _QUOTES and any(other != one for other in kin) and one not in self._whole:
-            raise _doubt(one, kin)
 
 
 def _is_inside_word(text: list[str], place: int) -> bool:
-    """As an apostrophe is."""
     return 0 < place < len(text) - 1 and text[place - 1].isalpha() and text[place + 1].isalpha()
 
 

@@ -1,4 +1,4 @@
-"""A file as text that can be turned back into the very same bytes."""
+"""Decodes a file to text that can be encoded back to the same bytes."""
 
 import msgspec
 
@@ -7,13 +7,13 @@ from bradawl.tools.reading.decoding import LATIN_1, UTF_8, Encoding, encoding_of
 
 
 class View(msgspec.Struct, frozen=True):
-    """The text of a file, whatever bytes it holds, and the way from a place in it back to the bytes."""
+    """The text of a file with any bytes, and the mapping of its offsets to bytes."""
 
     text: str
     encoding: Encoding
 
     def place(self, offset: int) -> int:
-        """Where in the bytes the character at `offset` begins."""
+        """Byte offset of the character at `offset`."""
         return len(self.encoding.bom) + len(self.text[:offset].encode(self.encoding.codec, _carrier(self.encoding)))
 
     @property

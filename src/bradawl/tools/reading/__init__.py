@@ -1,1 +1,1 @@
-"""What is in a file, and how it is shown."""
+"""Reads files of all kinds and formats them for the model."""

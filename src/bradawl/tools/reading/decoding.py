@@ -1,4 +1,4 @@
-"""Files as text: which encoding, which kind of file when it is none."""
+"""Detects the encoding of a file, or the kind of a file that is not text."""
 
 import codecs
 

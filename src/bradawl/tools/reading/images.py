@@ -1,4 +1,4 @@
-"""Pictures as a model can see them."""
+"""Prepares images for the model."""
 
 import struct
 

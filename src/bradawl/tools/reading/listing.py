@@ -1,4 +1,4 @@
-"""What is in a folder."""
+"""Lists a folder for the model."""
 
 from bradawl.core.workspace import FileEntry
 from bradawl.tools.reading.naming import on_one_line

@@ -1,4 +1,4 @@
-"""Files too large to be loaded: only the lines that are asked for are read, by `part_of_file.py`."""
+"""Reads requested lines of files too large to load, with the program `part_of_file.py`."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is said of paths that can't be used: named as they were given, with the one that may be meant."""
+"""Words errors about paths: uses the path as given and suggests similar ones."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""Jupyter notebooks as cells."""
+"""Shows Jupyter notebooks cell by cell."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A part of a file, as it is shown, and the call that shows what follows."""
+"""Formats a part of a file, with the call that shows the next part."""
 
 import msgspec
 

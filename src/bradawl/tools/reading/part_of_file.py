@@ -1,4 +1,4 @@
-"""Shows some lines of a file that is too large to be loaded, as a program of its own.
+"""Prints some lines of a file too large to load. Runs as a separate program.
 
 A process, because it may take long to get to a line far down: it can be ended from outside. Arguments: a path, the
 number of the first line, how many lines, how many bytes in all, how many of one line. Prints a JSON object: `head` the

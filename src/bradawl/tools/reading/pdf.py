@@ -1,4 +1,4 @@
-"""PDF documents as text, page by page."""
+"""Shows the text of PDF files page by page."""
 
 import sys
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Takes the text out of a PDF, as a program of its own.
+"""Extracts the text of a PDF. Runs as a separate program.
 
-A process, because such files are made to be opened by anybody and may cost any amount of time and memory: it has a
-bound for both and can be ended from outside. It can start no program, open no socket and write no file. Arguments: a
+A separate process, because an untrusted PDF may need any amount of time and memory: the process has limits for both
+and can be killed. It can start no program, open no socket and write no file. Arguments: a
 path, the number of the first page, how many pages, how many characters in all. Prints a JSON object: `total` pages, and
 `pages`, the text of each.
 It must not import anything of bradawl: it is started without its folder on the path.

@@ -1,1 +1,1 @@
-"""Lines and names found, with ripgrep or without."""
+"""Searches file contents and names with ripgrep."""

@@ -1,4 +1,4 @@
-"""Finds the newest of the files that another program lists, as a program of its own.
+"""Finds the newest of the files that another program lists. Runs as a separate program.
 
 A process, because the time of a change of a hundred thousand files is asked for while they are being listed, and
 none of it has to be kept. Arguments: how many of them to show, a regular expression that paths must match (empty: all

@@ -1,8 +1,8 @@
 """Searches with ripgrep, 13 or newer.
 
-It searches with all its threads, so the order in which it prints files is chance: all is taken and sorted here. Only
-when that is too much, a second run counts the matches of each file, which is little, and a third shows lines of just
-the first files. So what is shown is always the same, and how many there are is always known.
+ripgrep uses several threads and prints files in random order, so the output is collected and sorted here. If it is too
+large, a second run counts the matches of each file, and a third prints lines of the first files. The result is
+therefore always the same, with a known total.
 """
 
 import heapq
@@ -15,9 +15,8 @@ import msgspec
 
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command, CommandResult
-from bradawl.tools.searching.file_types import is_named, known_names, names_of_type
-from bradawl.tools.searching.scan import LONGEST_TEXT, around
-from bradawl.tools.searching.search import Found, Line, Query, by_component, too_slow
+from bradawl.tools.searching.errors import failure
+from bradawl.tools.searching.search import LONGEST_TEXT, Found, Line, Query, around, by_component, too_slow
 
 _WALK_LIMIT = 200_000
 _MUCH = 1_000_000
@@ -60,42 +59,43 @@ class Ripgrep(msgspec.Struct, frozen=True):
         return str(PurePosixPath(above).parent) if above else self.root
 
     def relative(self, path: str) -> str:
-        """A path below the working directory as it is handed over."""
+        """A path relative to the working directory, for the command line."""
         return "./" + path[len(self.cwd.rstrip("/")) + 1 :]
 
     def absolute(self, path: str) -> str:
-        """A path as it was printed."""
+        """The absolute path of a printed one."""
         return f"{self.cwd.rstrip('/')}/{path.removeprefix('./')}"
 
 
 def named(pattern: str) -> tuple[str, ...]:
-    """Options that choose files by name; none where ripgrep may understand the pattern otherwise."""
+    """Options that select files by name; empty if ripgrep might read the pattern differently."""
     names = [pattern] if "{" in pattern else pattern.split(",")
     if not pattern or not all(map(_SIMPLE_NAME.fullmatch, names)):
         return ()
-    # A type, not --glob: that would bring back what is ignored.
+    # A type, not --glob, which would include ignored files.
     return (*(f"--type-add=only:{name}" for name in names), "--type=only")
 
 
-async def search(rg: Ripgrep, query: Query, context: CallContext) -> Found | None:
-    """The search; None when ripgrep does not understand the pattern or the type. Raises `ToolError`."""
+async def search(rg: Ripgrep, query: Query, context: CallContext) -> Found:
+    """Run the search. Raises `ToolError`, also for a pattern or a type that ripgrep does not understand."""
     if query.output_mode != "content":
         return await _count(rg, query, context)
     argv = rg.argv("--json", *_options(query), *_around(query))
     result, is_whole = await _run(rg, argv, query, context, _MUCH)
     if is_whole:
         return await _all(result, rg, query, context)
-    counted = await _count(rg, query, context)
-    return None if counted is None else await _some(counted, rg, query, context)
+    return await _some(await _count(rg, query, context), rg, query, context)
 
 
 def _options(query: Query) -> tuple[str, ...]:
-    typed = (f"--type={query.file_type}",) if query.file_type else ()
-    if known := known_names(query.file_type):  # the same in every version
-        typed = (*(f"--type-add=only:{name}" for name in known), "--type=only")
-    by_name = () if typed else named(query.include)  # two types would mean either
+    typed = _typed(query)
+    by_name = () if typed else named(query.include)  # two types would be combined with or
     spanning = ("--multiline", "--multiline-dotall") if query.is_multiline else ()
     return (*_SEARCH, *typed, *by_name, *spanning, f"--regexp={query.pattern}")
+
+
+def _typed(query: Query) -> tuple[str, ...]:
+    return (f"--type={query.file_type}",) if query.file_type else ()
 
 
 def _around(query: Query) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def _around(query: Query) -> tuple[str, ...]:
 async def _run(
     rg: Ripgrep, argv: tuple[str, ...], query: Query, context: CallContext, most: int, files: Iterable[str] = ()
 ) -> tuple[CommandResult, bool]:
-    """What it printed, and whether that is all: one that prints too much is ended."""
+    """Its output, and whether that is complete; a process that prints too much is ended."""
     printed = 0
 
     def count(data: bytes) -> None:
@@ -128,10 +128,10 @@ async def _run(
     return process.result(), has_ended and printed <= most
 
 
-async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallContext) -> Found | None:
+async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallContext) -> Found:
     before, _, last = result.stdout.rstrip(b"\n").rpartition(b"\n")
     if b'"type":"summary"' not in last:
-        return None
+        raise await failure(result, rg.program, query, context)
     groups = _groups(before, rg, query)
     searches = msgspec.json.decode(last, type=_Message).data.stats.searches
     searched = searches if groups else await _searched(searches, rg, query, context)
@@ -140,22 +140,26 @@ async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallCo
 
 
 async def _searched(searches: int, rg: Ripgrep, query: Query, context: CallContext) -> int:
-    """How many files were looked at, when ripgrep looked at others too, or does not say (13 does not, in JSON)."""
+    """Number of searched files; counted if ripgrep's number includes others or is missing (13 has none in JSON)."""
     is_exact = not query.include or query.is_file or (named(query.include) and not query.file_type)
     if searches and is_exact and not context.rules:
         return searches
-    names = await names_of_type(query.file_type, rg.program, context) if query.file_type else ()
-    entries, _ = await context.files.list(query.root, _WALK_LIMIT)
-    return sum(query.includes(entry.path) and is_named(names, entry.path) for entry in entries)
+    if query.file_type:
+        listed, _ = await _run(rg, rg.argv("--files", "--null", *_typed(query)), query, context, _MOST)
+        paths = [rg.absolute(os.fsdecode(path)) for path in listed.stdout.split(b"\0")[:-1]]
+    else:
+        entries, _ = await context.files.list(query.root, _WALK_LIMIT)
+        paths = [entry.path for entry in entries]
+    return sum(map(query.includes, paths))
 
 
-async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found | None:
+async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found:
     what = "--count-matches" if query.is_multiline else "--count"
     argv = rg.argv(what, "--null", "--with-filename", "--stats", *_options(query))
     result, is_whole = await _run(rg, argv, query, context, _MOST)
     searched = _SEARCHED.search(result.stdout[-1_000:])
     if is_whole and searched is None:
-        return None
+        raise await failure(result, rg.program, query, context)
     counted: list[tuple[bytes, bytes]] = _COUNTED.findall(result.stdout)
     counted = [(name, count) for name, count in counted if query.includes(rg.absolute(os.fsdecode(name)))]
     first = heapq.nsmallest(query.limit, counted, key=lambda each: each[0].replace(b"/", b"\0"))
@@ -215,7 +219,7 @@ class _Data(msgspec.Struct):
     lines: _Bytes = msgspec.field(default_factory=_Bytes)
     line_number: int = 0
     submatches: msgspec.Raw = msgspec.Raw(b"[]")
-    """Looked into only where they are needed: they can be many."""
+    """Decoded only when needed: there may be many."""
     binary_offset: int | None = None
     stats: _Stats = msgspec.field(default_factory=_Stats)
 
@@ -231,14 +235,14 @@ class _Message(msgspec.Struct):
 
 
 class _Group(msgspec.Struct, frozen=True):
-    """What was printed of one file: matches and lines around them, not decoded yet, for most are not shown."""
+    """The output for one file, not decoded yet, because most of it is not shown."""
 
     path: str
     messages: list[bytes]
 
 
 def _groups(output: bytes, rg: Ripgrep, query: Query) -> list[_Group]:
-    """The files, in order; binary ones, and those that were not asked for, left out."""
+    """The files in order, without binary ones and those not asked for."""
     groups: list[_Group] = []
     messages: list[bytes] = []
     for line in output.split(b"\n"):
@@ -261,7 +265,7 @@ def _matches_in(group: _Group, query: Query) -> int:
 
 
 def _lines(groups: list[_Group], query: Query) -> list[Line]:
-    """The first lines, as many as can be of use."""
+    """The first lines, as many as may be shown."""
     decoder = msgspec.json.Decoder(_Message)
     lines: list[Line] = []
     for group in groups:

@@ -1,4 +1,4 @@
-"""What a search is asked for and what it gives, whoever does the searching; and how that is shown."""
+"""The query and the result of a search in files, and the text that shows the result to the model."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
@@ -14,6 +14,8 @@ OutputMode = Literal["content", "files", "count"]
 MOST_LINES = 500
 """Lines that are shown around matches and as parts of them."""
 MOST_CONTEXT = 20
+LONGEST_TEXT = 500
+"""Characters of a line that are shown."""
 _MOST_CHARACTERS = 50_000
 _MOST_OF_PATTERN = 500
 
@@ -43,14 +45,24 @@ class Query(msgspec.Struct, frozen=True):
 
     @property
     def most_lines(self) -> int:
-        """How many lines can be of use at most."""
+        """Most lines that may be shown."""
         return max(MOST_LINES, self.limit) if self.context or self.is_multiline else self.limit
 
     def includes(self, path: str) -> bool:
-        """Whether a file's name, or for a pattern with a slash its path, is one that was asked for."""
+        """Whether a file is asked for by its name or, for a pattern with a slash, by its path."""
         if path == self.root:
             return True
         return not self.leaves_out(path) and (not self.include or is_included(self.include, self.root, path))
+
+
+def around(line: str, start: int, end: int) -> str:
+    """A line as it is shown: of a long one at most `LONGEST_TEXT` characters around the match from `start` to `end`."""
+    if len(line) <= LONGEST_TEXT:
+        return line
+    first = start - max(LONGEST_TEXT - (end - start), 0) // 2
+    first = max(min(first, len(line) - LONGEST_TEXT), 0)
+    last = first + LONGEST_TEXT
+    return f"{'...' if first else ''}{line[first:last]}{'...' if last < len(line) else ''}"
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -61,15 +73,15 @@ class Line(msgspec.Struct, frozen=True):
     text: str
     is_match: bool = True
     matches: int = 1
-    """How many it counts for: none when it is only around a match, or in the middle of one."""
+    """Number of matches that begin in it; 0 for a line around or inside a match."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a search gave."""
+    """The result of a search."""
 
     lines: list[Line]
     counts: dict[str, int]
-    """Matches per file, in order, where that was asked for instead of lines; as many files as are shown."""
+    """Matches per shown file, in order, for the modes without lines."""
     files: int
     """Files with matches."""
     total: int
@@ -160,7 +172,7 @@ def _that_fit(lines: list[Line]) -> list[Line]:
 
 
 def _first(lines: list[Line], query: Query) -> list[Line]:
-    """As many as are shown, without lines around a match that is not."""
+    """The lines to show, without lines around matches that are not shown."""
     matches = last = 0
     for place, line in enumerate(lines[: query.most_lines]):
         if line.is_match:

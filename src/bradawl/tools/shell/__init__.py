@@ -1,1 +1,1 @@
-"""What becomes of a shell line's output and of what it changed."""
+"""Results of shell commands: their output, their changes to the session, and what the sandbox blocked."""

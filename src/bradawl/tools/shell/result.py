@@ -1,4 +1,4 @@
-"""What the model is told of a command that has ended."""
+"""Words the result of a finished shell command for the model."""
 
 from bradawl.core.messages import Text
 from bradawl.core.permissions import Grant
@@ -22,7 +22,7 @@ _ENDED_BACKGROUND = (
 
 
 def body_of(stdout: bytes, stderr: bytes) -> str:
-    """Both streams, told apart."""
+    """Both streams, with stderr marked."""
     out, err = clean(stdout), clean(stderr)
     return "\n".join(part for part in (out, f"[stderr]\n{err}" if err else "") if part)
 
@@ -45,7 +45,7 @@ def output_of(
     if "pytest" in command and _NOTHING_COLLECTED in (result.exit_code, *result.pipe_status):
         told.append("no tests were collected")
     if result.sandbox:
-        from bradawl.tools.shell.held_back import notes_on  # most results are told without
+        from bradawl.tools.shell.sandbox_hints import notes_on  # most results need no notes
 
         notes = (*notes, *notes_on(result, grant, user_is_there=user_is_there))
     full = None if result.spilled or shown == body else body.encode("utf-8", "backslashreplace")
@@ -59,7 +59,7 @@ def output_of(
 
 
 def _shown(body: str, result: CommandResult) -> tuple[str, tuple[str, ...]]:
-    """What is shown of the output, and what is to be said about the rest."""
+    """The shown part of the output, and a note about the rest."""
     dropped = result.dropped_bytes
     if not dropped:
         return shorten_lines(body, SHOWN - _ROOM_FOR_NOTES), ()

@@ -1,4 +1,4 @@
-"""What a command leaves behind for later calls: working directory, exported variables, files that have been seen."""
+"""Records what a command changes for later calls: working directory, exported variables, seen files."""
 
 import os
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _ALL_SEEN = 32_000_000
 
 
 def keep_state(result: CommandResult, cwd: str, context: CallContext, *, may_move: bool) -> tuple[str, ...]:
-    """Record where the command went and what it exported; gives back what is to be said about it.
+    """Record the command's last folder and exports; returns notes for the model.
 
     Of a command that may have moved it is said, too, when that can't be told.
     """
@@ -93,7 +93,7 @@ def _listed(names: list[str]) -> str:
 
 
 async def mark_seen(paths: tuple[str, ...], context: CallContext) -> None:
-    """Files a command has shown count as seen; folders, and what is very large, do not."""
+    """Record the files a command printed as seen, but no folders and no very large files."""
     room = _ALL_SEEN
     for path in paths[:_FILES_SEEN]:
         try:
@@ -120,7 +120,7 @@ def _is_folder(path: str, context: CallContext) -> bool:
 
 
 def home_folder(context: CallContext) -> str:
-    """The user's home folder, where a tool was not told of it; empty if there is none."""
+    """The user's home folder from the environment or the user database; empty if there is none."""
     with suppress(ToolError):
         return context.files.resolve("~", "/")
     import pwd

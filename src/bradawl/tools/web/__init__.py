@@ -1,1 +1,1 @@
-"""Web pages: which may be read, and what is in them."""
+"""Web pages: checks their addresses and converts their content."""

@@ -1,4 +1,4 @@
-"""Which addresses of the web may be fetched: public ones, and those only under the name they were checked by."""
+"""Allows only public addresses, and connects only to the addresses that were checked."""
 
 import asyncio
 import re
@@ -14,10 +14,10 @@ from bradawl.core.errors import ToolError
 from bradawl.core.http import HttpError
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host, by its name and a port. Raises `OSError` when there are none."""
+"""Resolves a host name and port to addresses. Raises `OSError` if there are none."""
 
 # https://www.iana.org/assignments/iana-ipv4-special-registry, looked at in November 2026; all that is not a host
-# of the public internet. Not `ipaddress.is_global`: what it says differs between releases of Python.
+# of the public internet. Not `ipaddress.is_global`, whose result differs between releases of Python.
 _NOT_PUBLIC_V4: Final = (
     ("0.0.0.0/8", "an address of this machine"),
     ("127.0.0.0/8", "an address of this machine"),
@@ -60,11 +60,11 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class WebUrl(msgspec.Struct, frozen=True):
-    """An http or https URL whose host can be read in one way only."""
+    """An http or https URL with an unambiguous host."""
 
     scheme: str
     host: str
-    """In lower case and ASCII; IPv6 without brackets, IPv4 as four numbers however it was written."""
+    """In lower case and ASCII; IPv6 without brackets, IPv4 always as four numbers."""
     port: int
     path: str
     """With the query; begins with a slash."""
@@ -97,7 +97,7 @@ def parse_url(text: str) -> WebUrl:
 
 
 def _host_and_port(authority: str) -> tuple[str, int]:
-    """Both as everybody reads them, 0 for no port; an empty host for what is none."""
+    """Host and port as all parsers read them; port 0 for none, empty host for an invalid one."""
     try:
         parts = urlsplit(f"//{authority}")
         host, port = _plain_host(parts.hostname or ""), parts.port
@@ -116,7 +116,7 @@ def _not_of_the_web(text: str, scheme: str) -> str:
 
 
 def _plain_host(host: str) -> str:
-    """The host as everybody reads it; empty for none."""
+    """The host as all parsers read it; empty for an invalid one."""
     try:
         host = host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
@@ -129,7 +129,7 @@ def _plain_host(host: str) -> str:
     if not _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
         return host
     try:
-        # 127.1, 0x7f000001 and 2130706433 are 127.0.0.1 to who resolves names.
+        # Resolvers read 127.1, 0x7f000001 and 2130706433 as 127.0.0.1.
         return str(IPv4Address(socket.inet_aton(host.rstrip("."))))
     except OSError:
         return ""
@@ -143,7 +143,7 @@ def _is_ipv6(host: str) -> bool:
 
 
 def why_not_public(host: str) -> str:
-    """What is against fetching from a host, by its name or address alone; empty if nothing is.
+    """Why a host may not be fetched from, by its name or address; empty if it may.
 
     A name can still have an address that is not public: `PublicAddresses` sees to that.
     """
@@ -157,7 +157,7 @@ def why_not_public(host: str) -> str:
 
 
 def why_not_public_address(address: str) -> str:
-    """What an address is that is not one of the public internet; empty for one that is. Raises `ValueError`."""
+    """The kind of an address that is not public; empty for a public one. Raises `ValueError`."""
     parsed = ip_address(address.partition("%")[0])
     if isinstance(parsed, IPv4Address):
         return next((what for network, what in _NOT_PUBLIC_V4 if parsed in ip_network(network)), "")
@@ -188,6 +188,6 @@ class PublicAddresses:
 
 
 async def system_addresses(host: str, port: int) -> Sequence[str]:
-    """What the system's resolver says, in its order. Raises `OSError`, and `UnicodeError` for no name at all."""
+    """Addresses from the system's resolver, in its order. Raises `OSError`, and `UnicodeError` for an invalid name."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))

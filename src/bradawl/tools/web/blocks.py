@@ -1,4 +1,4 @@
-"""The two halves of Markdown that is being written: text within a block, and the blocks below each other. Pure."""
+"""Writes Markdown: inline text within a block, and the sequence of blocks. Pure."""
 
 import re
 from typing import Final
@@ -40,7 +40,7 @@ class _Frame:
 
 
 class Inline:
-    """The text of the block that is being read, with what is bold, a link or code in it."""
+    """The inline text of the current block: emphasis, links and code."""
 
     def __init__(self) -> None:
         self._frames = [_Frame("")]
@@ -59,7 +59,7 @@ class Inline:
         self._frames[-1].pieces.append("\n")
 
     def open(self, kind: str, target: str = "") -> None:
-        """What follows is `strong`, `em`, `code` or a `link` to `target`. One within its like adds nothing."""
+        """Begin `strong`, `em`, `code` or a `link` to `target`; one nested in the same kind is ignored."""
         if len(self._frames) < _MOST_FRAMES and not self.is_in_code and all(each.kind != kind for each in self._frames):
             self._frames.append(_Frame(kind, target))
 
@@ -70,7 +70,7 @@ class Inline:
                 pass
 
     def take(self) -> str:
-        """The text so far, and begin anew; what is open stays open, but only the first block of a link is one."""
+        """Return the text so far and start again. Open elements stay open, except a link."""
         open_frames = self._frames[1:]
         while len(self._frames) > 1:
             self._fold()
@@ -82,7 +82,7 @@ class Inline:
         return text
 
     def _fold(self) -> str:
-        """Close the innermost; gives back its kind."""
+        """Close the innermost element; returns its kind."""
         frame = self._frames.pop()
         self._frames[-1].pieces.append(frame.text())
         return frame.kind
@@ -94,7 +94,7 @@ class _Container:
     def __init__(self, kind: str, first: str = "", rest: str = "", number: int = 1) -> None:
         self.kind = kind
         self.first = first
-        """What its first line begins with; then it is like the rest."""
+        """Prefix of its first line; later lines have the other."""
         self.rest = rest
         self.number = number
         """Of a list's next item."""
@@ -102,7 +102,7 @@ class _Container:
 
 
 class Blocks:
-    """Finished blocks, each with the marks of the lists and quotes it stands in."""
+    """Finished blocks, each prefixed with the marks of its lists and quotes."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -154,7 +154,7 @@ class Blocks:
             self._is_list_running = False
 
     def _push(self, container: _Container) -> None:
-        # Deeper ones count for nothing: marks that grow with the depth would make a page of lists in lists endless.
+        # Deeper levels are ignored: prefixes that grow with the depth would make deeply nested pages huge.
         if len(self._containers) < _MOST_CONTAINERS:
             if len(self._containers) >= 2 * _MOST_INDENTED:
                 container.first = container.rest = ""

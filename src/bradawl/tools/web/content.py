@@ -1,4 +1,4 @@
-"""What kind of thing came from the web, and bytes as text. Pure."""
+"""Recognises media types of web responses and decodes their text. Pure."""
 
 import codecs
 import re
@@ -53,19 +53,19 @@ def media_type(content_type: str) -> str:
 
 
 def is_never_text(media: str) -> bool:
-    """True for what need not be fetched to know that it can't be read, images that can be shown excepted."""
+    """True for media types that can't be shown, so the body need not be fetched."""
     return bool(_NEVER_TEXT.fullmatch(media)) and media not in dict(_IMAGES)
 
 
 def image_type(media: str, body: bytes) -> str:
-    """The type of an image that a model can look at, which its bytes must bear out; empty for all else."""
+    """The type of an image the model can see, confirmed by its bytes; else empty."""
     found = next((name for name, magic in _IMAGES if body.startswith(magic)), "")
     is_webp = body[8:12] == b"WEBP"
     return found if media.startswith("image/") and (found != "image/webp" or is_webp) else ""
 
 
 def binary_kind(media: str, body: bytes) -> str:
-    """What a body is that is no text; empty if it is text."""
+    """The kind of a body that is not text; empty for text."""
     if any(body.startswith(mark) for mark, _ in _MARKS):
         return ""
     sample = body[:_SAMPLE]
@@ -85,7 +85,7 @@ def is_html(media: str, text: str) -> bool:
 
 
 def decode(body: bytes, content_type: str, *, is_cut: bool = False) -> str:
-    """Text as a browser reads it: by its mark, what the server says, what it says of itself, what it can be."""
+    """Decode text like a browser: by its BOM, the server's charset, its own declaration, or a guess."""
     for mark, codec in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(codec, "replace")
@@ -93,12 +93,12 @@ def decode(body: bytes, content_type: str, *, is_cut: bool = False) -> str:
     codec = _codec(said[1]) if said else ""
     if not codec and (found := _DECLARED.search(body[:_HEAD])):
         codec = _codec((found[1] or found[2]).decode())
-        codec = "" if codec.startswith("utf-16") else codec  # read as ASCII, so it can't be
+        codec = "" if codec.startswith("utf-16") else codec  # the declaration was read as ASCII, so it is wrong
     return body.decode(codec or ("utf-8" if _is_utf_8(body, is_cut=is_cut) else "cp1252"), "replace")
 
 
 def _codec(label: str) -> str:
-    """Python's codec for a label; empty for none that is of the web."""
+    """Python's codec for a label of the web; else empty."""
     try:
         name = codecs.lookup(label.strip()).name
     except (LookupError, ValueError):

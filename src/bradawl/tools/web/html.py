@@ -1,4 +1,4 @@
-"""HTML as a stream of tags and texts, in time linear in its length whatever it holds. Pure.
+"""Splits HTML into tags and texts, in linear time for any input. Pure.
 
 Nothing is a tree here: a page that nests a hundred thousand deep, or never closes a thing, costs what any other
 page of its size costs. What a browser does with broken markup is done where it matters for the text.
@@ -19,11 +19,11 @@ _MOST_ATTRIBUTES: Final = 100
 
 _THROWN_AWAY: Final = frozenset({"script", "style", "iframe", "noembed", "noframes", "textarea"})
 _VERBATIM: Final = frozenset({"title", "xmp"}) | _THROWN_AWAY
-"""Elements whose content is no markup, up to their end."""
+"""Elements whose content is not parsed as markup."""
 
 
 class Tag(msgspec.Struct, frozen=True):
-    """The beginning or the end of an element."""
+    """A start or end tag."""
 
     name: str
     """In lower case."""
@@ -47,7 +47,7 @@ def tokens(html: str) -> Iterator[Tag | str]:
             end = _after_tag(html, name.end())
             tag = Tag(name[1].lower(), html[start + 1] == "/", html[name.end() : end - 1])
             if end < 0:
-                return  # a tag that never ends: browsers drop it, too
+                return  # an unclosed tag: browsers drop it, too
             yield tag
             place = end if tag.is_end or tag.name not in _VERBATIM else (yield from _verbatim(html, end, tag.name))
         else:
@@ -87,7 +87,7 @@ def _after_tag(html: str, place: int) -> int:
 
 
 def _verbatim(html: str, place: int, name: str) -> Generator[str, None, int]:
-    """The text of an element that holds no markup, unless nobody wants it; gives back where its end tag begins."""
+    """Emit the text of an element without markup, if it is wanted; returns the offset of its end tag."""
     end = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(html, place)
     stop = end.start() if end else len(html)
     if name not in _THROWN_AWAY:

@@ -1,4 +1,4 @@
-"""Web pages as Markdown for a model to read: what a page says, without what stands around it. Pure.
+"""Converts HTML pages to Markdown, without navigation and other surroundings. Pure.
 
 Written as the tags come, in time linear in the page: trees of hostile pages break what recurses over them.
 """
@@ -11,7 +11,7 @@ import msgspec
 
 from bradawl.tools.web.blocks import Blocks, Inline
 from bradawl.tools.web.html import Tag, attributes_of
-from bradawl.tools.web.sieve import Sieve
+from bradawl.tools.web.page_filter import Sieve
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _INLINE: Final = {
@@ -36,7 +36,7 @@ class Page(msgspec.Struct, frozen=True):
     title: str
     text: str
     is_cut: bool = False
-    """It was longer than anybody reads."""
+    """It was longer than the limit and was cut."""
 
 
 class _Table:
@@ -61,7 +61,7 @@ class _Table:
 
 
 class MarkdownWriter:
-    """Takes the tags and texts of one page in turn, and gives back what they say.
+    """Converts the tags and texts of one page, fed one by one, to Markdown.
 
     Links are absolute, seen from `url`. With `keeps_all` also what most pages have only around their text
     (navigation, headers and footers, what is hidden) is kept.
@@ -83,12 +83,12 @@ class MarkdownWriter:
 
     @property
     def is_full(self) -> bool:
-        """True when more would not be kept."""
+        """True if more input would be dropped."""
         return self._blocks.size > _MOST_CHARACTERS
 
     @property
     def is_lacking(self) -> bool:
-        """True at the end of a page of which nothing was kept: with `keeps_all` it may say something."""
+        """True at the end of a page of which nothing was kept; `keeps_all` may find text."""
         return self._sieve.has_dropped and not self._blocks.size
 
     def take(self, token: Tag | str) -> None:
@@ -101,7 +101,7 @@ class MarkdownWriter:
             self._take_tag(token)
 
     def page(self) -> Page:
-        """What the page says; nothing may be taken afterwards."""
+        """The converted page; ends the conversion."""
         self._end_code()
         self._boundary()
         while self._tables:
@@ -295,7 +295,7 @@ class MarkdownWriter:
         self._tables.append(_Table())
 
     def _lay_out(self) -> None:
-        """What comes now is more than a cell of a table can hold: the table only lays the page out."""
+        """Treat the table as layout, because a block does not fit into a cell."""
         if not self._is_in_cell:
             return
         table = self._tables[-1]
@@ -323,7 +323,7 @@ class MarkdownWriter:
             return
         self._end_cell()
         if not tag.is_end:
-            self._boundary()  # what stands in a table and in no cell
+            self._boundary()  # text in a table outside of cells
             self._tables[-1].is_in_cell = True
 
     def _end_cell(self) -> None:

@@ -1,4 +1,4 @@
-"""Places in a file that say what a quoted text says, apart from what can't be seen."""
+"""Finds places in a file that equal a quoted text except for whitespace, blank lines and typography."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -43,11 +43,11 @@ class Fit(msgspec.Struct, frozen=True):
     starts_inside: bool
     """The quoted text begins after the blanks of its first line."""
     ignored: tuple[str, ...]
-    """What had to be overlooked, in words."""
+    """The ignored differences, in words."""
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Lines of the file that say the same as the quoted ones; both ends are inclusive and count from 0."""
+    """Lines of the file that match the quoted ones; both ends are inclusive and count from 0."""
 
     first: int
     last: int
@@ -61,25 +61,25 @@ def quoted_lines(old: str) -> list[str]:
 
 
 def bare_lines(text: str) -> list[str]:
-    """Lines as they are compared: without blanks at either end, look-alikes made plain."""
+    """Lines in the form they are compared: stripped, with plain typography."""
     return [line.strip(_BLANKS) for line in folded(text).split("\n")]
 
 
 def may_have(text: str, old: str) -> bool:
-    """False when a quoted line is nowhere: a quick look for the longest ones, which tells most absent texts."""
+    """False if one of the longest quoted lines occurs nowhere; a quick test that rejects most absent texts."""
     plain, quoted = folded(text), bare_lines(old)
     return all(line in plain for line in sorted(quoted, key=len)[-_LOOKED_FOR:])
 
 
 def windows(lines: Sequence[str], old: str) -> tuple[Window, ...]:
-    """Runs of the file's bare lines that are those of the quoted text."""
+    """Runs of lines in the file that equal the quoted lines."""
     quoted = bare_lines("\n".join(quoted_lines(old)))
     numbers = _line_numbers(quoted, lines)
     return tuple(Window(first, first + len(quoted) - 1, tuple(range(first, first + len(quoted)))) for first in numbers)
 
 
 def windows_without_blank_lines(lines: Sequence[str], old: str) -> tuple[Window, ...]:
-    """The same where only lines with something in them are compared, for two of them at least."""
+    """The same without comparing blank lines; needs at least two other lines."""
     quoted = bare_lines("\n".join(quoted_lines(old)))
     places = [place for place, line in enumerate(quoted) if line]
     if len(places) < 2:
@@ -102,7 +102,7 @@ def _line_numbers(wanted: Sequence[str], lines: Sequence[str]) -> Iterator[int]:
 
 
 def _loose(places: list[int], numbers: list[int], count: int) -> Window:
-    """Blank lines are partners only where as many stand between the same two lines."""
+    """Pair blank lines only if equally many lie between the same two lines."""
     partners: list[int | None] = [None] * count
     partners[places[-1]] = numbers[-1]
     for here, there, after, beyond in zip(places, numbers, places[1:], numbers[1:], strict=False):
@@ -113,7 +113,7 @@ def _loose(places: list[int], numbers: list[int], count: int) -> Window:
 
 
 def has_rival(text: str, old: str, window: Window) -> bool:
-    """True when another place is more like the text as it was quoted, indentation and all, though not quite.
+    """True if another place is more similar to the quoted text, indentation included, without matching.
 
     Then the text may be an older state of that place.
     """
@@ -138,7 +138,7 @@ def has_rival(text: str, old: str, window: Window) -> bool:
 
 
 def _likeness(quoted: Sequence[str], lines: Sequence[str]) -> float:
-    """From 0 to 1, of lines with something in them."""
+    """Similarity of the lines that are not blank, from 0 to 1."""
     from difflib import SequenceMatcher
 
     pairs = [(one[:_COMPARED], other[:_COMPARED]) for one, other in zip(quoted, lines, strict=False) if one]
@@ -147,13 +147,13 @@ def _likeness(quoted: Sequence[str], lines: Sequence[str]) -> float:
 
 
 def fit_of(view: View, old: str, window: Window) -> Fit | None:
-    """How the quoted lines map to a window; None when no single rule explains all of them."""
+    """How the quoted lines map to a range of lines; None if no single rule fits all."""
     quoted, raw = quoted_lines(old), view.text.split("\n")
     lines = [_line(raw, number) for number in range(window.first, window.last + 1)]
     partners = tuple(None if number is None else number - window.first for number in window.partners)
     pairs = [(quoted[place], lines[partner].content) for place, partner in enumerate(partners) if partner is not None]
     cut, indent = _indentation(pairs)
-    typography = Typography(view.text)
+    typography = Typography()
     if indent is None or not all(typography.learn(one.strip(_BLANKS), other.strip(_BLANKS)) for one, other in pairs):
         return None
     is_closed = old.endswith("\n")
@@ -179,7 +179,7 @@ def _line(raw: list[str], number: int) -> Line:
 
 
 def _indentation(pairs: list[tuple[str, str]]) -> tuple[int, Indent | None]:
-    """How many blanks of the file's first line stand before the quoted text, and the rule for the others."""
+    """The indentation of the first line that is not quoted, and the rule for the other lines."""
     indents = [(split_indent(one)[0], split_indent(other)[0]) for one, other in pairs if one.strip(_BLANKS)]
     if not indents:
         return 0, None
@@ -205,15 +205,15 @@ def trailing_blanks(line: str) -> str:
 
 
 def fit_of_span(text: str, start: int, ignored: tuple[str, ...]) -> Fit:
-    """The place `text`, found at `start`, whose lines are the quoted ones but for how they end."""
+    """The match of `text` at `start` whose lines differ from the quoted ones only in their line endings."""
     raw = text.split("\n")
     lines = tuple(_line(raw, number) for number in range(len(raw)))
     partners = tuple(range(len(lines)))
-    return Fit(start, start + len(text), lines, partners, unchanged, Typography(""), False, ignored)
+    return Fit(start, start + len(text), lines, partners, unchanged, Typography(), False, ignored)
 
 
 def fit_in_line(view: View, old: str) -> Fit | None:
-    """A piece of one line, where it differs in look-alike characters only; None unless there is one such place."""
+    """A match inside a line that differs only in typography; None unless there is exactly one."""
     from bradawl.tools.editing.typography import folded_evenly
 
     text, wanted = folded_evenly(view.text), folded_evenly(old)
@@ -223,7 +223,7 @@ def fit_in_line(view: View, old: str) -> Fit | None:
     stop = start + len(wanted)
     if _splits_word(text, start) or _splits_word(text, stop) or text.find(wanted, start + 1) >= 0:
         return None
-    there, typography = view.text[start:stop], Typography(view.text)
+    there, typography = view.text[start:stop], Typography()
     typography.learn(old, there)
     ignored = ("typographic characters",)
     return Fit(start, stop, (Line(there, ""),), (0,), unchanged, typography, True, ignored)

@@ -1,4 +1,4 @@
-"""Says where in a file a text may have been meant that is not there, and how it differs; bounded work for any file."""
+"""Explains a failed match: the most similar place in the file and its first differences."""
 
 import re
 from bisect import bisect_right
@@ -24,7 +24,7 @@ _INVISIBLE = {"\t": "a tab", " ": "a space", "\xa0": "a no-break space", "\r": "
 
 
 def explain_absence(text: str, old: str) -> str:
-    """A hint for the next try: what is wrong with the string, else the closest place and the first differences."""
+    """A hint for the next attempt: what is wrong with the string, or the closest place and its first differences."""
     old = old.replace("\r\n", "\n")
     slip = _slip(text, old)
     if slip:
@@ -43,7 +43,7 @@ def explain_absence(text: str, old: str) -> str:
 
 
 def _slip(text: str, old: str) -> str:
-    """What the string should not have, when the file has the rest."""
+    """Text in old_string that the file does not have, if it has the rest."""
     plain = re.sub(r"^ *\d+\t", "", old, flags=re.MULTILINE)
     lines = text.replace("\r\n", "\n")
     if plain != old and plain.strip() and plain in lines:
@@ -86,7 +86,7 @@ def _closest(text: str, old: str) -> tuple[int, int | None] | None:
     for place, column, piece in _anchors(quoted, len(text)):
         found = list(_occurrences(text, piece))
         if len(found) == _OCCURRENCES and piece != quoted[place].strip()[:_ANCHOR_LENGTH]:
-            continue  # a word that is everywhere points nowhere
+            continue  # a frequent word does not identify a place
         for offset in found:
             number = bisect_right(starts, offset) - 1
             votes[max(number - place, 0)] += 1 + len(piece) * 10 // len(found)
@@ -134,7 +134,7 @@ def _occurrences(text: str, piece: str) -> Iterator[int]:
 
 
 def _best(votes: Counter[int], text: str, starts: list[int], quoted: Sequence[str]) -> int | None:
-    """Of the places with most votes the one whose lines are most alike; None when none is."""
+    """Among the places with most votes the one with the most similar lines; None if none is similar."""
     from difflib import SequenceMatcher
 
     sample = [(place, line.strip()[:_LINE_LENGTH]) for place, line in enumerate(quoted) if line.strip()]
@@ -153,13 +153,13 @@ def _best(votes: Counter[int], text: str, starts: list[int], quoted: Sequence[st
 
 
 def _by_votes(votes: Counter[int]) -> int | None:
-    """One very long line is like the text when a good part of its pieces stands there."""
+    """Whether a very long line contains enough pieces of the text."""
     ranked = votes.most_common(1)
     return ranked[0][0] if ranked and ranked[0][1] >= _LEAST_VOTES else None
 
 
 def _by_likeness(text: str, starts: list[int], quoted: Sequence[str]) -> int | None:
-    """Line by line, in files that are not too long for it: no piece of the text stands anywhere."""
+    """Compare line by line, in files that are short enough; used if no piece of the text occurs."""
     from difflib import get_close_matches
 
     if len(starts) > _LINES_COMPARED:
@@ -212,7 +212,7 @@ def _kind(there: str, given: str) -> str:
 
 
 def _detail(there: str, given: str) -> str:
-    """Indentation and the stretch that is not alike, with the characters that can't be seen named."""
+    """The differing indentation and text, with invisible characters named."""
     indents = [line[: len(line) - len(line.lstrip())] for line in (there, given)]
     said: list[str] = []
     if indents[0] != indents[1]:
@@ -248,7 +248,7 @@ def _is_word(character: str) -> bool:
 
 
 def _counted(text: str) -> str:
-    """A piece of text so that it can be seen."""
+    """A text with invisible characters made visible."""
     if not text:
         return "nothing"
     if len(set(text)) == 1 and text[0] in _INVISIBLE:

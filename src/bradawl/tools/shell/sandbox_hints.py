@@ -1,4 +1,4 @@
-"""What a sandbox kept a command from, as far as its output shows it, and how the model can ask for it."""
+"""Recognises in the output of a command what the sandbox blocked, and says how to ask for it."""
 
 import re
 import sys
@@ -39,7 +39,7 @@ _DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
 _DENIED: Final = rf"{_PATH}['\"`\u2019]?: {_DENIED_TEXT}|{_DENIED_TEXT}(?:,|:)[^\n/]{{0,60}}['\"\u2018]?{_PATH}"
 # An engine's socket is out of reach with the network, too.
 _ENGINES: Final = r"(?:[Dd]ocker|containerd|podman)(?:\.sock| daemon)"
-# Without a network there are sockets for TCP only; what is refused is named beside the refusal, or by a traceback.
+# Without network only TCP sockets exist; output names the refused address beside the error or in a traceback.
 _SOCKETS: Final = (
     r"_socket\.socket\.__init__\([^\n]*\n(?:[ ^~]*\n)?PermissionError: \[Errno 1\]"
     r"|(?i:\b(?:bind|listen|socket)\b[^\n]{0,60}(?:\bEPERM\b|operation not permitted))"
@@ -114,7 +114,7 @@ def _how(lift: str, *, user_is_there: bool) -> str:
 
 
 def _why(result: CommandResult, grant: Grant) -> tuple[str, str]:
-    """What was held back, and what of the sandbox would have to go for it; empty for what shows no sign of it."""
+    """What the sandbox blocked and which of its limits to lift; empty if nothing indicates that."""
     text = _end_of(result)
     if re.search(_ENGINES, text):
         return _POWERS, "off"

@@ -1,4 +1,4 @@
-"""Strings with something added on the way: line numbers of read_file, one more layer of escapes."""
+"""Removes additions from old_string and new_string: line numbers of read_file, or one layer of escapes."""
 
 import re
 from collections.abc import Iterator
@@ -7,17 +7,17 @@ import msgspec
 
 
 class Translation(msgspec.Struct, frozen=True):
-    """Both strings without it."""
+    """Both strings without the addition."""
 
     old: str
     new: str
     what: str
     line: int = 0
-    """The only line at which the text may stand; 0 for any."""
+    """The only line where the text may be; 0 for any."""
 
 
 def translations(old: str, new: str) -> Iterator[Translation]:
-    """Readings of both strings, the likeliest first; none where it is not certain what new_string would be."""
+    """Possible readings of both strings, the likeliest first; none if new_string would be ambiguous."""
     if old.startswith("\ufeff") and len(old) > 1:
         yield Translation(old[1:], new.removeprefix("\ufeff"), "the byte order mark", 1)
     yield from _without_numbers(old, new)
@@ -64,7 +64,7 @@ def _unescaped(old: str, new: str) -> Iterator[Translation]:
 
 
 def _has_bare(text: str, chosen: str) -> bool:
-    """True when some of these characters already stand without a backslash: then there is no layer to take off."""
+    """True if some of these characters have no backslash, so there is no layer of escapes."""
     rest = _ESCAPED.sub("", text)
     return any(_KINDS[kind] in rest for kind in chosen if kind != "t")
 
@@ -74,6 +74,6 @@ def _without(text: str, chosen: str) -> str:
 
 
 def _is_balanced(line: str) -> bool:
-    """True when no quote is open at its end: a break that was meant inside a string would leave one."""
+    """True if no quote is open at the end; a line break inside a string literal would leave one open."""
     line = re.sub(r"(?<=\w)'(?=\w)", "", line)
     return all(line.count(quote) % 2 == 0 for quote in "\"'`")

@@ -9,8 +9,8 @@ import pytest
 from bradawl.core.messages import text_of
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import CommandResult
-from bradawl.tools.shell.held_back import notes_on
 from bradawl.tools.shell.result import ending_of, output_of
+from bradawl.tools.shell.sandbox_hints import notes_on
 
 IN_WORKSPACE = Grant(writable=("/ws", "/tmp"))
 

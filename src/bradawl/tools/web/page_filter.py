@@ -1,4 +1,4 @@
-"""What of a page is not worth reading: navigation, what surrounds the text, what nobody is shown. Pure."""
+"""Drops parts of a page that are not its text: navigation, hidden elements, surroundings. Pure."""
 
 import re
 from typing import Final
@@ -16,7 +16,7 @@ _HIDES: Final = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re
 
 
 class Sieve:
-    """Looks at the tags and texts of one page in turn. With `keeps_all` only what is no text is dropped."""
+    """Filters the tags and texts of one page. With `keeps_all` only parts that are not text are dropped."""
 
     def __init__(self, *, keeps_all: bool) -> None:
         self.has_dropped = False
@@ -27,7 +27,7 @@ class Sieve:
         self._mains = 0
 
     def keeps(self, token: Tag | str) -> bool:
-        """False for what is to be dropped."""
+        """False for a tag or text to drop."""
         if isinstance(token, str):
             return not self._dropped
         if self._dropped and not self._is_over(token):
@@ -50,7 +50,7 @@ class Sieve:
         return is_around or (bool(_MAY_BE_HIDDEN.search(tag.raw)) and _is_hidden(tag))
 
     def _is_over(self, tag: Tag) -> bool:
-        """True when a tag that is itself of the page says that what was dropped has ended, if without a word."""
+        """True if a tag implies that the dropped element ended without an end tag."""
         is_forgotten = tag.name in ("main", "article") and self._dropped in _AROUND
         if not tag.is_end and (is_forgotten or (tag.name == self._dropped and tag.name in _ENDED_BY_THEIR_LIKE)):
             self._dropped = ""
@@ -62,7 +62,7 @@ class Sieve:
 
 
 def _is_hidden(tag: Tag) -> bool:
-    """True for what a browser does not show, and for the numbers of lines beside code."""
+    """True for hidden elements and line numbers beside code."""
     attributes = attributes_of(tag)
     if attributes.get("hidden", "until-found").lower() != "until-found" or attributes.get("aria-hidden") == "true":
         return True

@@ -1,4 +1,4 @@
-"""What a model must know of a file before it may change it, and that the file is the one that was allowed."""
+"""Checks before a change: the model has seen the current content, and the path is the one that was allowed."""
 
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
@@ -8,7 +8,7 @@ from bradawl.tools.reading.decoding import encoding_of
 
 
 def check_unchanged(content: FileContent, context: CallContext) -> None:
-    """Raises `ToolError` that shows what has happened to a file since it was seen; what it shows in full is seen."""
+    """Raises `ToolError` with the changes to a file since the model saw it; changes shown in full count as seen."""
     seen = context.seen.sha256(content.path)
     if seen is None or seen == content.sha256:
         return
@@ -29,7 +29,7 @@ def check_unchanged(content: FileContent, context: CallContext) -> None:
 
 
 def allowed_path(given: str, context: CallContext) -> str:
-    """The file that `given` leads to. Raises `ToolError` when that is no longer one the call may write."""
+    """The path that `given` resolves to. Raises `ToolError` if the call was not allowed to write it."""
     path = context.resolve(given)
     granted = context.grant.writable if context.grant is not None else ()
     if granted and not any(path == place or path.startswith(place.rstrip("/") + "/") for place in granted):

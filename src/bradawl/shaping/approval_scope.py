@@ -1,4 +1,4 @@
-"""What a yes for the rest of the session covers."""
+"""Computes which later calls an approval for the session covers."""
 
 from collections.abc import Mapping
 

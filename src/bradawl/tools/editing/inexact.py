@@ -1,9 +1,9 @@
-"""The one place that a text must have meant which is nowhere in the file as it stands."""
+"""Finds the only place in a file that an old_string without an exact match can mean."""
 
 import msgspec
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.editing.fit import (
+from bradawl.tools.editing.inexact_place import (
     BLANK_LINES,
     MOST_PLACES,
     NO_FINAL_BREAK,
@@ -23,7 +23,7 @@ _PLACES_NAMED = 10
 
 
 class Loose(msgspec.Struct, frozen=True):
-    """The place, and the strings as lines; where the last line break could not be matched it is taken off both."""
+    """The match, and both strings as lines; without their last line break if that did not match."""
 
     fit: Fit
     old: tuple[str, ...]
@@ -31,7 +31,7 @@ class Loose(msgspec.Struct, frozen=True):
 
 
 def loose_fit(view: View, old: str, new: str, shown: str) -> Loose | None:
-    """The place, if one and only one is like the text. Raises `ToolError` when there are several."""
+    """The only matching place; None if there is none. Raises `ToolError` if there are several."""
     if not may_have(view.text, old):
         return None
     lines = bare_lines(view.text)
@@ -57,7 +57,7 @@ def loose_fit(view: View, old: str, new: str, shown: str) -> Loose | None:
 
 
 def _without_blank_edges(old: str, new: str) -> tuple[str, str]:
-    """Blank lines that both begin or end with are left to the file."""
+    """Drop blank lines that both strings begin or end with."""
     ours, theirs = old.split("\n"), new.split("\n")
     while len(ours) > 1 and len(theirs) > 1 and not ours[0].strip() and not theirs[0].strip():
         ours, theirs = ours[1:], theirs[1:]
@@ -80,7 +80,7 @@ def _check_unique(found: tuple[Window, ...], shown: str) -> None:
 
 
 def _check_ends(fit: Fit, old: str, new: str) -> None:
-    """The frames of both strings must be told apart from what changes."""
+    """Whether common lines at both ends can be separated from the changed ones."""
     # An empty line at the end of new_string alone may be one of old_string whose successors are deleted.
     if new and old.endswith("\n") != new.endswith("\n") and (old.endswith("\n") or "\n\n" not in old):
         raise ToolError(

@@ -1,5 +1,9 @@
-"""Checks values against a JSON Schema; the library for it is loaded when the first schema comes."""
+"""Checks values against a JSON Schema: a model's answer, or the arguments of a `JsonTool`.
 
+The validator library is loaded with the first check.
+"""
+
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
@@ -9,35 +13,33 @@ from bradawl.core.errors import SettingsError
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
-    from bradawl.shaping.json_answer import FindError
-
 _MOST_ERRORS: Final = 5
 _LONGEST_ERROR: Final = 300
+_OF_THE_ANSWER: Final = "The JSON Schema for the answer"
 
 
-def check_for(schema: str) -> "FindError":
-    """The check for a JSON Schema of any draft from 4 to 2020-12, given as text. Raises `SettingsError`.
+def check_for(schema: str | bytes, name: str = _OF_THE_ANSWER) -> Callable[[object], str]:
+    """Returns a function that says what is wrong with a value, or returns an empty string if nothing is.
 
-    References lead into the schema itself only: nothing is fetched from anywhere.
+    `schema` is JSON text of any draft from 4 to 2020-12; references resolve inside it, and nothing is fetched.
+    `name` begins error messages about the schema. Raises `SettingsError`.
     """
     import jsonschema_rs
 
     try:
         value = msgspec.json.decode(schema)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise SettingsError(f"The JSON Schema for the answer is not JSON: {error}.") from error
+        raise SettingsError(f"{name} is not JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise SettingsError("The JSON Schema for the answer must be a JSON object.")
+        raise SettingsError(f"{name} must be a JSON object.")
     try:
         validator = jsonschema_rs.validator_for(value, retriever=_refuse)
     except (ValueError, RecursionError) as error:
-        reason = _first_line(error)
-        raise SettingsError(f"The JSON Schema for the answer is no valid schema: {reason}") from error
+        raise SettingsError(f"{name} is no valid schema: {_first_line(error)}") from error
 
-    def what_is_wrong(answer: object) -> str:
-        """All that does not satisfy the schema, as far as it fits into a few lines."""
+    def what_is_wrong(value: object) -> str:
         try:
-            found = [_described(error) for error in validator.iter_errors(answer)]
+            found = [_described(error) for error in validator.iter_errors(value)]
         except (ValueError, RecursionError) as error:
             return _first_line(error)
         more = [f"and {len(found) - _MOST_ERRORS} more"] if len(found) > _MOST_ERRORS else []
