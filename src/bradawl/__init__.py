@@ -1,5 +1,7 @@
 """A coding agent for the terminal, and a library for building one."""
 
+from bradawl._version import __version__
+
 TYPE_CHECKING = False  # the module `typing` may be a project's until `__main__` has looked at the search path
 
 if TYPE_CHECKING:
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from bradawl.core.ports import CallContext, ToolOutput
     from bradawl.tools.custom import tool
 
-__version__ = "0.1.0"
 __all__ = [
     "Agent",
     "CallContext",

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.app.headless import NobodyApprover, answer_text
+from bradawl.app.rendering import call_line, usage_text
 from bradawl.app.result import Meter, Result, exit_code
 from bradawl.app.tui.approve import TerminalApprover, choices_text, parse_answer, question_text
 from bradawl.app.tui.commands import ModeWish, Unknown, parse_command
-from bradawl.app.tui.render import call_line, usage_text
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
 from bradawl.core.events import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from bradawl import __version__
+from bradawl._version import __version__
 from bradawl.agent.agent import Agent
 from bradawl.agent.limits import Limits
 from bradawl.app.environment import SystemPrompt

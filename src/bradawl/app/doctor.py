@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from bradawl import __version__
+from bradawl._version import __version__
 from bradawl.app.console import Console
 from bradawl.app.local_models import find_local, name_of, suggestions
 from bradawl.app.model_settings import ModelSettings
 from bradawl.app.models import Connect, Status, look, models_text
 from bradawl.app.modes import mode_text, sandbox_text
 from bradawl.app.providers import PROVIDERS, SCRIPTED, is_loopback
+from bradawl.app.rendering import one_line
 from bradawl.app.settings import Settings, load_settings, read_settings
 from bradawl.app.sources import homes
-from bradawl.app.tui.render import one_line
 from bradawl.app.window import longer_context
 from bradawl.core.errors import BradawlError, SettingsError
 from bradawl.core.permissions import Policy, Sandbox

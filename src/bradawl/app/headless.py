@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from bradawl.app.console import Console
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.progress import Progress
+from bradawl.app.rendering import failure_text, one_line, refusal_text, usage_text
 from bradawl.app.result import NOT_SAVED, Meter, exit_code, result_of
-from bradawl.app.tui.render import failure_text, one_line, refusal_text, usage_text
 from bradawl.app.window import WindowWatch
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.events import AssistantReplied, Envelope, Live, RequestSent

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 from bradawl.app.console import Console, OutputError
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.providers import PROVIDERS, NoProvider
+from bradawl.app.rendering import one_line
 from bradawl.app.result import CANCELLED, ERROR, NO_SANDBOX, NOT_SAVED, TRY_AGAIN, USAGE, exit_code, result_of_failure
 from bradawl.app.settings import NoSandbox, Settings, debug_folder, load_settings
 from bradawl.app.sources import homes
-from bradawl.app.tui.render import one_line
 from bradawl.app.window import LONG_TOKENS, WindowWatch
 from bradawl.core.errors import BradawlError, ModelFailed, SessionBusy, SessionNotFound, SettingsError
 

@@ -10,8 +10,8 @@ from bradawl.app.console import Console
 from bradawl.app.model_choice import Given, choose_model, find_key, resolve
 from bradawl.app.model_settings import ModelSettings
 from bradawl.app.providers import PROVIDERS, SCRIPTED, SET_UP, Provider, unknown_provider
+from bradawl.app.rendering import one_line
 from bradawl.app.settings import read_settings
-from bradawl.app.tui.render import one_line
 from bradawl.core.errors import SettingsError
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http

@@ -3,7 +3,7 @@
 import os
 from typing import Final, TextIO
 
-from bradawl.app.tui.render import (
+from bradawl.app.rendering import (
     DEFAULT_WIDTH,
     call_line,
     calls_line,

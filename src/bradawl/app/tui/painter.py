@@ -7,7 +7,7 @@ from typing import Final
 from bradawl.app.console import Console, OutputError
 from bradawl.app.modes import mode_text
 from bradawl.app.progress import MAIN, Progress
-from bradawl.app.tui.render import command_output, cut, refusal_text
+from bradawl.app.rendering import command_output, cut, refusal_text
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.events import (
     AssistantReplied,

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from bradawl import __version__
+from bradawl._version import __version__
 from bradawl.app.console import Console
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_warning, why_not
 from bradawl.app.remembered import Remembered
+from bradawl.app.rendering import cut, failure_text, one_line, usage_text
 from bradawl.app.tui.approve import TerminalApprover
 from bradawl.app.tui.commands import HELP, Command, ModeWish, Unknown, parse_command
 from bradawl.app.tui.lines import Asides, LineReader, reader_for
 from bradawl.app.tui.painter import Painter
-from bradawl.app.tui.render import cut, failure_text, one_line, usage_text
 from bradawl.app.window import WindowWatch
 from bradawl.core.errors import SessionError, SettingsError
 from bradawl.core.messages import Assistant, Message, User, text_of
