@@ -7,7 +7,8 @@ TYPE_CHECKING = False  # the module `typing` may be a project's until `__main__`
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
     from bradawl.agent.session import Session, TurnResult
-    from bradawl.app.build import build_agent, build_tools
+    from bradawl.app.build.agent import build_agent
+    from bradawl.app.build.tools import build_tools
     from bradawl.app.model_settings import ModelSettings
     from bradawl.app.settings import Settings, load_settings
     from bradawl.core.effects import Effects
@@ -39,8 +40,8 @@ _HOMES = {
     "Agent": "bradawl.agent.agent",
     "Session": "bradawl.agent.session",
     "TurnResult": "bradawl.agent.session",
-    "build_agent": "bradawl.app.build",
-    "build_tools": "bradawl.app.build",
+    "build_agent": "bradawl.app.build.agent",
+    "build_tools": "bradawl.app.build.tools",
     "ModelSettings": "bradawl.app.model_settings",
     "Settings": "bradawl.app.settings",
     "load_settings": "bradawl.app.settings",

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from house import Probe, assert_valid, build, call, results
 
+from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.console import Console
-from bradawl.app.headless import NobodyApprover, Start, run_headless
+from bradawl.app.headless import Start, run_headless
 from bradawl.app.interrupts import Interrupts
 from bradawl.core.events import Compacted, ModeChosen, StateChanged
 from bradawl.core.messages import ToolResults, User
@@ -215,7 +216,7 @@ def test_a_sub_agent_obeys_a_mode_that_changes_while_it_runs():
 
 
 def test_a_run_says_which_flag_would_have_allowed_its_calls_and_prepares_its_session():
-    nobody = NobodyApprover("/home/u")
+    nobody = DenyAllApprover("/home/u")
     script = [{"tool_calls": [call("a", writes=["/project/a"])]}, {"text": "I could not."}]
     agent, *_ = build(script, approver=nobody, policy=lambda: Policy("default", roots=("/project",)))
     out, err = io.StringIO(), io.StringIO()
@@ -235,7 +236,7 @@ def test_a_run_says_which_flag_would_have_allowed_its_calls_and_prepares_its_ses
 def test_in_plan_mode_without_anybody_the_plan_is_the_answer():
     out, err = io.StringIO(), io.StringIO()
     script = [PROPOSE, {"text": "Plan: write b.", "expect": "whole plan as your answer"}]
-    agent, model, _ = build(script, approver=NobodyApprover(), tools=(Probe(), ExitPlan()), **policy())
+    agent, model, _ = build(script, approver=DenyAllApprover(), tools=(Probe(), ExitPlan()), **policy())
 
     async def main() -> int:
         with Interrupts() as interrupts:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bradawl.app.build import build_agent
+from bradawl.app.build.agent import build_agent
 from bradawl.app.console import Console
 from bradawl.app.doctor import diagnose, run_doctor
 from bradawl.app.local_models import suggestions

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.app.headless import NobodyApprover, answer_text
+from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.headless import answer_text
 from bradawl.app.rendering import call_line, usage_text
 from bradawl.app.result import Meter, Result, exit_code
 from bradawl.app.tui.approve import TerminalApprover, choices_text, parse_answer, question_text
@@ -202,7 +203,7 @@ def test_a_closed_input_is_nobodys_no():
 
 
 def test_without_anybody_every_answer_is_no():
-    answer = asyncio.run(NobodyApprover().ask(question()))
+    answer = asyncio.run(DenyAllApprover().ask(question()))
     assert (answer.allowed, answer.by, answer.message) == (False, "nobody", "Nobody is there to be asked.")
 
 

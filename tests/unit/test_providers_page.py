@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.app.build import build_line
 from bradawl.app.cli import _parser
 from bradawl.app.keys import read_credentials
+from bradawl.app.model_line import build_line
 from bradawl.app.providers import PROVIDERS, SCRIPTED
 from bradawl.app.settings import load_settings
 from bradawl.app.tables import _MODEL_KEYS, _PROVIDER_KEYS

@@ -63,7 +63,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 def run_doctor(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
     """Look at everything, print what was found, and give back the exit code: 0 healthy, 1 with a problem."""
-    from bradawl.app.build import build_agent, build_http
+    from bradawl.app.build.agent import build_agent
+    from bradawl.app.build.model import build_http
 
     diagnosis = asyncio.run(diagnose(options, environ, cwd, build_http, build_agent))
     if options.get("json"):
@@ -150,14 +151,14 @@ def _data_home(environ: Mapping[str, str], cwd: str) -> str:
 
 def _machine(settings: Settings) -> list[Check]:
     """What holds commands, and the programs that are needed, as far as they can be trusted."""
-    from bradawl.app.build import choose_sandbox, place_of
+    from bradawl.app.build.workspace import choose_sandbox, folders_of
     from bradawl.app.own_programs import find_ripgrep, programs_for
 
     try:
-        place = place_of(settings)
-        programs = programs_for(settings.environment, place)
+        folders = folders_of(settings)
+        programs = programs_for(settings.environment, folders.untrusted)
         wanted = msgspec.structs.replace(settings, sandbox="auto") if settings.sandbox == "required" else settings
-        choice = choose_sandbox(wanted, place, settings.environment, programs)
+        choice = choose_sandbox(wanted, folders, settings.environment, programs)
     except (BradawlError, OSError) as error:
         return [Check("sandbox", "problem", f"can't be looked for: {error}")]
     try:
@@ -171,7 +172,7 @@ def _machine(settings: Settings) -> list[Check]:
     return [
         *sandbox_checks(found, settings.sandbox, why, could_be=choice is None or choice.fits),
         *_process_limit(found),
-        *_installation(place.roots),
+        *_installation(folders.roots),
         _program("bash", programs.on_path("bash"), "problem", no_bash, rejected("bash")),
         _program("git", programs.on_path("git"), "warning", no_git, rejected("git")),
         _program("ripgrep", rg, "warning", no_rg, rejected("rg")),

@@ -2,8 +2,9 @@
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.console import Console
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.progress import Progress
@@ -13,7 +14,6 @@ from bradawl.app.window import WindowWatch
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.events import AssistantReplied, Envelope, Live, RequestSent
 from bradawl.core.messages import ToolCall
-from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.safety.terminal import clean
 
 if TYPE_CHECKING:
@@ -21,29 +21,6 @@ if TYPE_CHECKING:
 
     from bradawl.agent.agent import Agent
     from bradawl.agent.session import Session, TurnResult
-
-_MOST_KEPT: Final = 50
-
-
-class NobodyApprover:
-    """`Approver` for a run that nobody watches: every question is answered no."""
-
-    def __init__(self, home: str = "", without_sandbox: "Callable[[], str]" = str) -> None:
-        """`home` is the user's folder, for what is said in the end; `without_sandbox` says how to get a sandbox."""
-        self.home = home
-        self.without_sandbox = without_sandbox
-        self.refused: list[Question] = []
-        """The first questions there were, to say in the end how they would be answered yes."""
-
-    async def ask(self, question: Question) -> Answer:
-        """No."""
-        if len(self.refused) < _MOST_KEPT:
-            self.refused.append(question)
-        return Answer(False, by="nobody", message="Nobody is there to be asked.")
-
-    async def choose(self, choice: Choice) -> str | None:
-        """Nobody says anything."""
-        return None
 
 
 class Start(NamedTuple):
@@ -144,7 +121,7 @@ def _advice(session: "Session") -> str:
     from bradawl.app.advice import how_to_allow
 
     asked = session.agent.approver
-    nobody = asked if isinstance(asked, NobodyApprover) else NobodyApprover()
+    nobody = asked if isinstance(asked, DenyAllApprover) else DenyAllApprover()
     return how_to_allow(
         nobody.refused,
         session.policy(),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bradawl.core.ports import Approver
 
 Build = Callable[[Settings, "Approver"], "Agent"]
-"""Puts an agent together, as `bradawl.app.build.build_agent` does; may raise `SettingsError`."""
+"""Puts an agent together, as `bradawl.app.build.agent.build_agent` does; may raise `SettingsError`."""
 
 
 def launch(
@@ -53,7 +53,7 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
 
             return run_doctor(options, environ, console, _current_folder())
         if options["command"] == "permissions":
-            from bradawl.app.build import build_agent
+            from bradawl.app.build.agent import build_agent
             from bradawl.app.permissions_check import run_check
 
             return run_check(options, environ, console, _current_folder(), build_agent)
@@ -103,7 +103,7 @@ def _run(options: Mapping[str, object], environ: Mapping[str, str], console: Con
 
 def _tell_of_local_servers(environ: Mapping[str, str], console: Console) -> None:
     """Who has set up nothing may still have a model server running."""
-    from bradawl.app.build import build_http
+    from bradawl.app.build.model import build_http
     from bradawl.app.local_models import find_local, suggestions
 
     for line in suggestions(asyncio.run(find_local(build_http(None, None), PROVIDERS, environ))):
@@ -112,7 +112,7 @@ def _tell_of_local_servers(environ: Mapping[str, str], console: Console) -> None
 
 
 def _build_agent(console: Console) -> Build:
-    from bradawl.app.build import build_agent
+    from bradawl.app.build.agent import build_agent
 
     def tell(problem: str) -> None:
         console.say(f"note: {one_line(problem)}")
@@ -123,14 +123,15 @@ def _build_agent(console: Console) -> Build:
 async def _headless(
     settings: Settings, options: Mapping[str, object], prompt: str, console: Console, build: Build
 ) -> int:
-    from bradawl.app.headless import NobodyApprover, Start, run_headless
+    from bradawl.app.approvers import DenyAllApprover
+    from bradawl.app.headless import Start, run_headless
     from bradawl.app.modes import begin_in_mode, help_with_refusals, is_asked_for, sandbox_warning
 
     as_json = settings.output_format == "json"
     _keep_quiet(settings.home)
     with Interrupts() as interrupts:
         try:
-            agent = build(settings, NobodyApprover(settings.user_home, partial(help_with_refusals, settings)))
+            agent = build(settings, DenyAllApprover(settings.user_home, partial(help_with_refusals, settings)))
             try:
                 start = Start(
                     chosen_session(agent, options),

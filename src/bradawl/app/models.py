@@ -72,7 +72,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 Connect = Callable[[str | None, str | None], Http]
-"""Makes an `Http` from a proxy and a CA file, as `bradawl.app.build.build_http` does."""
+"""Makes an `Http` from a proxy and a CA file, as `bradawl.app.build.model.build_http` does."""
 
 
 def run_models(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
@@ -83,7 +83,7 @@ def run_models(options: Mapping[str, object], environ: Mapping[str, str], consol
         raise SettingsError(unknown_provider(wanted, given.providers))
     given = _with_stored_keys(given, console)
     catalog = Catalog()
-    from bradawl.app.build import build_http
+    from bradawl.app.build.model import build_http
 
     statuses = asyncio.run(look(given, catalog, build_http, wanted))
     for warning in dict.fromkeys(given.sources.warnings):
@@ -170,7 +170,7 @@ async def _list(settings: ModelSettings, environ: Mapping[str, str], connect: Co
     """The entries of the endpoint's own list. Raises `HttpError`, `SettingsError` or `_NoList`, with a text for the
     user.
     """
-    from bradawl.app.build import build_line
+    from bradawl.app.model_line import build_line
     from bradawl.providers.advice import advise
     from bradawl.providers.keys import misdirected
 

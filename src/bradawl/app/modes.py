@@ -66,11 +66,11 @@ def help_with_refusals(settings: "Settings") -> str:
     is_wanted = settings.sandbox != "off" and settings.permission_mode in (None, "auto")
     if not is_wanted or not sys.platform.startswith("linux"):
         return ""
-    from bradawl.app.build import layout_of, place_of
+    from bradawl.app.build.workspace import folders_of, layout_of
     from bradawl.app.sandbox_help import refused_hint
     from bradawl.sandbox.replaced_paths import unfit
 
-    return "" if unfit(layout_of(settings, place_of(settings))) else refused_hint()
+    return "" if unfit(layout_of(settings, folders_of(settings))) else refused_hint()
 
 
 def begin_in_mode(session: "Session", settings: "Settings", *, is_asked_for: bool) -> None:

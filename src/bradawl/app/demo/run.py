@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 import msgspec
 
-from bradawl.app.build import build_agent
+from bradawl.app.build.agent import build_agent
 from bradawl.app.demo.approver import ScriptApprover
 from bradawl.app.model_settings import ModelSettings
 from bradawl.app.modes import sandbox_text
