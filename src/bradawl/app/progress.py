@@ -10,13 +10,14 @@ from bradawl.app.rendering import (
     command_error,
     cut,
     error_line,
+    notice_line,
     one_line,
     retry_line,
     todo_lines,
     todos_line,
     usage_text,
 )
-from bradawl.core.deltas import CallDelta, RetryScheduled
+from bradawl.core.deltas import CallDelta, Notice, RetryScheduled
 from bradawl.core.events import (
     AgentEnded,
     AgentSpawned,
@@ -105,6 +106,8 @@ class Progress:
         match live.item:
             case RetryScheduled() as retry:
                 self.dim(f"  {_whose(live.agent)}{retry_line(retry)}")
+            case Notice() as notice:
+                self.line(notice_line(notice))
             case CallDelta(_, call_id, name) if name and live.agent == MAIN:
                 self._names[call_id] = name
             case _:

@@ -1,10 +1,10 @@
-"""From events to lines of text. Pure: who prints them, where and in which colour, is not known here."""
+"""Turns calls, results, todos, failures, warnings and usage into cleaned lines of text, for every front end."""
 
 import re
 from typing import Final
 
 from bradawl.core.arguments import Arguments, parse_arguments
-from bradawl.core.deltas import RetryScheduled
+from bradawl.core.deltas import Notice, RetryScheduled
 from bradawl.core.errors import Failure
 from bradawl.core.events import Todo
 from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, ToolCall, text_of
@@ -120,6 +120,11 @@ def retry_line(retry: RetryScheduled) -> str:
     attempt = f" (attempt {retry.attempt})" if retry.attempt else ""
     why = str(retry.failure) if retry.attempt <= 1 else retry.failure.message
     return f"trying again {when}{attempt}: {one_line(why)}"
+
+
+def notice_line(notice: Notice) -> str:
+    """`note: ` and the warning."""
+    return f"note: {one_line(notice.text)}"
 
 
 def failure_text(failure: Failure | None) -> str:

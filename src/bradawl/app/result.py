@@ -152,6 +152,19 @@ def result_of(turn: "TurnResult", code: int, errors: tuple[str, ...], meter: "Me
     )
 
 
+def result_of_command(text: str, session_id: str, meter: "Meter") -> Result:
+    """The object for a slash command: its text is the result, and no step was taken."""
+    return Result(
+        subtype="success",
+        is_error=False,
+        result=text,
+        duration_ms=meter.elapsed_ms(),
+        session_id=session_id,
+        reason="completed",
+        exit_code=OK,
+    )
+
+
 def result_of_failure(message: str, code: int, *, reason: str = "error", duration_ms: int = 0) -> Result:
     """The object for a run that came to no turn's end."""
     return Result(

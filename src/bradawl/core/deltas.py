@@ -1,8 +1,7 @@
 """What a reply is made of while it arrives: the one vocabulary every codec decodes to.
 
-A reply is a row of parts; `index` is a part's place in it. Fragments are for the eye and
-for a reply that is cut; `PartClosed` carries the part as it counts. Every stream ends with
-exactly one `ReplyEnded` or `StreamFailed`.
+A reply is a row of parts; `index` is a part's place in it. Fragments are for display and for a reply that is cut off;
+`PartClosed` carries the final part. Every stream ends with exactly one `ReplyEnded` or `StreamFailed`.
 """
 
 from bradawl.core.errors import Failure
@@ -87,6 +86,12 @@ class ToolProgress(Value, frozen=True):
     """Output of a running tool, for the eye only."""
 
     call_id: str
+    text: str
+
+
+class Notice(Value, frozen=True):
+    """A warning for the user, such as a missing sandbox."""
+
     text: str
 
 

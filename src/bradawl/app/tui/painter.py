@@ -7,8 +7,8 @@ from typing import Final
 from bradawl.app.console import Console, OutputError
 from bradawl.app.modes import mode_text
 from bradawl.app.progress import MAIN, Progress
-from bradawl.app.rendering import command_output, cut, refusal_text
-from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
+from bradawl.app.rendering import command_output, cut, notice_line, refusal_text
+from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.events import (
     AssistantReplied,
     CallPrepared,
@@ -93,6 +93,8 @@ class Painter:
                 self._progress.emit(live)
             case CallDelta():
                 self._progress.emit(live)
+            case Notice() as notice:
+                self._console.say(notice_line(notice))  # to stderr: stdout may be read by a program
             case _:
                 pass
 
