@@ -8,7 +8,7 @@ import pytest
 
 from bradawl.app.cli import parse, run
 from bradawl.app.console import Console
-from bradawl.app.models import _shown, look
+from bradawl.app.models import _shown, query_providers
 from bradawl.app.settings import read_settings
 from bradawl.core.usage import Price
 from bradawl.providers.catalog import Catalog
@@ -41,7 +41,7 @@ def ask(home):
             made.append(ScriptedHttp(answer))
             return made[-1]
 
-        statuses = asyncio.run(look(given, Catalog(), connect, wanted))
+        statuses = asyncio.run(query_providers(given, Catalog(), connect, wanted))
         assert all(http.is_closed and not http.open for http in made)
         ask.requests = [request for http in made for request in http.requests]
         return {status.name: status for status in statuses}

@@ -20,8 +20,9 @@ def show_help(session: FrontendSession, name: str = "") -> str:
     commands = session.frontend.commands
     if name:
         return commands.find(name).help
+    lines = commands.help_lines(user_is_there=session.frontend.user_is_there)
     keys = session.frontend.keys_help
-    return "\n".join((*commands.help_lines(), *(("", keys) if keys else ())))
+    return "\n".join((*lines, *(("", keys) if keys else ())))
 
 
 @command("clear", "new", needs_user=True)

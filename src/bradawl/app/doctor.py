@@ -1,4 +1,4 @@
-"""`bradawl doctor`: whether everything a run needs is there, and what to do where it is not."""
+"""`bradawl doctor`: checks everything a run needs, and says what to do about each problem."""
 
 import asyncio
 import os
@@ -11,9 +11,9 @@ import msgspec
 
 from bradawl._version import __version__
 from bradawl.app.console import Console
-from bradawl.app.local_models import find_local, name_of, suggestions
+from bradawl.app.local_models import find_local, server_name, suggestions
 from bradawl.app.model_settings import ModelSettings
-from bradawl.app.models import Connect, Status, look, models_text
+from bradawl.app.models import Connect, Status, models_text, query_providers
 from bradawl.app.modes import mode_text, sandbox_text
 from bradawl.app.providers import PROVIDERS, SCRIPTED, is_loopback
 from bradawl.app.rendering import one_line
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bradawl.safety.trusted_programs import Rejected
 
 _WORK: Final = 4_000
-"""Tokens a first prompt, a look at a file and an answer take beside the system prompt and the tools."""
+"""Tokens for a first prompt, one file read and an answer, besides system prompt and tools."""
 _WIDTH: Final = 100
 _ASKED_WITHOUT: Final = (
     "In the mode auto each command whose changes can't be told is asked about because of what is not held."
@@ -44,17 +44,17 @@ BuildAgent = Callable[[Settings], "Agent"]
 
 
 class Check(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     state: Literal["ok", "warning", "problem"]
     text: str
     hint: str = ""
-    """What to do about it."""
+    """What to do about a problem."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """What `--json` prints."""
+    """The object that `--json` prints."""
 
     healthy: bool
     checks: tuple[Check, ...]
@@ -62,7 +62,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def run_doctor(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
-    """Look at everything, print what was found, and give back the exit code: 0 healthy, 1 with a problem."""
+    """Run all checks, print their results, and return the exit code: 0 without a problem, 1 with one."""
     from bradawl.app.build.agent import build_agent
     from bradawl.app.build.model import build_http
 
@@ -81,12 +81,12 @@ async def diagnose(
     connect: Connect,
     build: BuildAgent,
 ) -> Diagnosis:
-    """Look at everything. What is wrong is a check that says so, never an error."""
+    """Run all checks. A problem is a result; no error is raised for it."""
     checks = [_version(), *_files(environ, cwd)]
     settings: Settings | None = None
     problem = ""
     try:
-        # Nobody's prompt is run, so that nobody is there to ask is no reason to complain.
+        # No prompt is run, so the checks for runs without a user do not apply.
         settings = load_settings({**options, "headless": False}, environ, cwd)
     except SettingsError as error:
         problem = str(error)
@@ -133,7 +133,7 @@ def _files(environ: Mapping[str, str], cwd: str) -> list[Check]:
 
 
 def _without_a_model(options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Settings:
-    """The settings that programs and the sandbox depend on, where no model can be chosen, or a file is wrong."""
+    """Settings for the checks of programs and sandbox, where no model can be chosen or a file is wrong."""
     none: dict[str, object] = {"model": f"{SCRIPTED}/none", "fallback_model": None, "small_model": None}
     try:
         return load_settings({**options, **none, "headless": False}, environ, cwd)
@@ -146,11 +146,11 @@ def _data_home(environ: Mapping[str, str], cwd: str) -> str:
     try:
         return homes(environ, cwd).data
     except BradawlError:
-        return str(Path(cwd, ".bradawl"))  # said by a check of its own
+        return str(Path(cwd, ".bradawl"))  # another check reports it
 
 
 def _machine(settings: Settings) -> list[Check]:
-    """What holds commands, and the programs that are needed, as far as they can be trusted."""
+    """Checks of the sandbox and of the programs that bradawl starts."""
     from bradawl.app.build.workspace import choose_sandbox, folders_of
     from bradawl.app.own_programs import find_ripgrep, programs_for
 
@@ -180,7 +180,7 @@ def _machine(settings: Settings) -> list[Check]:
 
 
 def _process_limit(sandbox: Sandbox) -> list[Check]:
-    """Nothing where something limits them: bubblewrap does it for all but root."""
+    """A warning if nothing limits the number of processes; bubblewrap does for all users but root."""
     import os
 
     from bradawl.sandbox.process_limit import can_limit
@@ -204,9 +204,9 @@ def _installation(roots: Sequence[str]) -> list[Check]:
 
 
 def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, could_be: bool = True) -> list[Check]:
-    """What holds commands here, what of it is missing and what that means; `why` is what was found on the way.
+    """The sandbox, and each guarantee it lacks; `why`: the reasons found by the search for it.
 
-    `could_be`: a better sandbox could hold this workspace.
+    `could_be`: a better sandbox would be possible in this workspace.
     """
     from bradawl.app.sandbox_help import kernel_hints, repair_lines
     from bradawl.sandbox.guarantees import LINES
@@ -251,7 +251,7 @@ async def _model(
     if settings.small is not None:
         checks.append(Check("small model", "ok", f"{settings.small.provider}/{settings.small.name}"))
     given = read_settings(options, environ, settings.cwd).given
-    for status in await look(given, Catalog(), connect, chosen.provider):
+    for status in await query_providers(given, Catalog(), connect, chosen.provider):
         checks.append(Check("key", "ok", f"from {status.key}" if status.key else "none needed"))
         checks.append(_endpoint(status, chosen.name))
     return checks
@@ -272,7 +272,7 @@ def _endpoint(status: Status, model: str) -> Check:
 
 
 async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
-    """Whether what every request begins with fits the model, with room for work; and what is asked about."""
+    """Whether system prompt and tools fit into the model's context window with room for work; and the permissions."""
     try:
         agent = build(settings)
     except BradawlError as error:
@@ -297,7 +297,7 @@ def _permissions(agent: "Agent") -> list[Check]:
 
 
 def rule_checks(policy: Policy) -> list[Check]:
-    """Rules that refuse paths, where nothing keeps programs from those."""
+    """A warning about rules that deny paths, where no sandbox keeps programs from them."""
     rules = [rule.text for rule in path_rules(policy.rules) if rule.verdict == "deny" and rule.places]
     if not rules or (policy.sandbox.name and "credentials" not in policy.sandbox.lacks):
         return []
@@ -339,7 +339,7 @@ _NO_SERVER = "none of Ollama, LM Studio, llama.cpp, vLLM and SGLang answers on t
 
 
 def _server(server: LocalServer) -> Check:
-    where = f"{name_of(server)} at {server.base_url}"
+    where = f"{server_name(server)} at {server.base_url}"
     if server.problem:
         return Check("local server", "warning", f"{where}: {server.problem}")
     names = ", ".join(
@@ -349,7 +349,7 @@ def _server(server: LocalServer) -> Check:
     return Check("local server", "ok", f"{where}: {names or 'no models'}{more}")
 
 
-# ------------------------------------------------------------------ showing
+# ------------------------------------------------------------------ output
 
 
 def _shown(diagnosis: Diagnosis) -> list[str]:
@@ -361,7 +361,7 @@ def _shown(diagnosis: Diagnosis) -> list[str]:
         text = wrap(one_line(check.text), _WIDTH - len(head), break_long_words=False, break_on_hyphens=False)
         lines += [f"{head if number == 0 else ' ' * len(head)}{line}" for number, line in enumerate(text)]
         for line in check.hint.splitlines():
-            # A command to type stays in one piece.
+            # Commands are not wrapped.
             pieces = [line] if line.startswith("  ") else wrap(line, _WIDTH - len(head), break_on_hyphens=False)
             lines += [f"{' ' * len(head)}{piece}" for piece in pieces]
     problems = sum(check.state == "problem" for check in diagnosis.checks)

@@ -56,7 +56,7 @@ def sandbox_warning(find: Callable[[], Sandbox], settings: "Settings", *, user_i
 
 
 def _is_on_path(name: str, path: str) -> bool:
-    """Like `shutil.which`, without its import: that loads three compression libraries."""
+    """Like `shutil.which`, whose import loads three compression libraries."""
     places = (f"{folder or '.'}/{name}" for folder in path.split(os.pathsep))
     return any(os.path.isfile(each) and os.access(each, os.X_OK) for each in places)  # noqa: PTH113 - at the start
 

@@ -143,10 +143,11 @@ class CommandRegistry:
             result = await result
         return CommandResult(result) if isinstance(result, str) else result
 
-    def help_lines(self) -> Iterator[str]:
-        """One line for each command."""
+    def help_lines(self, *, user_is_there: bool) -> Iterator[str]:
+        """One line for each command that can run with or without a user."""
         for each in self.commands:
-            yield f"/{each.name:<9}{each.summary}"
+            if user_is_there or not each.needs_user:
+                yield f"/{each.name:<9}{each.summary}"
 
 
 def is_command(text: str) -> bool:
