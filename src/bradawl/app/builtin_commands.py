@@ -37,7 +37,7 @@ async def show_status(session: FrontendSession) -> str:
     inner, settings = session.session, session.frontend.settings
     state, window = inner.state, await session.frontend.agent.model.window()
     lines = (
-        f"session    {inner.id}",
+        f"session    {session.id}",
         f"model      {one_line(session.frontend.model_name)}",
         f"folder     {one_line(state.cwd or settings.cwd)}",
         f"mode       {mode_text(session.mode)}",

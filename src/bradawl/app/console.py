@@ -1,6 +1,6 @@
 """stdin, stdout and stderr of a run: cleaned output that survives closed or broken streams."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
 from bradawl.safety.terminal import clean
@@ -85,16 +85,17 @@ class Console:
         except (OSError, ValueError):
             _silence(self.stderr)
 
-    def piped_input(self, *, wait: bool) -> str | None:
+    def piped_input(self, notify: Callable[[str], None], *, wait: bool) -> str | None:
         """All of stdin; None at a terminal.
 
         Without `wait` a pipe that stays silent for `patience_s` counts as empty, because the program that started
-        bradawl may leave one open. Raises `ValueError` for more than `STDIN_LIMIT` characters.
+        bradawl may leave one open; `notify` then gets a warning.
+        Raises `ValueError` for more than `STDIN_LIMIT` characters.
         """
         if _is_terminal(self.stdin):
             return None
         if not wait and not _has_input(self.stdin, self._patience_s):
-            self.say(f"note: nothing came on stdin within {self._patience_s:g} s; going on without it.")
+            notify(f"nothing came on stdin within {self._patience_s:g} s; going on without it.")
             return None
         try:
             text = self.stdin.read(STDIN_LIMIT + 1)

@@ -5,7 +5,7 @@ A front end, such as the terminal or a headless run, only renders. It calls `Run
 into words by `outcomes`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bradawl.agent.session import Prompt, Session, TurnResult
     from bradawl.app.settings import Settings
     from bradawl.app.slash_commands import CommandRegistry, CommandResult
+    from bradawl.core.messages import Message
 
 Build = Callable[["Settings", Approver], "Agent"]
 """Builds an agent, as `bradawl.app.build.agent.build_agent` does; may raise `SettingsError`."""
@@ -131,6 +132,25 @@ class FrontendSession:
         self.frontend = frontend
         self.session = session
         self._mode_before_plan: Mode | None = None
+
+    @property
+    def id(self) -> str:
+        """The session's id, which continues it."""
+        return self.session.id
+
+    @property
+    def messages(self) -> "Sequence[Message]":
+        """The transcript: what the model has seen."""
+        return self.session.transcript.messages
+
+    @property
+    def has_waiting_message(self) -> bool:
+        """True if a message sent during a turn goes to the model with the next prompt."""
+        return self.session.inbox.holds_user_note
+
+    def close_log(self) -> bool:
+        """Close the log; true if all of it is on disk, so that the session can be continued."""
+        return self.session.log.close()
 
     async def __aenter__(self) -> Self:
         await self.session.__aenter__()

@@ -99,7 +99,7 @@ async def run_headless_command(
     async with frontend.open(session_id) as session:
         result = await session.run_command(frontend.request.prompt)
     if as_json:
-        screen.console.answer(result_of_command(result.text, session.session.id, screen.meter).to_json())
+        screen.console.answer(result_of_command(result.text, session.id, screen.meter).to_json())
     else:
         screen.console.answer(answer_text(result.text))
     return 0

@@ -112,7 +112,7 @@ def _run(
     prompt = str(options.get("prompt") or "")
     is_command = is_headless and _is_command(prompt)
     if is_headless and not is_command:
-        prompt = _whole_prompt(prompt, console)
+        prompt = _whole_prompt(prompt, console, notices)
     request = RunRequest(
         settings,
         build or _agent_builder(notices),
@@ -210,10 +210,10 @@ def _current_folder() -> str:
         raise SettingsError("The current folder is gone; change to one that exists.") from error
 
 
-def _whole_prompt(prompt: str, console: Console) -> str:
+def _whole_prompt(prompt: str, console: Console, notices: NoticeStream) -> str:
     """The prompt, followed by what is piped in. Raises `SettingsError` if both are empty."""
     try:
-        piped = console.piped_input(wait=not prompt.strip())
+        piped = console.piped_input(notices, wait=not prompt.strip())
     except ValueError as error:
         raise SettingsError(f"{error}; put it into a file and name that in the prompt.") from error
     parts = [part for part in (prompt, piped) if part and part.strip()]

@@ -216,7 +216,7 @@ class Repl:
                 self.painter.error(outcome.text)
             case "failed":
                 self.painter.error(f"bradawl: {outcome.text}")
-        if session.session.inbox.holds_user_note:
+        if session.has_waiting_message:
             self.painter.dim("What you typed meanwhile goes along with your next prompt.")
         self.painter.dim(usage_text(turn.steps, turn.usage, turn.cost))
 
@@ -231,12 +231,12 @@ class Repl:
 
     def _recall(self, session: FrontendSession) -> None:
         """Show a resumed session's last exchange."""
-        for line in last_exchange(session.session.transcript.messages):
+        for line in last_exchange(session.messages):
             self.painter.dim(line)
 
     def _say_goodbye(self, session: FrontendSession) -> None:
-        if session.session.transcript.messages and session.session.log.close():
-            self.painter.line(f"To resume this session: bradawl -r {session.session.id}")
+        if session.messages and session.close_log():
+            self.painter.line(f"To resume this session: bradawl -r {session.id}")
 
 
 def last_exchange(messages: Sequence[Message]) -> list[str]:
