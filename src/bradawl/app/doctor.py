@@ -70,7 +70,7 @@ def run_doctor(options: Mapping[str, object], environ: Mapping[str, str], consol
     if options.get("json"):
         console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(diagnosis)).decode()) + "\n")
     else:
-        console.answer("\n".join(_shown(diagnosis)) + "\n")
+        console.answer("\n".join(_report_lines(diagnosis)) + "\n")
     return 0 if diagnosis.healthy else 1
 
 
@@ -82,7 +82,7 @@ async def diagnose(
     build: BuildAgent,
 ) -> Diagnosis:
     """Run all checks. A problem is a result; no error is raised for it."""
-    checks = [_version(), *_files(environ, cwd)]
+    checks = [_version_check(), *_file_checks(environ, cwd)]
     settings: Settings | None = None
     problem = ""
     try:
@@ -91,29 +91,29 @@ async def diagnose(
     except SettingsError as error:
         problem = str(error)
     async with asyncio.TaskGroup() as group:
-        local = group.create_task(_local(connect, options, environ, cwd))
-        model = group.create_task(_model(settings, options, environ, connect)) if settings else None
+        local = group.create_task(_find_servers(connect, options, environ, cwd))
+        model = group.create_task(_model_checks(settings, options, environ, connect)) if settings else None
     servers = local.result()
     if settings is None or model is None:
         checks.append(Check("settings", "problem", problem, "\n".join(suggestions(servers))))
     else:
         checks += [Check("settings", "warning", warning) for warning in settings.warnings]
         checks += model.result()
-        checks += await _context(settings, build)
-    checks += [_server(server) for server in servers] or [Check("local server", "ok", _NO_SERVER)]
-    checks += _machine(settings or _without_a_model(options, environ, cwd))
+        checks += await _context_checks(settings, build)
+    checks += [_server_check(server) for server in servers] or [Check("local server", "ok", _NO_SERVER)]
+    checks += _machine_checks(settings or _without_a_model(options, environ, cwd))
     return Diagnosis(all(check.state != "problem" for check in checks), tuple(checks), servers)
 
 
 # ------------------------------------------------------------------ this machine
 
 
-def _version() -> Check:
+def _version_check() -> Check:
     python = ".".join(map(str, sys.version_info[:3]))
     return Check("version", "ok", f"bradawl {__version__}, Python {python}, {sys.platform}")
 
 
-def _files(environ: Mapping[str, str], cwd: str) -> list[Check]:
+def _file_checks(environ: Mapping[str, str], cwd: str) -> list[Check]:
     try:
         places = homes(environ, cwd)
     except BradawlError as error:
@@ -149,7 +149,7 @@ def _data_home(environ: Mapping[str, str], cwd: str) -> str:
         return str(Path(cwd, ".bradawl"))  # another check reports it
 
 
-def _machine(settings: Settings) -> list[Check]:
+def _machine_checks(settings: Settings) -> list[Check]:
     """Checks of the sandbox and of the programs that bradawl starts."""
     from bradawl.app.build.workspace import choose_sandbox, folders_of
     from bradawl.app.own_programs import find_ripgrep, programs_for
@@ -171,15 +171,15 @@ def _machine(settings: Settings) -> list[Check]:
     no_rg = "Install ripgrep (rg); searching is slow without it."
     return [
         *sandbox_checks(found, settings.sandbox, why, could_be=choice is None or choice.fits),
-        *_process_limit(found),
-        *_installation(folders.roots),
-        _program("bash", programs.on_path("bash"), "problem", no_bash, rejected("bash")),
-        _program("git", programs.on_path("git"), "warning", no_git, rejected("git")),
-        _program("ripgrep", rg, "warning", no_rg, rejected("rg")),
+        *_process_limit_check(found),
+        *_installation_check(folders.roots),
+        _program_check("bash", programs.on_path("bash"), "problem", no_bash, rejected("bash")),
+        _program_check("git", programs.on_path("git"), "warning", no_git, rejected("git")),
+        _program_check("ripgrep", rg, "warning", no_rg, rejected("rg")),
     ]
 
 
-def _process_limit(sandbox: Sandbox) -> list[Check]:
+def _process_limit_check(sandbox: Sandbox) -> list[Check]:
     """A warning if nothing limits the number of processes; bubblewrap does for all users but root."""
     import os
 
@@ -192,7 +192,7 @@ def _process_limit(sandbox: Sandbox) -> list[Check]:
     return [Check("not held", "warning", text, hint)]
 
 
-def _installation(roots: Sequence[str]) -> list[Check]:
+def _installation_check(roots: Sequence[str]) -> list[Check]:
     from bradawl.safety.trusted_programs import installation_paths
 
     places = installation_paths(roots)
@@ -226,7 +226,7 @@ def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, co
     return checks + [Check("not held", "warning", f"{name}: {LINES.get(name, name)}") for name in sandbox.lacks]
 
 
-def _program(
+def _program_check(
     name: str, path: str | None, otherwise: Literal["warning", "problem"], hint: str, rejected: Sequence["Rejected"]
 ) -> Check:
     not_used = [f"{each.path} is not used: {each.reason}" for each in rejected]
@@ -238,7 +238,7 @@ def _program(
 # ------------------------------------------------------------------ the model
 
 
-async def _model(
+async def _model_checks(
     settings: Settings, options: Mapping[str, object], environ: Mapping[str, str], connect: Connect
 ) -> list[Check]:
     chosen = settings.model
@@ -253,11 +253,11 @@ async def _model(
     given = read_settings(options, environ, settings.cwd).given
     for status in await query_providers(given, Catalog(), connect, chosen.provider):
         checks.append(Check("key", "ok", f"from {status.key}" if status.key else "none needed"))
-        checks.append(_endpoint(status, chosen.name))
+        checks.append(_endpoint_check(status, chosen.name))
     return checks
 
 
-def _endpoint(status: Status, model: str) -> Check:
+def _endpoint_check(status: Status, model: str) -> Check:
     if not status.reachable:
         hint = "Check the base URL, the network, and that the server runs."
         return Check("endpoint", "problem", status.problem, hint)
@@ -271,7 +271,7 @@ def _endpoint(status: Status, model: str) -> Check:
     return Check("endpoint", "ok", f"answers, with {models_text(len(models))}" if models else "answers")
 
 
-async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
+async def _context_checks(settings: Settings, build: BuildAgent) -> list[Check]:
     """Whether system prompt and tools fit into the model's context window with room for work; and the permissions."""
     try:
         agent = build(settings)
@@ -283,12 +283,12 @@ async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
 
         needed = prefix_tokens(Prefix(await agent.system_prompt(), schemas_of(agent.tools)))
         window = await agent.model.window()
-        return [_fit(settings, needed, window), *_permissions(agent)]
+        return [_window_check(settings, needed, window), *_permission_checks(agent)]
     finally:
         await agent.aclose()
 
 
-def _permissions(agent: "Agent") -> list[Check]:
+def _permission_checks(agent: "Agent") -> list[Check]:
     try:
         policy = agent.policy()
     except BradawlError as error:
@@ -307,7 +307,7 @@ def rule_checks(policy: Policy) -> list[Check]:
     return [Check("rules", "warning", text)]
 
 
-def _fit(settings: Settings, needed: int, window: Window) -> Check:
+def _window_check(settings: Settings, needed: int, window: Window) -> Check:
     chosen = settings.model
     said = {"settings": "", "server": " as the server runs it", "assumed": ", which is only assumed"}[window.source]
     text = f"{needed:,} tokens before the first word, of {window.tokens:,}{said}"
@@ -325,7 +325,7 @@ def _fit(settings: Settings, needed: int, window: Window) -> Check:
 # ------------------------------------------------------------------ local servers
 
 
-async def _local(
+async def _find_servers(
     connect: Connect, options: Mapping[str, object], environ: Mapping[str, str], cwd: str
 ) -> tuple[LocalServer, ...]:
     try:
@@ -338,7 +338,7 @@ async def _local(
 _NO_SERVER = "none of Ollama, LM Studio, llama.cpp, vLLM and SGLang answers on this machine"
 
 
-def _server(server: LocalServer) -> Check:
+def _server_check(server: LocalServer) -> Check:
     where = f"{server_name(server)} at {server.base_url}"
     if server.problem:
         return Check("local server", "warning", f"{where}: {server.problem}")
@@ -352,7 +352,7 @@ def _server(server: LocalServer) -> Check:
 # ------------------------------------------------------------------ output
 
 
-def _shown(diagnosis: Diagnosis) -> list[str]:
+def _report_lines(diagnosis: Diagnosis) -> list[str]:
     from textwrap import wrap
 
     lines: list[str] = []

@@ -22,7 +22,7 @@ class Interrupts:
         """Called by the first signal; must not block."""
         self.exit_code = 130
         """128 plus the number of the last signal."""
-        self.came = False
+        self.has_arrived = False
         self._task: asyncio.Task[object] | None = None
         self._installed: list[signal.Signals] = []
 
@@ -52,9 +52,9 @@ class Interrupts:
             self._on_interrupt()
             return
         self.exit_code = 128 + number
-        if self.came:
+        if self.has_arrived:
             os._exit(self.exit_code)
-        self.came = True
+        self.has_arrived = True
         if self.target is not None:
             self.target()
         elif self._task is not None:

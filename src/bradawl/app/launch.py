@@ -45,13 +45,15 @@ def launch(
 ) -> int:
     """Run with the options of `cli.parse` and return the exit code. Raises nothing."""
     as_json = as_json and bool(options.get("headless"))
-    return _guarded(lambda: _run(options, environ, console, build, load_commands), environ, console, as_json=as_json)
+    return _exit_code_of(
+        lambda: _run(options, environ, console, build, load_commands), environ, console, as_json=as_json
+    )
 
 
 def launch_demo(console: Console, environ: Mapping[str, str]) -> int:
     """Run the demonstration and return the exit code. Raises nothing."""
 
-    return _guarded(lambda: asyncio.run(_demo(console)), environ, console, as_json=False)
+    return _exit_code_of(lambda: asyncio.run(_demo(console)), environ, console, as_json=False)
 
 
 def launch_command(options: Mapping[str, object], environ: Mapping[str, str], console: Console) -> int:
@@ -75,7 +77,7 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
 
         return run_models(options, environ, console, _current_folder())
 
-    return _guarded(run, environ, console, as_json=False)
+    return _exit_code_of(run, environ, console, as_json=False)
 
 
 async def _demo(console: Console) -> int:
@@ -85,7 +87,7 @@ async def _demo(console: Console) -> int:
         try:
             return await run_demo(console.stdout)
         except asyncio.CancelledError:
-            if not interrupts.came:
+            if not interrupts.has_arrived:
                 raise
             return _fail("Interrupted; the demo's temporary folder is removed.", interrupts.exit_code, console)
 
@@ -156,7 +158,7 @@ async def _headless(request: RunRequest, console: Console) -> int:
 
     settings = request.settings
     as_json = settings.output_format == "json"
-    _keep_quiet(settings.home)
+    _report_loop_errors(settings.home)
     screen = HeadlessScreen(console)
     approver = DenyAllApprover(settings.user_home, partial(help_with_refusals, settings))
     with Interrupts() as interrupts:
@@ -170,7 +172,7 @@ async def _headless(request: RunRequest, console: Console) -> int:
             finally:
                 await frontend.agent.aclose()
         except asyncio.CancelledError:
-            if not interrupts.came:
+            if not interrupts.has_arrived:
                 raise
             return _fail("Interrupted.", interrupts.exit_code, console, as_json=as_json, reason="cancelled")
 
@@ -187,7 +189,7 @@ def _is_command(prompt: str) -> bool:
 async def _interactive(request: RunRequest, console: Console) -> int:
     from bradawl.app.tui.repl import run_repl
 
-    _keep_quiet(request.settings.home)
+    _report_loop_errors(request.settings.home)
     return await run_repl(request, console)
 
 
@@ -225,7 +227,7 @@ def _whole_prompt(prompt: str, console: Console, notices: NoticeStream) -> str:
 # ------------------------------------------------------------------ errors
 
 
-def _guarded(work: Callable[[], int], environ: Mapping[str, str], console: Console, *, as_json: bool) -> int:
+def _exit_code_of(work: Callable[[], int], environ: Mapping[str, str], console: Console, *, as_json: bool) -> int:
     try:
         return work()
     except KeyboardInterrupt:
@@ -300,7 +302,7 @@ def write_report(home: str, error: BaseException) -> str:
     return str(path)
 
 
-def _keep_quiet(home: str) -> None:
+def _report_loop_errors(home: str) -> None:
     """Write errors that the event loop reports to a file, not to stderr."""
 
     def handle(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

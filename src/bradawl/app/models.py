@@ -92,7 +92,7 @@ def run_models(options: Mapping[str, object], environ: Mapping[str, str], consol
         report = Report(statuses, catalog.source.date, catalog.source.versions)
         console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(report)).decode()) + "\n")
     elif statuses:
-        console.answer("\n".join(_shown(statuses, everything=wanted is not None)) + "\n")
+        console.answer("\n".join(overview_lines(statuses, everything=wanted is not None)) + "\n")
     else:
         console.answer(f"No provider is set up. {SET_UP}\n")
     return 0 if any(status.reachable for status in statuses) else 1
@@ -152,7 +152,7 @@ async def _query(given: Given, catalog: Catalog, connect: Connect, one: Provider
     status = Status(one.name, settings.base_url, settings.api, key, reachable=True)
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            entries = await _list(settings, given.environ, connect)
+            entries = await _fetch_list(settings, given.environ, connect)
     except _NoModelList as error:
         return msgspec.structs.replace(status, problem=str(error))
     except TimeoutError:
@@ -160,7 +160,7 @@ async def _query(given: Given, catalog: Catalog, connect: Connect, one: Provider
     except (HttpError, SettingsError) as error:
         return _unreachable(status, str(error))
     vendor = catalog.vendor_at(settings.base_url)
-    models = tuple(_listed(entry, one.name, vendor, given, catalog) for entry in entries)
+    models = tuple(_listed_model(entry, one.name, vendor, given, catalog) for entry in entries)
     return msgspec.structs.replace(status, models=models)
 
 
@@ -168,7 +168,7 @@ def _unreachable(status: Status, problem: str) -> Status:
     return msgspec.structs.replace(status, reachable=False, problem=one_line(problem))
 
 
-async def _list(settings: ModelSettings, environ: Mapping[str, str], connect: Connect) -> list[dict[str, object]]:
+async def _fetch_list(settings: ModelSettings, environ: Mapping[str, str], connect: Connect) -> list[dict[str, object]]:
     """The entries of the endpoint's model list. Raises `HttpError`, `SettingsError` or `_NoModelList`."""
     from bradawl.app.model_line import build_line
     from bradawl.providers.advice import advise
@@ -243,7 +243,9 @@ _WINDOWS: Final = ("context_length", "max_model_len", "context_window", "max_con
 _LONGEST: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
-def _listed(entry: Mapping[str, object], provider: str, vendor: str, given: Given, catalog: Catalog) -> ListedModel:
+def _listed_model(
+    entry: Mapping[str, object], provider: str, vendor: str, given: Given, catalog: Catalog
+) -> ListedModel:
     name = cast(str, entry["id"]).removeprefix("models/")
     facts = given.facts.get(f"{provider}/{name}")
     known = catalog.look_up(vendor, name) if vendor else None
@@ -283,16 +285,17 @@ def _rate(value: object) -> float | None:
 # ------------------------------------------------------------------ output
 
 
-def _shown(statuses: Sequence[Status], *, everything: bool) -> list[str]:
+def overview_lines(statuses: Sequence[Status], *, everything: bool) -> list[str]:
+    """The overview as a table for each provider; `everything` lists all models instead of the first ones."""
     lines: list[str] = []
     for status in statuses:
         lines += [] if not lines else [""]
-        lines += _head(status)
+        lines += _provider_lines(status)
         known = sorted(status.models, key=lambda model: model.price is None)
         shown = status.models if everything else known[:_SHOWN]
         if shown:
             lines.append(f"  {'MODEL':<51}{'WINDOW':>9}{'REPLY':>9}{'$ IN':>9}{'$ OUT':>9}{'$ CACHED':>10}")
-        lines += [_line(model) for model in shown]
+        lines += [_model_line(model) for model in shown]
         if len(shown) < len(status.models):
             left = len(status.models) - len(shown)
             lines.append(f"  and {left} more: `bradawl models {status.name}` lists them all")
@@ -300,7 +303,7 @@ def _shown(statuses: Sequence[Status], *, everything: bool) -> list[str]:
     return lines
 
 
-def _head(status: Status) -> list[str]:
+def _provider_lines(status: Status) -> list[str]:
     key = f"key from {status.key}" if status.key else "no key"
     if status.source == "found":
         key = f"found on this machine: `{_command(status)}`"
@@ -325,19 +328,19 @@ def _command(status: Status) -> str:
     return f"bradawl --base-url {status.base_url} -m MODEL"
 
 
-def _line(model: ListedModel) -> str:
+def _model_line(model: ListedModel) -> str:
     name = one_line(model.name)
     name = name if len(name) <= 50 else f"{name[:24]}..{name[-24:]}"
     price = model.price or Price()
-    rates = "  by the hour" if model.is_hourly and model.price is None else _rates(price)
-    return f"  {name:<51}{_count(model.context_window):>9}{_count(model.max_output):>9}{rates}".rstrip()
+    rates = "  by the hour" if model.is_hourly and model.price is None else _rates_text(price)
+    return f"  {name:<51}{_tokens_text(model.context_window):>9}{_tokens_text(model.max_output):>9}{rates}".rstrip()
 
 
-def _rates(price: Price) -> str:
-    return f"{_amount(price.input):>9}{_amount(price.output):>9}{_amount(price.cache_read):>10}"
+def _rates_text(price: Price) -> str:
+    return f"{_rate_text(price.input):>9}{_rate_text(price.output):>9}{_rate_text(price.cache_read):>10}"
 
 
-def _amount(rate: float | None) -> str:
+def _rate_text(rate: float | None) -> str:
     if rate is None:
         return "-"
     text = f"{rate:.4f}".rstrip("0")
@@ -345,7 +348,7 @@ def _amount(rate: float | None) -> str:
     return f"{whole}.{cents:0<2}"
 
 
-def _count(tokens: int | None) -> str:
+def _tokens_text(tokens: int | None) -> str:
     if tokens is None:
         return "-"
     if tokens >= 1_000_000:

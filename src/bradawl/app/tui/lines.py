@@ -40,7 +40,7 @@ def reader_for(console: Console, home: str) -> LineReader:
     return PlainReader(console)
 
 
-class Asides:
+class TurnInput:
     """Takes lines that are typed during a turn; the terminal edits and echoes them.
 
     Only at a terminal: lines from a pipe wait for the next prompt.

@@ -15,7 +15,7 @@ from bradawl.app.remembered import Remembered
 from bradawl.app.rendering import cut, one_line, usage_text
 from bradawl.app.slash_commands import is_command
 from bradawl.app.tui.approve import TerminalApprover
-from bradawl.app.tui.lines import Asides, LineReader, reader_for
+from bradawl.app.tui.lines import LineReader, TurnInput, reader_for
 from bradawl.app.tui.painter import Painter
 from bradawl.core.errors import SessionError, SettingsError
 from bradawl.core.messages import Assistant, Message, User, text_of
@@ -50,7 +50,7 @@ async def run_repl(request: RunRequest, console: Console) -> int:
             session_id = request.choose_session(frontend.agent)
             await repl.converse(frontend, session_id)
         except asyncio.CancelledError:
-            if not interrupts.came:
+            if not interrupts.has_arrived:
                 raise
             return interrupts.exit_code
         finally:
@@ -87,8 +87,8 @@ class Repl:
         self.painter = Painter(console)
         self.had_no_input = True
         """Nothing has been typed yet."""
-        self._asides = Asides(console, self._typed_during_turn)
-        self._later: list[str] = []
+        self._turn_input = TurnInput(console, self._typed_during_turn)
+        self._queued: list[str] = []
         self._session: FrontendSession | None = None
         self._is_running = False
         self._interrupts = 0
@@ -130,20 +130,20 @@ class Repl:
     @contextmanager
     def questioning(self) -> Iterator[None]:
         """While it is entered, events are kept back, to be drawn afterwards, and typed lines answer the question."""
-        self._asides.stop()
+        self._turn_input.stop()
         try:
             with self.painter.holding():
                 yield
         finally:
             if self._is_running:
-                self._asides.listen()
+                self._turn_input.listen()
 
     def _typed_during_turn(self, text: str) -> None:
         """Pass a text on to the model, for its next step; a command waits for the turn's end."""
         session = self._session if self._is_running else None
         if session is not None and not is_command(text) and session.send(text):
             return
-        self._later.append(text)
+        self._queued.append(text)
         if self._is_running:
             self.painter.dim("  that waits for the end of the turn")
 
@@ -163,8 +163,8 @@ class Repl:
 
     async def _next_prompt(self) -> str | None:
         """The next prompt or command; None to leave."""
-        if self._later:
-            return self._later.pop(0)
+        if self._queued:
+            return self._queued.pop(0)
         was_interrupted = False
         while True:
             try:
@@ -194,7 +194,7 @@ class Repl:
     async def _run_turn(self, session: FrontendSession, prompt: str) -> None:
         self._is_running, self._interrupts = True, 0
         session.frontend.announce()
-        self._asides.listen()
+        self._turn_input.listen()
         try:
             turn = await session.run(prompt)
         except SessionError as error:
@@ -202,7 +202,7 @@ class Repl:
             return
         finally:
             self._is_running = False
-            self._asides.stop()
+            self._turn_input.stop()
         self._show_end(session, turn)
 
     def _show_end(self, session: FrontendSession, turn: "TurnResult") -> None:
