@@ -343,7 +343,7 @@ def test_nobody_can_be_asked_so_the_call_is_refused(world):
 
     def build(settings, approver):
         agent = world.build(settings, approver)
-        return Agent(**{name: getattr(agent, name) for name in agent.__slots__ if name != "tools"}, tools=(Change(),))
+        return msgspec.structs.replace(agent, tools=(Change(),))
 
     world.script = [{"tool_calls": [{"id": "a", "name": "change", "arguments": {}}]}, {"text": "I could not."}]
     code = world.run("-p", "x", "--output-format", "json", build=build)
@@ -481,7 +481,7 @@ def test_a_refused_question_of_a_talk_can_be_answered_from_a_pipe(world):
 
     def build(settings, approver):
         agent = world.build(settings, approver)
-        return Agent(**{name: getattr(agent, name) for name in agent.__slots__ if name != "tools"}, tools=(Change(),))
+        return msgspec.structs.replace(agent, tools=(Change(),))
 
     calls = [{"id": "a", "name": "change", "arguments": {}}, {"id": "b", "name": "change", "arguments": {"n": 1}}]
     world.script = [{"tool_calls": calls}, {"text": "Changed both."}]

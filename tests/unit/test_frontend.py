@@ -16,10 +16,11 @@ from bradawl.app.outcomes import outcome_of
 from bradawl.app.settings import Settings
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import Failure, SettingsError
-from bradawl.core.events import AssistantReplied, Envelope, Live
+from bradawl.core.events import Envelope, Live
 from bradawl.core.messages import ToolCall
+from bradawl.core.ports import OpenSession
 from bradawl.core.usage import Usage
-from bradawl.testing.fakes import ScriptedApprover
+from bradawl.testing.fakes import MemoryStore, ScriptedApprover
 
 SETTINGS = Settings(model=ModelSettings("scripted", "x"), cwd="/project", home="/home/u")
 
@@ -75,25 +76,31 @@ def test_all_warnings_reach_a_front_end_in_the_stream_of_its_events(world):
     assert recorder.warnings[2:] == ["from the front end"]
 
 
-def test_a_notice_of_the_session_is_passed_on_when_it_opens_and_after_the_turn_that_made_it(world):
+class StoreWithNotice(MemoryStore):
+    """A store that warns with each session it opens."""
+
+    def open(self, session_id: str) -> OpenSession:
+        """The session, without its stored texts."""
+        opened = super().open(session_id)
+        return OpenSession(opened.log, MemoryStore().blobs, opened.entries, ("from the store",))
+
+
+def test_a_warning_of_the_session_is_passed_on_when_it_opens_or_with_the_turn_that_caused_it(world):
+    world.store = StoreWithNotice()
+    world.script = [{"text": "One."}, {"text": "Two."}]
     recorder = Recorder()
     frontend = start(world, recorder, msgspec.structs.replace(SETTINGS, sandbox="off"))
 
-    def notice_at_reply(item: Envelope | Live) -> None:
-        recorder.emit(item)
-        if isinstance(item, Envelope) and isinstance(item.event, AssistantReplied):
-            opened.session.notices = (*opened.session.notices, "from the turn")
-
-    frontend.notify.emit = notice_at_reply
-    opened = frontend.open()
-    opened.session.notices = ("from the store",)
-
     async def main() -> None:
-        async with opened as session:
+        async with frontend.open() as session:
             await session.run("go")
+        async with frontend.open(session.id) as session:
+            assert recorder.warnings[1:] == ["from the store"]
+            await session.run("go on")
 
     asyncio.run(main())
-    assert recorder.warnings == ["from the build", "from the store", "from the turn"]
+    assert recorder.warnings[2].startswith("The system prompt of this session is lost")
+    assert len(recorder.warnings) == 3
 
 
 def test_warnings_for_the_start_are_given_once_and_before_a_turn_where_that_is_wanted(world):
