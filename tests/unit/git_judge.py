@@ -9,7 +9,7 @@ import msgspec
 from git_plants import Trap
 from tool_calls import workspace
 
-from bradawl.app.git_files import read_regular_file
+from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.core.permissions import Allow, Decision, Policy, Request, Sandbox, decide
 from bradawl.core.rules import Rule, path_rules
@@ -33,7 +33,7 @@ class Judge:
     def __init__(self, trap: Trap, sandbox: Sandbox = NONE, rules: tuple[Rule, ...] = ()) -> None:
         self._trap = trap
         self._rules = rules
-        config = GitConfig(read_regular_file, trap.environment, str(trap.home))
+        config = GitConfig(read_whole, trap.environment, str(trap.home))
         self._bash = Bash(
             home=str(trap.home),
             search_path="/usr/bin:/bin",
@@ -74,7 +74,7 @@ def shown_by_hand(trap: Trap, lines: tuple[str, ...] = LINES) -> str:
 def status(trap: Trap, folder: Path | None = None) -> str | None:
     processes = LocalProcesses(trap.environment)
     try:
-        config = GitConfig(read_regular_file, trap.environment, str(trap.home))
+        config = GitConfig(read_whole, trap.environment, str(trap.home))
         ask = GitStatus(config, processes, shutil.which("git"), str(trap.home / "private-of-status"), 10)
         return asyncio.run(ask(str(folder or trap.ws)))
     finally:

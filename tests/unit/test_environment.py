@@ -10,7 +10,7 @@ import pytest
 
 from bradawl import build_tools
 from bradawl.app.environment import SystemPrompt
-from bradawl.app.git_files import read_regular_file
+from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
@@ -37,7 +37,7 @@ def repository(tmp_path: Path) -> Path:
 def prompt_for(folder: Path, *, user_present: bool = False, is_trusted: bool = False) -> str:
     home = {"HOME": str(folder.parent), "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
     processes = LocalProcesses(environment=home)
-    git = GitConfig(read_regular_file, home, str(folder.parent))
+    git = GitConfig(read_whole, home, str(folder.parent))
     try:
         status = GitStatus(git, processes, shutil.which("git"), f"{folder.parent}/private", 10)
         return asyncio.run(SystemPrompt(str(folder), user_present, is_trusted, status)())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.app.git_files import read_regular_file
+from bradawl.app.git_files import read_whole
 from bradawl.safety.git.config import GitConfig
 from bradawl.safety.git.config_file import parse
 
@@ -41,7 +41,7 @@ class Place:
         )
 
     def believed(self, **environment: str) -> GitConfig:
-        return GitConfig(read_regular_file, {**self.environment, **environment}, str(self.home))
+        return GitConfig(read_whole, {**self.environment, **environment}, str(self.home))
 
     def is_safe(self, folder: Path | None = None) -> bool:
         return self.config.is_safe(str(folder or self.ws))
@@ -222,7 +222,7 @@ def test_what_was_seen_holds_until_a_file_changes(place: Place):
 
     def read(path: str, limit: int) -> bytes | None:
         asked.append(path)
-        return read_regular_file(path, limit)
+        return read_whole(path, limit)
 
     config = GitConfig(read, place.environment, str(place.home))
     assert config.is_safe(str(place.ws))

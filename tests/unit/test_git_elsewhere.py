@@ -12,7 +12,7 @@ import pytest
 from git_judge import BUBBLEWRAP, LANDLOCK, NONE, Judge, shown_by_hand, status
 from git_plants import FOREIGN, LINKED_FILES, LINKED_FOLDERS, SECRET, SETTINGS, Trap, names
 
-from bradawl.app.git_files import read_regular_file
+from bradawl.app.git_files import read_whole
 from bradawl.core.permissions import Allow, Deny, Sandbox
 from bradawl.safety.git.config import GitConfig
 from bradawl.safety.permissions.path_globs import Bases
@@ -300,7 +300,7 @@ ORDINARY = (
 def test_layouts_that_git_makes_are_read_unasked(trap: Trap, layout: Callable[[Trap], Path]):
     folder = layout(trap)
     allowed = Judge(trap).unasked(folder) if folder.is_relative_to(trap.ws) else []
-    config = GitConfig(read_regular_file, trap.environment, str(trap.home))
+    config = GitConfig(read_whole, trap.environment, str(trap.home))
     assert config.is_safe(str(folder))
     assert len(allowed) > 15 or folder == trap.home / "side"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.app.git_files import read_regular_file
+from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.safety.git.config import GitConfig
 from bradawl.workspace.processes import LocalProcesses
@@ -59,7 +59,7 @@ class House:
 
     def status(self, folder: Path | None = None, program: str | None = GIT) -> str | None:
         processes = LocalProcesses(self.environment)
-        config = GitConfig(read_regular_file, self.environment, str(self.home))
+        config = GitConfig(read_whole, self.environment, str(self.home))
         try:
             ask = GitStatus(config, processes, program, str(self.top / "private"), 10)
             return asyncio.run(ask(str(folder or self.ws)))
@@ -440,7 +440,7 @@ def test_whatever_git_itself_would_start_is_not_called_safe(house: House, layout
     has_run = layout is bare_beside_an_invalid_file  # which git rejects
     for folder in [house.ws, *(path for path in house.ws.iterdir() if path.is_dir() and path.name != ".git")]:
         house.ran.unlink(missing_ok=True)
-        is_safe = GitConfig(read_regular_file, house.environment, str(house.home)).is_safe(str(folder))
+        is_safe = GitConfig(read_whole, house.environment, str(house.home)).is_safe(str(folder))
         for line in ("status", "diff", "log -p", "diff HEAD", "grep x"):
             argv, environment = [str(GIT), *line.split()], {**house.environment, "GIT_OPTIONAL_LOCKS": "0"}
             subprocess.run(argv, cwd=folder, env=environment, capture_output=True, check=False)

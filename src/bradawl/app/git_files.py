@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 
 
-def read_regular_file(path: str, limit: int) -> bytes | None:
+def read_whole(path: str, limit: int) -> bytes | None:
     """The content of a regular file of at most `limit` bytes; None for anything else. Never blocks, as on a pipe."""
     try:
         place = Path(path)

@@ -13,7 +13,7 @@ import msgspec
 from bradawl.agent.agent import Agent
 from bradawl.agent.seen import SeenFiles
 from bradawl.app.console import Console
-from bradawl.app.git_files import read_regular_file
+from bradawl.app.git_files import read_whole
 from bradawl.app.model_settings import ModelSettings
 from bradawl.app.permission_settings import mode_in
 from bradawl.app.settings import Settings, read_settings
@@ -88,7 +88,7 @@ class Judge:
         self._around = surroundings
         is_missing = surroundings.is_made_up and not Path(surroundings.workspace).is_dir()
         self._project = surroundings.workspace if is_missing else ""
-        self._git = GitConfig(read_regular_file, surroundings.environment, surroundings.home)
+        self._git = GitConfig(read_whole, surroundings.environment, surroundings.home)
 
     def case(self, kind: object, case: object) -> Verdict:
         """A case of a list: its kind, and what is to be judged."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from bradawl.app.git_files import read_regular_file
+from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.app.own_programs import programs_for, search_path
 from bradawl.app.providers import PROVIDERS
@@ -88,7 +88,7 @@ def open_workspace(settings: Settings) -> Workspace:
     choice = choose_sandbox(settings, folders, environment, programs)
     confinement = None if choice is None else choice.confinement
     processes = LocalProcesses(environment, confinement=confinement, programs=programs, roots=folders.roots)
-    git = GitConfig(read_regular_file, environment, settings.user_home)
+    git = GitConfig(read_whole, environment, settings.user_home)
     real = None if choice is None else _path_outside(choice)
     return Workspace(
         folders=folders,
