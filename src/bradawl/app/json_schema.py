@@ -1,4 +1,4 @@
-"""Checks values against a JSON Schema; loads the library for it with the first schema."""
+"""Checks values against a JSON Schema; the library for it is loaded when the first schema comes."""
 
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -18,7 +18,7 @@ _LONGEST_ERROR: Final = 300
 def check_for(schema: str) -> "WhatIsWrong":
     """The check for a JSON Schema of any draft from 4 to 2020-12, given as text. Raises `SettingsError`.
 
-    References must point into the schema itself: nothing is fetched.
+    References lead into the schema itself only: nothing is fetched from anywhere.
     """
     import jsonschema_rs
 
@@ -35,7 +35,7 @@ def check_for(schema: str) -> "WhatIsWrong":
         raise SettingsError(f"The JSON Schema for the answer is no valid schema: {reason}") from error
 
     def what_is_wrong(answer: object) -> str:
-        """The first errors, in a few lines; empty for a value that satisfies the schema."""
+        """All that does not satisfy the schema, as far as it fits into a few lines."""
         try:
             found = [_described(error) for error in validator.iter_errors(answer)]
         except (ValueError, RecursionError) as error:

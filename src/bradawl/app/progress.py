@@ -40,7 +40,7 @@ from bradawl.safety.terminal import clean
 
 MAIN: Final = "main"
 _SPEAKS_FOR_ITSELF: Final = "todo_write"
-"""No line for the call: the todo list it writes is printed."""
+"""The list it writes is shown; a line for the call would add nothing."""
 _DIM: Final = "\x1b[2m"
 _RED: Final = "\x1b[31m"
 _PLAIN: Final = "\x1b[0m"
@@ -186,9 +186,9 @@ class Progress:
 
 
 def _reason(name: str, finished: ToolFinished) -> str:
-    """Why a call failed, on one line."""
-    error = command_error(finished.shown) if name == "bash" and finished.outcome == "error" else ""
-    return error or error_line(finished.shown)
+    """Why a call did not go well, on one line."""
+    told = command_error(finished.shown) if name == "bash" and finished.outcome == "error" else ""
+    return told or error_line(finished.shown)
 
 
 def _agent_prefix(agent: str) -> str:

@@ -30,7 +30,7 @@ def call_line(name: str, raw_arguments: str, width: int = DEFAULT_WIDTH) -> str:
 
 
 def main_argument(name: str, arguments: Arguments) -> str:
-    """The argument that says most about a call: the command, the file, the pattern."""
+    """What a call is about: the command, the file, the pattern."""
     order = (*_FIRST_ARGUMENTS.get(name, ()), *_MAIN_ARGUMENTS)
     for key in order:
         value = arguments.get(key)

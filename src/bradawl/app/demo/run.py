@@ -41,9 +41,9 @@ BUG: Final = "halper"
 TIMEOUT_S: Final = 60
 _DATA: Final = Path(__file__).parent
 _SUFFIX: Final = ".txt"
-"""Suffix of the broken program's files, so that tools do not take them for modules of the package."""
+"""Hides the broken program from tools that look for Python in the package."""
 _SHOWN: Final = ("edit_file", "bash")
-"""Tools whose results are shown."""
+"""Tools whose results are worth a look."""
 
 
 class _Run(NamedTuple):
@@ -53,7 +53,7 @@ class _Run(NamedTuple):
 
 
 class _Screen:
-    """Prints progress, texts and some results."""
+    """Shows what happens as a user would see it."""
 
     def __init__(self, out: TextIO) -> None:
         self._progress = Progress(out, is_watched=True)
