@@ -206,7 +206,7 @@ def _kind(path: str, status: Callable[[str], os.stat_result] = os.lstat) -> int:
 
 @contextlib.contextmanager
 def _private_repository(parent: Path, found: ConfiguredRepository) -> Iterator[str]:
-    """A temporary repository folder that links to the data of the real one. Raises `OSError`, `UnsupportedRepository`."""
+    """A temporary repository folder with links to the real data. Raises `OSError`, `UnsupportedRepository`."""
     repository, config = found.repository, _own_config(found)
     if _kind(f"{repository.own}/index") not in (0, stat.S_IFREG) or _has_index_in_parts(repository):
         raise UnsupportedRepository(repository.own)
