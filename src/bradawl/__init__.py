@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from bradawl.agent.session import Session, TurnResult
     from bradawl.app.build.agent import build_agent
     from bradawl.app.build.tools import build_tools
-    from bradawl.app.model_settings import ModelSettings
-    from bradawl.app.settings import Settings, load_settings
+    from bradawl.app.settings.load import load_settings
+    from bradawl.app.settings.model_settings import ModelSettings
+    from bradawl.app.settings.settings import Settings
     from bradawl.core.effects import Effects
     from bradawl.core.errors import ToolError
     from bradawl.core.messages import Image, Text
@@ -42,9 +43,9 @@ _HOMES = {
     "TurnResult": "bradawl.agent.session",
     "build_agent": "bradawl.app.build.agent",
     "build_tools": "bradawl.app.build.tools",
-    "ModelSettings": "bradawl.app.model_settings",
-    "Settings": "bradawl.app.settings",
-    "load_settings": "bradawl.app.settings",
+    "ModelSettings": "bradawl.app.settings.model_settings",
+    "Settings": "bradawl.app.settings.settings",
+    "load_settings": "bradawl.app.settings.load",
     "Effects": "bradawl.core.effects",
     "ToolError": "bradawl.core.errors",
     "Image": "bradawl.core.messages",

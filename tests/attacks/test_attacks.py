@@ -13,16 +13,17 @@ from test_text import broken_promises, text_cases
 from wire_cases import outcome
 
 from bradawl.app.cli import parse
-from bradawl.app.permissions_check import Judge, answer_line, surroundings_of_cases
+from bradawl.app.permissions_check import case_workspace
+from bradawl.testing.permission_cases import CaseJudge, answer_line
 
 JUDGED = ("shell", "path", "config")
 
 
-def _judge(**options: str) -> Judge:
-    return Judge(surroundings_of_cases(options, "/"))
+def _judge(**options: str) -> CaseJudge:
+    return CaseJudge(case_workspace(options, "/"))
 
 
-def _decisions(judge: Judge, *kinds: str) -> dict[str, str]:
+def _decisions(judge: CaseJudge, *kinds: str) -> dict[str, str]:
     answers = [json.loads(answer_line(judge, line)) for line in scoring.lines(*kinds)]
     return {answer["id"]: answer["decision"] for answer in answers}
 

@@ -15,7 +15,7 @@ from bradawl.agent.session import Session, TurnResult
 from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.build.tools import build_tools
 from bradawl.app.console import Console
-from bradawl.app.proxy import proxy_for
+from bradawl.app.settings.proxy import proxy_for
 from bradawl.app.tui.painter import Painter
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import Envelope, PermissionAsked, PermissionDecided, ToolFinished, ToolStarted

@@ -4,7 +4,7 @@ import asyncio
 
 from house import Probe, build, call, results
 
-from bradawl.app.remembered import Remembered
+from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.tui.approve import TerminalApprover
 from bradawl.core.permissions import Policy
 
@@ -17,7 +17,7 @@ SCRIPT = [
 
 
 def run(data, *typed):
-    memory, lines, shown = Remembered(str(data), "/p", "/home/u"), iter(typed), []
+    memory, lines, shown = RememberedRules(str(data), "/p", "/home/u"), iter(typed), []
 
     async def read(_: str) -> str:
         return next(lines)

@@ -14,9 +14,9 @@ from bradawl.app.console import Console
 from bradawl.app.frontend import RunRequest
 from bradawl.app.headless import HeadlessScreen, run_headless
 from bradawl.app.interrupts import Interrupts
-from bradawl.app.model_settings import ModelSettings
 from bradawl.app.notices import NoticeStream
-from bradawl.app.settings import Settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.events import Compacted, ModeChosen, StateChanged
 from bradawl.core.messages import ToolResults, User
 from bradawl.core.permissions import Answer, Policy

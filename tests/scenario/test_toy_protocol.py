@@ -7,8 +7,8 @@ import pytest
 from house import build, call
 
 from bradawl.app.model_line import build_line
-from bradawl.app.model_settings import ModelSettings
-from bradawl.app.tables import read_providers
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.provider_tables import read_providers
 from bradawl.core.errors import SettingsError
 from bradawl.core.messages import Origin
 from bradawl.core.ports import ModelInfo

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from bradawl.app.advice import how_to_allow
 from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.doctor import sandbox_checks
-from bradawl.app.model_settings import ModelSettings
 from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_warning, why_not
 from bradawl.app.policies import Policies
-from bradawl.app.settings import Settings
+from bradawl.app.refusal_advice import how_to_allow
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import MODES, Allow, Ask, Policy, Question, Request, Sandbox, decide

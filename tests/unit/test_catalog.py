@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.app.providers import PROVIDERS
+from bradawl.app.settings.providers import PROVIDERS
 from bradawl.core.usage import Price, PriceTier, Usage, cost
 from bradawl.providers import catalog as module
 from bradawl.providers.catalog import Catalog

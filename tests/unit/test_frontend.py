@@ -10,10 +10,10 @@ from test_cli import World
 from bradawl.agent.session import TurnResult
 from bradawl.app.frontend import RunRequest
 from bradawl.app.launch import load_builtin_commands
-from bradawl.app.model_settings import ModelSettings
 from bradawl.app.notices import NoticeStream
 from bradawl.app.outcomes import outcome_of
-from bradawl.app.settings import Settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import Failure, SettingsError
 from bradawl.core.events import Envelope, Live

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.app.keys import CommandKey, read_credentials
 from bradawl.app.own_programs import for_key_command
-from bradawl.app.settings import load_settings
+from bradawl.app.settings.credentials import CommandKey, read_credentials
+from bradawl.app.settings.load import load_settings
 from bradawl.core.errors import SettingsError
 from patience import is_within
 

@@ -9,7 +9,7 @@ import pytest
 from bradawl.app.cli import parse, run
 from bradawl.app.console import Console
 from bradawl.app.models import overview_lines, query_providers
-from bradawl.app.settings import read_settings
+from bradawl.app.settings.load import read_settings
 from bradawl.core.usage import Price
 from bradawl.providers.catalog import Catalog
 from bradawl.testing.fake_http import Cut, Reply, ScriptedHttp

@@ -10,8 +10,8 @@ import pytest
 from tool_calls import workspace
 
 from bradawl.app.build.agent import build_agent
-from bradawl.app.model_settings import ModelSettings
-from bradawl.app.settings import Settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError
 from bradawl.tools.bash import Bash
 

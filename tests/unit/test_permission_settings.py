@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.app.launch import _message_and_exit_code
-from bradawl.app.settings import NoSandbox, Settings, load_settings
-from bradawl.app.values import rules_in
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.settings import NoSandbox, Settings
+from bradawl.app.settings.values import split_rules
 from bradawl.core.errors import SettingsError
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="managed settings count only if root owns them: needs root")
@@ -136,7 +137,7 @@ def test_a_flag_that_can_not_be_understood_is_named(load, options, told):
         ("[permissions]\ndeny = 7", "permissions.deny must be a list of rules"),
         ("kept_variables = ['A B']", "can't be the name of an environment variable"),
         ("network_commands = 5", "network_commands must be a list"),
-        ("allowed_tools = ['Bash']", "`allowed_tools` is not a setting"),
+        ("allowed_tools = ['Bash']", "allowed_tools is not a setting"),
     ],
 )
 def test_a_mistake_in_the_users_file_is_named(load, write_user, text, told):
@@ -195,12 +196,12 @@ def test_rules_of_all_sources_add_up_and_name_their_place(load, write_user, proj
     ],
 )
 def test_rules_are_split_outside_of_parentheses(text, rules):
-    assert rules_in(text, "x") == rules
+    assert split_rules(text, "x") == rules
 
 
 @given(st.lists(st.sampled_from(["Edit", "Bash(git log *)", "Read(./a, b)", "Bash(echo '(')", "mcp__x"]), max_size=6))
 def test_rules_joined_are_the_same_rules_again(rules):
-    assert rules_in(", ".join(rules), "x") == tuple(rules) == rules_in(rules, "x")
+    assert split_rules(", ".join(rules), "x") == tuple(rules) == split_rules(rules, "x")
 
 
 @pytest.mark.parametrize(
@@ -347,7 +348,7 @@ def test_a_users_file_against_the_managed_settings_does_not_count(load, managed,
     write_user(user)
     settings = load()
     assert (settings.permission_mode, settings.sandbox, settings.yolo) == expected
-    assert settings.warnings and all("does not count" in warning for warning in settings.warnings)
+    assert settings.warnings and all("is ignored" in warning for warning in settings.warnings)
 
 
 @needs_root

@@ -11,9 +11,9 @@ from bradawl.app.build.agent import build_agent
 from bradawl.app.cli import run
 from bradawl.app.console import Console
 from bradawl.app.permissions_check import run_check
-from bradawl.app.virtual_tree import Overlay, VirtualTree, links_in
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Sandbox
+from bradawl.testing.virtual_tree import Overlay, VirtualTree, links_in
 
 
 class Place:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.app.remembered import Remembered
+from bradawl.app.remembered_rules import RememberedRules
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rules import ALIASES, network_rule, parse_rule
 
@@ -48,9 +48,9 @@ def test_the_table_has_every_name_and_its_tools():
 
 
 def test_the_file_of_the_page_is_read(tmp_path):
-    remembered = Remembered(str(tmp_path), "/srv/shop", "/home/you")
+    remembered = RememberedRules(str(tmp_path), "/srv/shop", "/home/you")
     path = Path(remembered.path)
     path.parent.mkdir()
     path.write_text(re.findall(r"<!-- example: remembered -->\n```toml\n(.*?)```", PAGE, re.DOTALL)[0])
     path.chmod(0o600)
-    assert [rule.text for rule in remembered.rules()] == ["Bash(npm run test:*)"] and not remembered.troubles
+    assert [rule.text for rule in remembered.rules()] == ["Bash(npm run test:*)"] and not remembered.problems

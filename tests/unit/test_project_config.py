@@ -8,12 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.app.cli import _parser
-from bradawl.app.settings import Settings, load_settings
-from bradawl.safety.trust.settings_review import ORDER, canonical, judge, judge_file
+from bradawl.app.cli import main_parser
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.settings import Settings
+from bradawl.app.settings.table import SETTINGS as TABLE
+from bradawl.safety.trust.findings import ORDER, canonical
+from bradawl.testing.project_file_cases import judge_file, verdict_on_file
 
 SETTINGS = ".bradawl/settings.json"
 TOML = ".bradawl/config.toml"
+ALLOWED = TABLE.project_settings
+
+
+def judge(file: str, content: object) -> tuple[str, str]:
+    return verdict_on_file(file, content, ALLOWED, TABLE.switches())
 
 
 def nested(levels: int) -> object:
@@ -218,12 +226,12 @@ def test_a_name_has_one_spelling_when_it_is_judged(key):
 
 
 def test_what_forbids_counts_beside_what_would_allow():
-    found = judge_file(SETTINGS, {"permissions": {"deny": ["Bash"], "allow": ["Bash(*)"]}})
+    found = judge_file(SETTINGS, {"permissions": {"deny": ["Bash"], "allow": ["Bash(*)"]}}, ALLOWED)
     assert [(one.name, one.verdict) for one in found] == [("permissions.deny", "allow"), ("permissions.allow", "deny")]
 
 
 def test_flags_without_a_value_are_those_of_the_command_line():
-    parser = _parser()
+    parser = main_parser()
     flags = {flag for action in parser._actions if action.nargs == 0 for flag in action.option_strings}
     for flag in flags:
         assert judge("argv", [flag, "-m", "x"])[0] == "allow"

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.app.cli import _parser
-from bradawl.app.keys import read_credentials
+from bradawl.app.cli import main_parser
 from bradawl.app.model_line import build_line
-from bradawl.app.providers import PROVIDERS, SCRIPTED
-from bradawl.app.settings import load_settings
-from bradawl.app.tables import _MODEL_KEYS, _PROVIDER_KEYS
+from bradawl.app.settings.credentials import read_credentials
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.provider_tables import _MODEL_KEYS, _PROVIDER_KEYS
+from bradawl.app.settings.providers import PROVIDERS, SCRIPTED
 from bradawl.providers.compat import WAITS, CompatProfile
 from bradawl.providers.messages.profile import MessagesProfile
 from bradawl.providers.protocols import PROTOCOLS
@@ -85,7 +85,7 @@ def test_every_setting_is_named():
 
 
 def test_every_flag_it_names_exists():
-    known = {name for action in _parser()._actions for name in action.option_strings}
+    known = {name for action in main_parser()._actions for name in action.option_strings}
     of_servers = {"--jinja", "--enable-auto-tool-choice", "--tool-call-parser"}
     assert set(re.findall(r"`(?:bradawl )?(--?[a-z][\w-]*)", PAGE)) - of_servers <= known
 

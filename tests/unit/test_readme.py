@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from bradawl import ModelSettings, Settings, build_agent
-from bradawl.app.cli import _parser
+from bradawl.app.cli import main_parser
 from bradawl.app.result import CANCELLED, ERROR, LIMIT, NO_SANDBOX, NOT_SAVED, REFUSED, TERMINATED, TRY_AGAIN, USAGE
+from bradawl.app.settings.readme_table import readme_table
+from bradawl.app.settings.table import SETTINGS
 from bradawl.core.messages import ToolResults, text_of
 from bradawl.shaping.tool_schema import schema_of
 
@@ -62,7 +64,13 @@ def test_the_exit_codes_of_the_readme_are_those_of_the_program() -> None:
     assert told == {0, ERROR, TRY_AGAIN, USAGE, NO_SANDBOX, LIMIT, REFUSED, NOT_SAVED, CANCELLED, TERMINATED}
 
 
+def test_the_readmes_table_of_settings_is_that_of_the_program() -> None:
+    found = re.search(r"<!-- settings: .*? -->\n(.*?)<!-- end of settings -->", README, re.DOTALL)
+    assert found
+    assert found[1] == readme_table(SETTINGS), "run scripts/readme_table.py"
+
+
 def test_every_flag_in_the_readmes_tables_exists() -> None:
-    known = {name for action in _parser()._actions for name in action.option_strings}
+    known = {name for action in main_parser()._actions for name in action.option_strings}
     told = set(re.findall(r"`(--?[a-zA-Z][\w-]*)", README)) - {"--compile-bytecode"}
     assert told <= known, told - known

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bradawl.app.remembered import Remembered
+from bradawl.app.remembered_rules import RememberedRules
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Request
@@ -26,7 +26,7 @@ def place(tmp_path):
 
 
 def memory(place, project="project", data="data"):
-    return Remembered(str(place / data), str(place / project), str(place / "home"))
+    return RememberedRules(str(place / data), str(place / project), str(place / "home"))
 
 
 def edit(remembered, text):
@@ -37,7 +37,7 @@ def edit(remembered, text):
 
 def test_nothing_is_remembered_at_first_and_no_file_is_made_by_looking(place):
     remembered = memory(place)
-    assert (remembered.rules(), remembered.texts, remembered.troubles) == ((), (), ())
+    assert (remembered.rules(), remembered.texts, remembered.problems) == ((), (), ())
     assert list((place / "data").iterdir()) == []
 
 
@@ -112,8 +112,8 @@ def test_a_broken_file_allows_nothing_is_told_and_is_left_as_it_is(place, text):
     remembered.add([RULE])
     edit(remembered, text)
     assert remembered.rules() == ()
-    [trouble] = remembered.troubles
-    assert remembered.path in trouble
+    [problem] = remembered.problems
+    assert remembered.path in problem
     with pytest.raises(SettingsError):
         remembered.add([OTHER])
     assert Path(remembered.path).read_text() == text
@@ -123,7 +123,7 @@ def test_a_file_of_bytes_that_are_no_text_is_broken_too(place):
     remembered = memory(place)
     remembered.add([RULE])
     Path(remembered.path).write_bytes(b"\xff\xfe\x00")
-    assert remembered.rules() == () and "UTF-8" in remembered.troubles[0]
+    assert remembered.rules() == () and "UTF-8" in remembered.problems[0]
 
 
 def test_one_rule_that_can_not_be_read_does_not_take_the_others_with_it(place):
@@ -131,7 +131,7 @@ def test_one_rule_that_can_not_be_read_does_not_take_the_others_with_it(place):
     remembered.add([RULE])
     edit(remembered, Path(remembered.path).read_text() + '\n[[rule]]\nallow = "Bash(a && b)"\n')
     assert [rule.text for rule in remembered.rules()] == [RULE]
-    assert "one rule per command" in remembered.troubles[0]
+    assert "one rule per command" in remembered.problems[0]
 
 
 def test_a_list_written_inline_is_read_but_not_added_to(place):
@@ -149,7 +149,7 @@ def test_a_file_that_others_could_change_does_not_count(place):
     remembered.add([RULE])
     Path(remembered.path).chmod(0o622)
     edit(remembered, Path(remembered.path).read_text() + "\n")
-    assert remembered.rules() == () and "chmod 600" in remembered.troubles[0]
+    assert remembered.rules() == () and "chmod 600" in remembered.problems[0]
     Path(remembered.path).parent.chmod(0o777)
     with pytest.raises(SettingsError, match="chmod 700"):
         remembered.add([OTHER])
@@ -162,7 +162,7 @@ def test_a_link_a_folder_and_a_pipe_are_no_file_of_rules(place):
     (place / "project" / "planted.toml").write_text('[[rule]]\nallow = "Bash"\n')
     for make in (lambda: path.symlink_to(place / "project" / "planted.toml"), path.mkdir, lambda: os.mkfifo(path)):
         make()
-        assert remembered.rules() == () and remembered.troubles
+        assert remembered.rules() == () and remembered.problems
         with pytest.raises(SettingsError):
             remembered.add([RULE])
         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -206,9 +206,9 @@ def test_what_a_killed_process_left_behind_is_taken_over(place):
 
 ADDING = """
 import sys
-from bradawl.app.remembered import Remembered
+from bradawl.app.remembered_rules import RememberedRules
 data, project, number = sys.argv[1:]
-memory = Remembered(data, project, "/home/u")
+memory = RememberedRules(data, project, "/home/u")
 for i in range(15):
     memory.add([f"Bash(tool{number} part{i})"])
 """
@@ -244,9 +244,9 @@ def test_whatever_is_a_rule_comes_back_as_it_was_saved(place, text):
 def test_a_folder_whose_name_is_no_text_has_its_rules_too(place):
     odd = os.fsdecode(os.fsencode(str(place)) + b"/\xff\"'")
     Path(odd).mkdir()
-    remembered = Remembered(str(place / "data"), odd, str(place / "home"))
+    remembered = RememberedRules(str(place / "data"), odd, str(place / "home"))
     remembered.add([RULE])
-    assert Remembered(str(place / "data"), odd, str(place / "home")).texts == (RULE,)
+    assert RememberedRules(str(place / "data"), odd, str(place / "home")).texts == (RULE,)
 
 
 # ------------------------------------------------------------------ what covers a call
@@ -256,17 +256,17 @@ def test_rules_cover_a_call_alone_or_with_those_that_are_there(place):
     remembered = memory(place)
     both = Request("bash", "", Effects(unknown=True, commands=(("npm", "test"), ("git", "add", ".")), seal="s"))
     assert remembered.proposals(both) == ("Bash(npm test)", "Bash(git add:*)")
-    assert "does not cover" in remembered.lack(both, ["Bash(npm test)"])
+    assert "does not cover" in remembered.why_not_allowed(both, ["Bash(npm test)"])
     remembered.add(["Bash(git *)"])
-    assert remembered.lack(both, ["Bash(npm test)"]) == ""
-    assert "did you mean" in remembered.lack(both, ["Bsah(npm test)"])
-    assert remembered.lack(both, []) != ""
+    assert remembered.why_not_allowed(both, ["Bash(npm test)"]) == ""
+    assert "did you mean" in remembered.why_not_allowed(both, ["Bsah(npm test)"])
+    assert remembered.why_not_allowed(both, []) != ""
 
 
 def test_the_other_folders_of_the_workspace_count_as_inside(place):
-    other = Remembered(str(place / "data"), "/ws", "/home/u", ("/more",))
+    other = RememberedRules(str(place / "data"), "/ws", "/home/u", ("/more",))
     reading = Request("probe", "", Effects(reads=("/ws/a", "/more/b"), writes=("/more/c/d",)))
     assert other.proposals(reading) == ("Edit(//more/c/**)",)
-    inside = Remembered(str(place / "data"), "/ws", "/home/u", (str(place),))
+    inside = RememberedRules(str(place / "data"), "/ws", "/home/u", (str(place),))
     with pytest.raises(SettingsError, match="BRADAWL_HOME"):
         inside.add([RULE])

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.app.advice import how_to_allow
 from bradawl.app.build.agent import build_agent
 from bradawl.app.console import Console
 from bradawl.app.doctor import diagnose, sandbox_checks
 from bradawl.app.launch import launch
-from bradawl.app.model_settings import ModelSettings
 from bradawl.app.modes import help_with_refusals, sandbox_warning
+from bradawl.app.refusal_advice import how_to_allow
 from bradawl.app.sandbox_help import install_hint, install_lines, kernel_hints, refused_hint
-from bradawl.app.settings import Settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Policy, Question, Request, Sandbox

@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bradawl.app.settings import HEADLESS_STEPS, Settings, load_settings
-from bradawl.app.sources import homes
+from bradawl.app.settings.homes import homes
+from bradawl.app.settings.load import HEADLESS_STEPS, load_settings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError
 
 KEY = {"OPENAI_API_KEY": "sk-openai"}
@@ -112,7 +113,7 @@ def test_an_error_names_the_flag(home, project):
         ("max_steps = 'x'", r"config\.toml: max_steps must be a whole number"),
         ("max_steps = true", r"config\.toml: max_steps must be a whole number"),
         ("yolo = 3.5", r"config\.toml: yolo must be true or false"),
-        ("modle = 'x'", "`modle` is not a setting; did you mean `model`"),
+        ("modle = 'x'", "modle is not a setting; did you mean `model`"),
         ("api_key = 'sk-1'", "keys don't belong in a file"),
         ("model = \n", r"config\.toml is not valid TOML: .*line 1"),
         ("a = 1\nb = [", r"line 2"),
@@ -470,6 +471,6 @@ def test_a_project_does_not_send_the_conversation_to_a_local_server_the_user_nev
     write_project(project, f'model = "{name}/m"\n')
     settings = load(home, project, **KEY)
     assert settings.model.provider == "openai"
-    assert any("no provider of yours" in warning for warning in settings.warnings)
+    assert any("is not set up by you" in warning for warning in settings.warnings)
     variable = {f"{name.upper()}_BASE_URL": "http://127.0.0.1:9/v1"}
     assert load(home, project, **KEY, **variable).model.provider == name

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bradawl.app.providers import PROVIDERS
-from bradawl.app.settings import load_settings
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.providers import PROVIDERS
 from bradawl.core.errors import SettingsError
 
 SECRET = "sk-very-" + "secret-0123456789"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bradawl.app.proxy import is_exempt, proxy_for
+from bradawl.app.settings.proxy import is_exempt, proxy_for
 from bradawl.core.errors import SettingsError
 
 URL = "https://api.example.com/v1"

@@ -9,8 +9,9 @@ import pytest
 
 from bradawl.app.cli import parse, run
 from bradawl.app.console import Console
-from bradawl.app.settings import Settings, load_settings
-from bradawl.app.trusting import answer_trust, trust_question
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.settings import Settings
+from bradawl.app.trust_command import answer_trust, trust_question
 
 RULES = "[permissions]\nallow = ['Bash(make *)']\ndeny = ['WebFetch']\n"
 
@@ -89,7 +90,7 @@ def test_what_is_shown_is_not_trusted_by_that(place):
 def test_trust_can_be_listed_and_taken_back(place):
     place.run(str(place.project))
     assert place.run("--list") == (0, f"{place.project}\n", "")
-    assert place.run(str(place.project), "--remove") == (0, f"{place.project} is trusted no longer.\n", "")
+    assert place.run(str(place.project), "--remove") == (0, f"{place.project} is no longer trusted.\n", "")
     assert place.run("--list") == (0, "", "No project is trusted.\n")
     assert place.run(str(place.project), "--remove")[1] == f"{place.project} was not trusted.\n"
     assert place.allowed() == []

@@ -13,9 +13,9 @@ import pytest
 from bradawl.app.build.agent import build_agent
 from bradawl.app.build.workspace import folders_of
 from bradawl.app.model_line import build_line
-from bradawl.app.model_settings import ModelSettings
 from bradawl.app.own_programs import find_ripgrep, programs_for
-from bradawl.app.settings import Settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError, ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command

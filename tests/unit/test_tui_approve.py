@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.app.remembered import Remembered
+from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.tui.approve import (
     ASKED,
     RULE,
@@ -156,7 +156,7 @@ def ask(asked, *typed, memory=None):
 
 @pytest.fixture
 def memory(tmp_path):
-    return Remembered(str(tmp_path / "data"), "/ws", "/home/u")
+    return RememberedRules(str(tmp_path / "data"), "/ws", "/home/u")
 
 
 def test_p_is_a_yes_for_the_project_and_nothing_like_it_is():
@@ -224,7 +224,7 @@ def test_a_file_that_can_not_be_written_is_told_and_the_question_stays(memory):
 
 def test_a_call_with_rules_saved_is_covered_from_now_on(memory):
     ask(question(), "p", "", memory=memory)
-    assert memory.lack(question().request, ["Bash(npm run test)"]) == ""
+    assert memory.why_not_allowed(question().request, ["Bash(npm run test)"]) == ""
     assert [rule.words for rule in memory.rules()] == [("npm", "run", "test")]
 
 

@@ -9,9 +9,9 @@ from contextlib import aclosing, suppress
 
 import pytest
 
-from bradawl.app.model_settings import ModelSettings
-from bradawl.app.proxy import proxy_for
-from bradawl.app.settings import load_settings
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.proxy import proxy_for
 from bradawl.core.deltas import ReplyEnded, RetryScheduled, StreamFailed, TextDelta, ThinkingDelta
 from bradawl.core.errors import Failure
 from bradawl.core.events import AssistantReplied, ReplyWithdrawn

@@ -1,4 +1,4 @@
-"""The command line: what was typed, turned into options. Imports nothing that `--help` does not need."""
+"""The command line: parses arguments into options and starts the run. Imports nothing that `--help` does not need."""
 
 import gc
 import os
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from bradawl._version import __version__
 from bradawl.app.console import Console, OutputError
+from bradawl.app.settings.table import LISTS, SETTINGS, Setting, SettingsTable
+from bradawl.app.settings.values import SWITCH
 from bradawl.safety.import_path import leave_out_working_directory
 
 if TYPE_CHECKING:
@@ -41,14 +43,14 @@ Exit codes of -p: 0 done, 1 error, 2 wrong usage or settings, 3 no sandbox thoug
 
 
 COMMANDS: Final = {
-    "models": "List what is set up: which providers answer, and what their models hold and cost.",
-    "doctor": "Look whether everything a run needs is there, and say what to do where it is not.",
-    "trust": "Say that you trust a project: that what its own files allow may count, as it is now.",
+    "models": "List the providers that are set up, whether they answer, and the windows and prices of their models.",
+    "doctor": "Check everything that a run needs, and say how to fix what is missing.",
+    "trust": "Trust a project: what its own files allow takes effect, as the files are now.",
 }
 
 
 class UsageError(Exception):
-    """The command line can't be understood; the text is for the user."""
+    """The command line is wrong; the text is for the user."""
 
 
 class _Parser(ArgumentParser):
@@ -57,12 +59,12 @@ class _Parser(ArgumentParser):
 
 
 def _formatter(prog: str) -> RawDescriptionHelpFormatter:
-    # argparse makes one for each option it is told of; left to find the width itself, it loads `shutil` and asks
-    # the terminal each time.
+    # argparse makes a formatter for each option. Without a width each of them loads `shutil` and asks the terminal.
     return RawDescriptionHelpFormatter(prog, width=80)
 
 
-def _parser() -> ArgumentParser:
+def main_parser(table: SettingsTable = SETTINGS) -> ArgumentParser:
+    """The parser of a command line without a sub-command. Its settings are those of the table."""
     parser = _Parser(
         prog="bradawl",
         description="A coding agent for the terminal. Without -p it talks with you.",
@@ -75,44 +77,34 @@ def _parser() -> ArgumentParser:
     add = parser.add_argument
     add("words", nargs="*", metavar="PROMPT", help="the first prompt")
     add("-p", "--print", "--prompt", dest="print", nargs="?", const="", metavar="PROMPT", help=_PRINT_HELP)
-    add("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model that does the work")
-    add("--fallback-model", metavar="[PROVIDER/]MODEL", help="what takes over when the model stays overloaded")
-    add("--small-model", metavar="[PROVIDER/]MODEL", help="what sub-agents use that only look around")
     add("-c", "--continue", dest="continues", action="store_true", help="continue the latest session of this folder")
     add("-r", "--resume", metavar="ID", help="continue a session")
-    add("-C", "--cd", dest="cwd", metavar="DIR", help="work in DIR")
-    add("-y", "--yolo", "--dangerously-skip-permissions", action="store_true", default=None, help=_YOLO_HELP)
-    add("--permission-mode", metavar="MODE", help=_MODE_HELP)
-    add("--sandbox", metavar="required|auto|off", help="what holds commands: a sandbox, one if there is one, nothing")
-    add("--add-dir", dest="add_dirs", action="append", metavar="DIR", help="DIR belongs to the workspace, too")
-    add("--allowed-tools", "--allowedTools", action="append", metavar="RULES", help=_ALLOWED_HELP)
-    add("--disallowed-tools", "--disallowedTools", action="append", metavar="RULES", help="what is never done")
-    add("--trust", action="store_true", default=None, help="trust this project for this run; see `bradawl trust`")
-    add("--base-url", metavar="URL", help="where the provider is, for example http://127.0.0.1:8000/v1")
-    add("--max-steps", "--max-turns", metavar="N", help="stop after N model requests (with -p: 500)")
-    add("--max-output-tokens", metavar="N", help="the longest reply")
-    add("--context-window", metavar="N", help="tokens that fit into the model")
-    add("--effort", metavar="LEVEL", help="how hard the model thinks: none, minimal, low, medium, high, xhigh, max")
-    add("--output-format", metavar="text|json", help="with -p: the answer, or one JSON object")
-    add("--json-schema", metavar="FILE", help="with -p: the answer is JSON that fits this JSON Schema")
-    add("--no-user-tools", dest="user_tools", action="store_false", default=None, help="only bradawl's own tools")
-    add("--debug", dest="debug_log", action="store_true", default=None, help=_DEBUG_HELP)
+    for row in table.rows.values():
+        add_setting(parser, row)
     add("-v", "--version", action="store_true", help="print the version")
     add("-h", "--help", action="store_true", help="print this help")
     return parser
 
 
+def add_setting(parser: ArgumentParser, row: Setting) -> None:
+    """Add the flags of a setting, if it has any. None is the value of a flag that was not given."""
+    if not row.flags:
+        return
+    if row.kind is SWITCH:
+        action = "store_false" if row.default is True else "store_true"
+        parser.add_argument(*row.flags, dest=row.name, action=action, default=None, help=row.help)
+    else:
+        action = "append" if row.kind in LISTS else "store"
+        parser.add_argument(*row.flags, dest=row.name, action=action, metavar=row.metavar, help=row.help)
+
+
 _PRINT_HELP: Final = "run one prompt and print the answer; what is piped in is appended, and alone it is the prompt"
-_DEBUG_HELP: Final = "log requests and replies, in shapes, without contents or keys"
-_YOLO_HELP: Final = "run every tool without asking, and without bradawl's sandbox unless --sandbox is given"
-_MODE_HELP: Final = "what is asked about: default, accept-edits, plan, auto, bypass (not given: auto in a sandbox)"
-_ALLOWED_HELP: Final = 'what is not asked about, such as "Edit, Bash(npm run test:*)"'
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run bradawl with these arguments (default: those of the process) and give back the exit code."""
     if argv is None:
-        # Nearly all that a start makes is kept; looking through it again and again costs a tenth of the start.
+        # Nearly all objects made at the start are kept; collecting garbage meanwhile costs a tenth of the start.
         gc.set_threshold(50_000, 20, 50)
         leave_out_working_directory()
     arguments = sys.argv[1:] if argv is None else list(argv)
@@ -125,18 +117,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OUTPUT_EXIT
     finally:
         if argv is None:
-            # What is alive now dies with the process: searching it for cycles once more takes a seventh of a run.
+            # All objects end with the process: a last search for cycles would take a seventh of a run.
             gc.freeze()
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str], console: Console, build: "Build | None" = None) -> int:
-    """`main` with its surroundings handed in; `build` replaces the real composition root."""
+    """`main` with environment and streams as parameters; `build` replaces the composition root."""
     try:
         options = parse(argv)
     except UsageError as error:
         return _wrong_usage(str(error), console, as_json=_asks_for_json(argv, environ))
     if options.get("help"):
-        console.answer(str(options.get("help_text") or _parser().format_help()))
+        console.answer(str(options.get("help_text") or main_parser().format_help()))
         return 0
     if options.get("version"):
         console.answer(f"bradawl {__version__}\n")
@@ -154,15 +146,15 @@ def run(argv: Sequence[str], environ: Mapping[str, str], console: Console, build
     return launch(options, environ, console, as_json=_asks_for_json(argv, environ), build=build)
 
 
-def parse(argv: Sequence[str]) -> dict[str, object]:
-    """Options by name; those that are settings are named like them. Raises `UsageError`."""
+def parse(argv: Sequence[str], table: SettingsTable = SETTINGS) -> dict[str, object]:
+    """Options by name. Settings have their names in the table. Raises `UsageError`."""
     if argv and argv[0] == "demo" and not argv[1:]:
         return {"demo": True}
     if argv and argv[0] in COMMANDS and _is_command(argv[0], argv[1:]):
         return _parse_command(argv[0], argv[1:])
     if argv[:1] == ["permissions"] and (not argv[1:] or argv[1] in ("check", "-h", "--help")):
         return _parse_check(argv[1:])
-    options = vars(_parser().parse_args(argv))
+    options = vars(main_parser(table).parse_args(argv))
     _make_texts(options)
     if options["continues"] and options["resume"] is not None:
         raise UsageError("-c and -r each name a session; use one of them")
@@ -182,7 +174,7 @@ _TAKE_A_VALUE: Final = ("--base-url", "-m", "--model", "-C", "--cd")
 
 
 def _is_command(command: str, rest: Sequence[str]) -> bool:
-    """Further plain words make a prompt: `bradawl models are slow today` is no command."""
+    """Whether this is a command. With further plain words it is a prompt: `bradawl models are slow today`."""
     values = {index + 1 for index, word in enumerate(rest) if word in _TAKE_A_VALUE}
     plain = sum(not word.startswith("-") for index, word in enumerate(rest) if index not in values)
     return plain <= (1 if command in ("models", "trust") else 0)
@@ -194,7 +186,7 @@ def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:
         _trust_options(parser)
     else:
         _model_options(parser, command)
-    parser.add_argument("-C", "--cd", dest="cwd", metavar="DIR", help="as if started in DIR")
+    add_setting(parser, SETTINGS.rows["cwd"])
     parser.add_argument("-h", "--help", action="store_true", help="print this help")
     options = vars(parser.parse_args(rest))
     _make_texts(options)
@@ -207,20 +199,20 @@ def _model_options(parser: ArgumentParser, command: str) -> None:
     if command == "models":
         parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="only this one, with all its models")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model that would do the work")
-    parser.add_argument("--base-url", metavar="URL", help="where the selected provider is")
+    add_setting(parser, SETTINGS.rows["model"])
+    add_setting(parser, SETTINGS.rows["base_url"])
 
 
 def _trust_options(parser: ArgumentParser) -> None:
     parser.add_argument("folder", nargs="?", metavar="DIR", help="the project; the one you are in if not given")
     parser.add_argument("--below", action="store_true", help="all folders below DIR are trusted as well")
-    parser.add_argument("--show", action="store_true", help="only show what would count, change nothing")
-    parser.add_argument("--remove", action="store_true", help="trust it no longer")
+    parser.add_argument("--show", action="store_true", help="only show what would take effect, change nothing")
+    parser.add_argument("--remove", action="store_true", help="stop trusting it")
     parser.add_argument("--list", action="store_true", help="print the folders that are trusted")
 
 
 _CHECK: Final = """\
-Say what would be decided about a command, and why, as JSON. Nothing is run.
+Print the decision on a command, and the reason, as JSON. Nothing is run.
 
 With --stdin each line is a case, {"id": ..., "kind": "shell" | "path" | "config", "input": ...}, and is answered by a
 line {"id", "decision", "reason"}; decisions are allow, ask, deny and error. Cases are judged without your rules, in a
@@ -250,9 +242,9 @@ def _parse_check(rest: Sequence[str]) -> dict[str, object]:
 
 
 def _make_texts(options: dict[str, object]) -> None:
-    """Replace lone surrogates, which stand for bytes that are not UTF-8 and which nothing later can encode.
+    """Replace lone surrogates, which stand for bytes that are not UTF-8 and can't be encoded later.
 
-    Names of folders keep them: another folder could have the name that is left without them.
+    Names of folders keep them: the name without them could be that of another folder.
     """
     options.update((name, _as_text(value)) for name, value in options.items() if name not in _FOLDERS)
 
@@ -264,12 +256,13 @@ def _as_text(value: object) -> object:
 
 
 def _asks_for_json(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """What is wanted even if the rest can't be understood."""
-    wanted = environ.get("BRADAWL_OUTPUT_FORMAT", "")
+    """Whether JSON is wanted, also if the rest of the command line is wrong."""
+    row = SETTINGS.rows["output_format"]
+    wanted = environ.get(row.variable, "")
     for index, argument in enumerate(argv):
-        if argument == "--output-format" and index + 1 < len(argv):
+        if argument == row.flag and index + 1 < len(argv):
             wanted = argv[index + 1]
-        elif argument.startswith("--output-format="):
+        elif argument.startswith(f"{row.flag}="):
             wanted = argument.partition("=")[2]
     return wanted.strip().lower() == "json"
 
@@ -284,7 +277,7 @@ def _wrong_usage(message: str, console: Console, *, as_json: bool) -> int:
 
 
 def _standard_console() -> Console:
-    """The process's streams; a missing one is replaced, and nothing is ever unencodable."""
+    """The process's streams. A missing one is replaced, and characters that can't be encoded are."""
     import io
 
     streams = []

@@ -12,13 +12,14 @@ import msgspec
 from bradawl._version import __version__
 from bradawl.app.console import Console
 from bradawl.app.local_models import find_local, server_name, suggestions
-from bradawl.app.model_settings import ModelSettings
 from bradawl.app.models import Connect, Status, models_text, query_providers
 from bradawl.app.modes import mode_text, sandbox_text
-from bradawl.app.providers import PROVIDERS, SCRIPTED, is_loopback
 from bradawl.app.rendering import one_line
-from bradawl.app.settings import Settings, load_settings, read_settings
-from bradawl.app.sources import homes
+from bradawl.app.settings.homes import homes
+from bradawl.app.settings.load import load_settings, read_settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.providers import PROVIDERS, SCRIPTED, is_loopback
+from bradawl.app.settings.settings import Settings
 from bradawl.app.window import longer_context
 from bradawl.core.errors import BradawlError, SettingsError
 from bradawl.core.permissions import Policy, Sandbox

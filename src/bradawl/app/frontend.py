@@ -22,7 +22,7 @@ from bradawl.core.ports import Approver, Emit
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
     from bradawl.agent.session import Prompt, Session, TurnResult
-    from bradawl.app.settings import Settings
+    from bradawl.app.settings.settings import Settings
     from bradawl.app.slash_commands import CommandRegistry, CommandResult
     from bradawl.core.messages import Message
 

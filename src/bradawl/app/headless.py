@@ -107,7 +107,7 @@ async def run_headless_command(
 
 def _advice(session: "Session") -> str:
     """How the refused calls could be allowed."""
-    from bradawl.app.advice import how_to_allow
+    from bradawl.app.refusal_advice import how_to_allow
 
     asked = session.agent.approver
     approver = asked if isinstance(asked, DenyAllApprover) else DenyAllApprover()

@@ -13,11 +13,12 @@ from bradawl.app.frontend import Build, RunRequest
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.modes import help_with_refusals, is_asked_for
 from bradawl.app.notices import NoticeStream
-from bradawl.app.providers import PROVIDERS, NoProvider
 from bradawl.app.rendering import notice_line, one_line
 from bradawl.app.result import CANCELLED, ERROR, NO_SANDBOX, NOT_SAVED, TRY_AGAIN, USAGE, exit_code, result_of_failure
-from bradawl.app.settings import NoSandbox, debug_folder, load_settings
-from bradawl.app.sources import homes
+from bradawl.app.settings.homes import homes
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.providers import PROVIDERS, NoProvider
+from bradawl.app.settings.settings import NoSandbox, debug_folder
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import BradawlError, ModelFailed, SessionBusy, SessionNotFound, SettingsError
 from bradawl.core.events import Envelope, Live
@@ -70,7 +71,7 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
 
             return run_check(options, environ, console, _current_folder(), build_agent)
         if options["command"] == "trust":
-            from bradawl.app.trusting import run_trust
+            from bradawl.app.trust_command import run_trust
 
             return run_trust(options, environ, console, _current_folder())
         from bradawl.app.models import run_models

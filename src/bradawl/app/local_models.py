@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from bradawl.app.providers import PROVIDERS, Provider, url_of_variable
+from bradawl.app.settings.providers import PROVIDERS, Provider, url_of_variable
 from bradawl.core.ports import Http
 from bradawl.providers.local_server_answers import LocalModel
 from bradawl.providers.local_servers import LocalServer, discover

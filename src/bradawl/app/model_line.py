@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bradawl.app.model_settings import ModelSettings
+from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.providers.protocols import PROTOCOLS, WireProtocol, protocol_named
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ def build_line(
 
     keys: KeySource = FixedKey(chosen.api_key)
     if chosen.key_command:
-        from bradawl.app.keys import CommandKey
         from bradawl.app.own_programs import for_key_command
+        from bradawl.app.settings.credentials import CommandKey
 
         keys = CommandKey(chosen.key_command, chosen.provider, for_key_command(environment))
     endpoint = Endpoint(

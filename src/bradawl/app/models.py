@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 import msgspec
 
 from bradawl.app.console import Console
-from bradawl.app.model_choice import Given, choose_model, find_key, resolve
-from bradawl.app.model_settings import ModelSettings
-from bradawl.app.providers import PROVIDERS, SCRIPTED, SET_UP, Provider, unknown_provider
 from bradawl.app.rendering import one_line
-from bradawl.app.settings import read_settings
+from bradawl.app.settings.load import read_settings
+from bradawl.app.settings.model_choice import Given, choose_model, find_key, resolve
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.providers import PROVIDERS, SCRIPTED, SET_UP, Provider, unknown_provider
 from bradawl.core.errors import SettingsError
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http
@@ -100,7 +100,7 @@ def run_models(options: Mapping[str, object], environ: Mapping[str, str], consol
 
 def _with_stored_keys(given: Given, console: Console) -> Given:
     """Read the file of keys; if it can't be used, print one warning instead of one for each provider."""
-    from bradawl.app.keys import read_credentials
+    from bradawl.app.settings.credentials import read_credentials
 
     try:
         return given._replace(stored=read_credentials(given.credentials))

@@ -9,7 +9,7 @@ from bradawl.core.permissions import Mode, Sandbox
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
-    from bradawl.app.settings import Settings
+    from bradawl.app.settings.settings import Settings
 
 _ASKED: Final[dict[Mode, str]] = {
     "default": "asks before anything is changed",

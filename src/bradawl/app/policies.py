@@ -1,4 +1,4 @@
-"""What holds for the next call: built-in rules, the settings' and the remembered ones, the mode, the sandbox."""
+"""The policy for the next call: mode, sandbox, and rules (built-in, from settings, remembered)."""
 
 import os
 import re
@@ -9,23 +9,24 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bradawl.app.settings import RuleText, Settings
+from bradawl.app.settings.permission_values import RuleText
+from bradawl.app.settings.settings import Settings
 from bradawl.core.permissions import Mode, Policy, Sandbox
 from bradawl.core.rules import Rule
 
 if TYPE_CHECKING:
-    from bradawl.app.remembered import Remembered
+    from bradawl.app.remembered_rules import RememberedRules
 
 _READABLE = ("/usr",)
-"""What everybody may read and holds nobody's secrets: programs, libraries and their headers."""
+"""Folders that may be read without a question: they hold programs, libraries and headers, and no secrets."""
 
 
 _MOST_ENTRIES = 1_000
-"""Looked at in a root for environments."""
+"""Directory entries of a root that are searched for Python environments."""
 
 
 class Policies:
-    """Gives the policy of one workspace, anew for each call."""
+    """The policy of one workspace. Calling it returns the policy at that moment."""
 
     def __init__(
         self,
@@ -35,9 +36,9 @@ class Policies:
         blobs: str,
         sandbox: Callable[[], Sandbox],
     ) -> None:
-        """`own` are bradawl's folders, `blobs` that of the results the model may read again.
+        """`own` are bradawl's folders; `blobs` is the folder of stored results, which the model may read.
 
-        `sandbox` may wait, the first time.
+        The first call of `sandbox` may block while sandboxes are probed.
         """
         self._settings = settings
         self._roots = roots
@@ -46,7 +47,7 @@ class Policies:
         self._sandbox = sandbox
 
     def __call__(self) -> Policy:
-        """The policy as it is now."""
+        """The current policy."""
         sandbox = self._sandbox()
         return Policy(
             mode=self._settings.permission_mode or default_mode(sandbox),
@@ -58,20 +59,20 @@ class Policies:
         )
 
     @cached_property
-    def _remembered(self) -> "Remembered":
-        """What the user has allowed for good in this project."""
-        from bradawl.app.remembered import Remembered
+    def _remembered(self) -> "RememberedRules":
+        """The user's lasting permissions for this project."""
+        from bradawl.app.remembered_rules import RememberedRules
 
-        return Remembered(self._settings.home, self._roots[0], self._settings.user_home, self._roots[1:])
+        return RememberedRules(self._settings.home, self._roots[0], self._settings.user_home, self._roots[1:])
 
     @property
     def has_rules(self) -> bool:
-        """Whether the settings hold any."""
+        """Whether the settings hold permission rules."""
         return bool(self._settings.rules)
 
     @cached_property
     def fixed(self) -> tuple[Rule, ...]:
-        """The rules that no word of the user in this run adds to. Raises `SettingsError` for one nobody can read."""
+        """The rules that do not change during a run. Raises `SettingsError` for an invalid rule of the user."""
         from bradawl.safety.permissions.protected_paths import built_in_rules, installation_rules
         from bradawl.safety.trusted_programs import installation_paths
 
@@ -83,11 +84,11 @@ class Policies:
 
 
 def _environments(roots: tuple[str, ...]) -> Iterator[str]:
-    """Python environments of any name that lie directly in a workspace."""
+    """Python environments directly in a workspace, by any name."""
     for root in roots:
         with suppress(OSError), os.scandir(root) as entries:
             for entry in islice(entries, _MOST_ENTRIES):
-                # Names with "venv" are known without a look.
+                # Built-in rules cover names with "venv".
                 if "venv" not in entry.name and entry.is_dir() and Path(entry.path, "pyvenv.cfg").exists():
                     yield entry.path
 
@@ -99,7 +100,7 @@ def _installed(environment: str) -> Rule:
 
 
 def default_mode(sandbox: Sandbox) -> Mode:
-    """The mode where nobody has chosen one: what a sandbox holds need not be asked about."""
+    """The mode if none is chosen: calls that a sandbox contains need no question."""
     return "auto" if sandbox.name else "default"
 
 
@@ -108,7 +109,7 @@ def _read(text: RuleText, settings: Settings) -> tuple[Rule, ...]:
     from bradawl.safety.permissions.rules import parse_project_rule, parse_rule
 
     if text.is_projects:
-        top = settings.project or settings.cwd  # a project means its own folders, wherever one starts
+        top = settings.project or settings.cwd  # relative paths in a project's rules start at the project's root
         bases = Bases(text.folder, settings.user_home, top)
         return parse_project_rule(text.text, text.verdict, text.source, bases)[0]
     return parse_rule(text.text, text.verdict, text.source, Bases(text.folder, settings.user_home, settings.cwd))

@@ -15,7 +15,7 @@ from bradawl.app.build.workspace import Workspace, open_workspace, with_real_hom
 from bradawl.app.environment import SystemPrompt
 from bradawl.app.json_schema import check_for
 from bradawl.app.policies import Policies
-from bradawl.app.settings import Settings
+from bradawl.app.settings.settings import Settings
 from bradawl.app.system import SystemClock, SystemIds
 from bradawl.core.events import RequestParams
 from bradawl.core.ports import Approver, Tool

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bradawl.app.model_line import build_line
-from bradawl.app.model_settings import ModelSettings
-from bradawl.app.providers import SCRIPTED
-from bradawl.app.settings import Settings, debug_folder
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.providers import SCRIPTED
+from bradawl.app.settings.settings import Settings, debug_folder
 from bradawl.core.messages import Origin
 from bradawl.core.ports import Clock, Http, Ids, Model, ModelInfo
 

@@ -11,7 +11,7 @@ import msgspec
 from bradawl.app.build.workspace import Workspace, without_keys
 from bradawl.app.own_programs import find_ripgrep, search_path
 from bradawl.app.policies import Policies
-from bradawl.app.settings import Settings
+from bradawl.app.settings.settings import Settings
 from bradawl.app.system import home_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Http, Tool
@@ -172,7 +172,7 @@ def _bash_anywhere(settings: Settings | None) -> Bash:
 
 def _http_to(settings: Settings, url: str, addresses: "PublicAddresses | None") -> Http:
     """An `Http` for one URL that follows no redirects. Raises `HttpError`."""
-    from bradawl.app.proxy import proxy_for
+    from bradawl.app.settings.proxy import proxy_for
     from bradawl.core.http import HttpError
     from bradawl.providers.http_rules import system_trust, trust_in
 

@@ -10,11 +10,11 @@ import msgspec
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.app.own_programs import programs_for, search_path
-from bradawl.app.providers import PROVIDERS
-from bradawl.app.settings import NoSandbox, Settings
-from bradawl.app.sources import homes
+from bradawl.app.settings.homes import homes
+from bradawl.app.settings.providers import PROVIDERS
+from bradawl.app.settings.settings import NoSandbox, Settings
+from bradawl.app.settings.values import check_utf8_path
 from bradawl.app.system import home_in
-from bradawl.app.values import utf8_path_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Sandbox
 from bradawl.safety.git.config import GitConfig
@@ -104,7 +104,7 @@ def open_workspace(settings: Settings) -> Workspace:
 
 def folders_of(settings: Settings) -> RunFolders:
     """The folders of a run with these settings. Raises `SettingsError` for a folder whose name is not UTF-8."""
-    project = utf8_path_in(os.path.realpath(settings.cwd), "The working directory")
+    project = check_utf8_path(os.path.realpath(settings.cwd), "The working directory")
     home = homes(settings.environment, settings.cwd)
     data = os.path.realpath(settings.home)
     folder = str(project_folder(Path(data), project))

@@ -16,11 +16,11 @@ import msgspec
 
 from bradawl.app.build.agent import build_agent
 from bradawl.app.demo.approver import ScriptApprover
-from bradawl.app.model_settings import ModelSettings
 from bradawl.app.modes import sandbox_text
 from bradawl.app.progress import Progress
 from bradawl.app.rendering import one_line, usage_text
-from bradawl.app.settings import Settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.deltas import TextDelta
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import CallPrepared, Envelope, Live, ToolFinished

@@ -13,7 +13,7 @@ from bradawl.core.permissions import Answer, Choice, Grant, Question
 from bradawl.safety.terminal import escape
 
 if TYPE_CHECKING:
-    from bradawl.app.remembered import Remembered
+    from bradawl.app.remembered_rules import RememberedRules
 
 ASKED: Final = "Allow? "
 WANTED: Final = "Your answer: "
@@ -193,7 +193,7 @@ class TerminalApprover:
         read: Callable[[str], Awaitable[str]],
         cancel: Callable[[], None],
         hold: Callable[[], AbstractContextManager[None]] = nullcontext,
-        memory: "Remembered | None" = None,
+        memory: "RememberedRules | None" = None,
     ) -> None:
         """`read` returns one line or raises EOFError or KeyboardInterrupt; `cancel` ends the running turn.
 
@@ -241,7 +241,7 @@ class TerminalApprover:
         texts = await self._edited(rules)
         if memory is None or not texts:
             return None
-        if lack := memory.lack(question.request, texts):
+        if lack := memory.why_not_allowed(question.request, texts):
             self._show(f"Nothing was saved: {escape(lack)}")
             return None
         try:

@@ -11,7 +11,7 @@ from bradawl.app.console import Console
 from bradawl.app.frontend import Frontend, FrontendSession, RunRequest
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.outcomes import outcome_of
-from bradawl.app.remembered import Remembered
+from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.rendering import cut, one_line, usage_text
 from bradawl.app.slash_commands import is_command
 from bradawl.app.tui.approve import TerminalApprover
@@ -23,7 +23,7 @@ from bradawl.safety.terminal import clean
 
 if TYPE_CHECKING:
     from bradawl.agent.session import TurnResult
-    from bradawl.app.settings import Settings
+    from bradawl.app.settings.settings import Settings
 
 KEYS_HELP: Final = """\
 Enter sends. Alt+Enter, or \\ at the end of a line, begins a new line.
@@ -40,10 +40,10 @@ async def run_repl(request: RunRequest, console: Console) -> int:
     settings = await _settings_after_trust_question(request, console, reader)
     request = request._replace(settings=settings)
     repl = Repl(console, reader)
-    memory = Remembered(settings.home, settings.cwd, settings.user_home, settings.add_dirs)
+    memory = RememberedRules(settings.home, settings.cwd, settings.user_home, settings.add_dirs)
     approver = TerminalApprover(repl.painter.line, reader.ask, repl.cancel_turn, repl.questioning, memory)
     frontend = request.start(
-        approver, repl.painter.emit, user_is_there=True, warnings=lambda: memory.troubles, keys_help=KEYS_HELP
+        approver, repl.painter.emit, user_is_there=True, warnings=lambda: memory.problems, keys_help=KEYS_HELP
     )
     with Interrupts(on_interrupt=repl.interrupted) as interrupts:
         try:
@@ -62,7 +62,7 @@ async def run_repl(request: RunRequest, console: Console) -> int:
 
 async def _settings_after_trust_question(request: RunRequest, console: Console, reader: LineReader) -> "Settings":
     """The settings once the user has said whether the project's files count, if that has to be asked."""
-    from bradawl.app.trusting import answer_trust, trust_question
+    from bradawl.app.trust_command import answer_trust, trust_question
 
     settings = request.settings
     if not console.has_user or (question := trust_question(settings)) is None:

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-from bradawl.safety.trust.settings_review import Finding, canonical
+from bradawl.safety.trust.findings import Finding, canonical
 
 INSTRUCTIONS_LIMIT_BYTES: Final = 100_000
 """The length beyond which instructions are reported."""

@@ -1,31 +1,19 @@
-"""What the files that come with a project may say. Pure: takes contents, gives verdicts, loads nothing.
+"""Review of the settings and servers in a project's files. Pure: takes contents, returns findings, loads nothing.
 
-A project may narrow what is allowed and choose the model's work; it may never widen, redirect or start anything on its
-own word. Loading follows these verdicts, and `bradawl permissions check` shows them.
+A project may make bradawl stricter and choose how much the model works. On its own it may not allow more, redirect
+requests or start a program.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Literal, cast
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
 
-import msgspec
-
-Verdict = Literal["allow", "sanitize", "ask", "deny", "error"]
-"""allow: it counts. sanitize: it is shown with what is hidden in it spelled out. ask: nothing happens before the user
-has confirmed it. deny: it is ignored, and that is said. error: it can't be read, so nothing of it counts."""
-ORDER: Final[tuple[Verdict, ...]] = ("allow", "sanitize", "ask", "deny", "error")
-"""From the mildest on; of several the last holds."""
+from bradawl.safety.trust.findings import Finding, ProjectSettings, Verdict, canonical
 
 FILE_LIMIT_BYTES: Final = 1_000_000
-_DEEPEST: Final = 64
+DEEPEST: Final = 64
+"""Levels of nesting that a file may have."""
 _MOST_VALUES: Final = 20_000
-TABLE_NAMES: Final = ("bradawl", "agent")
-"""The table below `[tool]`; lists of attacks know the second name."""
-
-_EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 _SAME: Final[Mapping[str, str]] = {"max_turns": "max_steps", "additional_directories": "add_dirs"}
-_WIDENING: Final = frozenset(
-    {"permissions.allow", "permissions.add_dirs", "add_dirs", "network_commands", "allow", "allowed_tools"}
-)
 _PROGRAMS: Final = frozenset(
     {"hooks", "mcp_servers", "mcp", "status_line", "command", "commands", "formatter", "formatters", "lsp", "plugins"}
     | {"enabled_plugins", "extra_known_marketplaces", "notify", "scripts", "setup", "file_suggestion", "agents"}
@@ -33,7 +21,7 @@ _PROGRAMS: Final = frozenset(
 )
 _STARTS: Final = frozenset({"command", "cmd", "run", "exec", "shell", "script", "program"})
 _GRANTS_ITSELF: Final = frozenset({"trust", "trusted", "auto_approve", "always_allow", "auto_allow"})
-# Parts of names; whoever sets one of these decides where requests and keys go, or what is asked.
+# Parts of names of settings that decide where requests and keys go, or what is asked about.
 _NEVER: Final = (
     *("base_url", "baseurl", "api_base", "endpoint", "provider", "models", "proxy", "cert", "ca_file", "ca_bundle"),
     *("ssl", "tls", "insecure", "api_key", "apikey", "secret", "token", "password", "credential", "auth", "helper"),
@@ -43,134 +31,37 @@ _NEVER: Final = (
 _WHY_NEVER: Final = (
     "no file of a project may set addresses, keys, proxies, certificates, variables, the sandbox, modes or trust"
 )
-_WHY_PROGRAM: Final = "it names programs, and bradawl starts none on the word of a project"
-_WHY_WIDER: Final = "it would allow more; it counts once you trust the folder (`bradawl trust`)"
+WHY_PROGRAM: Final = "it names programs, and bradawl starts no program because a project's file names it"
+_WHY_WIDER: Final = "it would allow more; it takes effect once you trust the folder (`bradawl trust`)"
 WHY_UNKNOWN: Final = "it is not a setting that a project's file may have"
-"""The reason for what means nothing here; a list of what does helps then."""
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """The verdict on one thing that a file says."""
-
-    key: str
-    """As it stands in the file, with dots between levels; empty for the whole file."""
-    verdict: Verdict
-    reason: str
-    name: str = ""
-    """The setting that is meant, for example `permissions.deny`."""
-    value: object = None
-    is_for_trust: bool = False
-    """Once the user trusts the folder and this very value, it counts."""
-    is_program: bool = False
-    """It says what to run."""
-
-
-def judge(file: str, content: object) -> tuple[Verdict, str]:
-    """The verdict on a whole file of an untrusted project, and why.
-
-    `file` is named from the project's root; `~/...` is the user's own, `argv` a command line that came from outside.
-    `content` is text, bytes, a decoded table, or what is known of a file: `size`, `depth`, `mode`, `commondir`.
-    """
-    found = judge_file(file, content)
-    verdict = ORDER[max((ORDER.index(one.verdict) for one in found), default=0)]
-    worst = [one for one in found if one.verdict == verdict]
-    if not worst:
-        return "allow", "there is nothing in it that concerns bradawl"
-    return verdict, "; ".join(f"`{one.key}`: {one.reason}" if one.key else one.reason for one in worst[:3])
-
-
-def judge_file(file: str, content: object) -> tuple[Finding, ...]:
-    """Everything a file says, with a verdict on each. Never raises for what is in it."""
-    name = "argv" if file == "argv" else file.replace("\\", "/").removeprefix("./").replace(".agent/", ".bradawl/")
-    if problem := _described(content):
-        return (Finding("", "error", problem),)
-    try:
-        return _judged(name, content)
-    except (ValueError, RecursionError) as error:
-        return (Finding("", "error", f"it can't be read, so nothing of it counts: {_short(error)}"),)
-
-
-def _judged(file: str, content: object) -> tuple[Finding, ...]:
-    name = file.casefold()
-    if name == "argv":
-        return _arguments(content)
-    if name.startswith(("~", "/")):
-        return _users_own(content)
-    if ".." in name.split("/"):
-        return (Finding("", "deny", "it lies outside the project, so it is not read"),)
-    if target := _link_in(content):
-        return (Finding("", "deny", f"it is a link to {target}: what leads elsewhere is not read as the project's"),)
-    for belongs, judged in _KINDS:
-        if belongs(name):
-            return tuple(judged(name, content))
-    return (Finding("", "ask", "bradawl reads nothing from it; what others would start because of it is asked about"),)
-
-
-def _described(content: object) -> str:
-    """Why a file can't be read that is only described, or is too large in itself."""
-    size, depth = 0, 0
-    if isinstance(content, str | bytes):
-        size = len(content)
-    elif isinstance(content, dict):
-        table = cast("dict[object, object]", content)
-        size, depth = _number(table.get("size")), _number(table.get("depth"))
-    if size > FILE_LIMIT_BYTES:
-        return f"it is too large ({size:,} bytes, the limit is {FILE_LIMIT_BYTES:,}), so nothing of it counts"
-    return f"it is nested too deeply ({depth} levels), so nothing of it counts" if depth > _DEEPEST else ""
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _link_in(content: object) -> str:
-    if not isinstance(content, dict):
-        return ""
-    table = cast("dict[object, object]", content)
-    return next((str(table[key]) for key in ("symlink", "link", "symlink_to", "link_to") if key in table), "")
-
-
-def _short(error: BaseException) -> str:
-    return " ".join((str(error) or type(error).__name__).split())[:200]
+"""The reason for an unknown key."""
 
 
 # ------------------------------------------------------------------ settings
 
 
-def findings(table: Mapping[str, object]) -> tuple[Finding, ...]:
-    """The verdict on each setting of a project's file, in its order. Takes any table, however deep."""
-    if problem := _shape_problem(table):
+def findings(table: Mapping[str, object], allowed: ProjectSettings) -> tuple[Finding, ...]:
+    """A finding on each setting of a project's file, in the order of the file. Takes a table of any depth."""
+    if problem := shape_problem(table):
         return (Finding("", "error", problem),)
     found: list[Finding] = []
     for key, value in table.items():
         if canonical(key) == "permissions" and isinstance(value, dict):
             inner = cast("dict[object, object]", value)
-            found += [_setting(f"{key}.{each}", said) for each, said in inner.items()]
+            found += [_setting(f"{key}.{each}", said, allowed) for each, said in inner.items()]
         elif key != "$schema":
-            found.append(_setting(key, value))
+            found.append(_setting(key, value, allowed))
     return tuple(found)
 
 
-def canonical(key: str) -> str:
-    """A name in the one spelling settings are compared in: `maxSteps`, `max-steps` and `MAX_STEPS` are one."""
-    spelled: list[str] = []
-    before = ""
-    for character in key.strip():
-        if character.isupper() and before.islower():
-            spelled.append("_")
-        spelled.append("_" if character in "- " else character.casefold())
-        before = character
-    return "".join(spelled)
-
-
-def _setting(key: str, value: object) -> Finding:
+def _setting(key: str, value: object, allowed: ProjectSettings) -> Finding:
     path = canonical(key)
     name = ".".join(_SAME.get(part, part) for part in path.split("."))
-    if check := _NARROW.get(name):
+    if check := allowed.untrusted.get(name):
         problem = check(value)
-        return Finding(key, "error" if problem else "allow", problem or "a project may say so", name, value)
-    if name in _WIDENING:
-        problem = _texts_problem(value)
+        return Finding(key, "error" if problem else "allow", problem or "a project may set this", name, value)
+    if check := allowed.trusted.get(name):
+        problem = check(value)
         verdict: Verdict = "error" if problem else "deny"
         return Finding(key, verdict, problem or _WHY_WIDER, name, value, is_for_trust=not problem)
     if any(part in name for part in _NEVER):
@@ -178,7 +69,7 @@ def _setting(key: str, value: object) -> Finding:
     if name in _PROGRAMS or _names_a_program(value):
         if _grants_itself(value):
             return Finding(key, "deny", "it grants itself trust", name)
-        return Finding(key, "ask", _WHY_PROGRAM, name, value, is_for_trust=True, is_program=True)
+        return Finding(key, "ask", WHY_PROGRAM, name, value, is_for_trust=True, is_program=True)
     if _inner_never(value):
         return Finding(key, "deny", _WHY_NEVER, name)
     return Finding(key, "deny", WHY_UNKNOWN, name)
@@ -197,7 +88,7 @@ def _inner_never(value: object) -> bool:
 
 
 def _keys_in(value: object) -> Iterator[str]:
-    """The keys at all levels; their number and depth are bounded by now."""
+    """The keys at all levels. `shape_problem` has bounded their number and depth."""
     for key, _ in _walk(value):
         if key:
             yield key
@@ -218,75 +109,49 @@ def _walk(value: object) -> Iterator[tuple[str, int]]:
                 waiting.append((inner, depth + 1))
 
 
-def _shape_problem(table: object) -> str:
+def shape_problem(table: object) -> str:
+    """Why a table is too deep or too large to be read; empty if it is not."""
     for count, (_, depth) in enumerate(_walk(table)):
-        if depth > _DEEPEST:
-            return f"it is nested more than {_DEEPEST} levels deep, so nothing of it counts"
+        if depth > DEEPEST:
+            return f"it is nested more than {DEEPEST} levels deep, so nothing of it counts"
         if count > _MOST_VALUES:
             return f"it has more than {_MOST_VALUES} values, so nothing of it counts"
     return ""
 
 
-def _texts_problem(value: object) -> str:
-    is_list = isinstance(value, list) and all(isinstance(one, str) for one in cast("list[object]", value))
-    return "" if is_list else "it must be a list of texts, so it is ignored"
+# ------------------------------------------------------------------ files
 
 
-def _count_problem(value: object) -> str:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    return "" if is_count else "it must be a whole number of at least 1, so it is ignored"
+def review_file(name: str, data: bytes, allowed: ProjectSettings) -> tuple[Finding, ...]:
+    """Findings in a `.mcp.json`, or in the Markdown file of a command, an agent or a skill. Never raises."""
+    if len(data) > FILE_LIMIT_BYTES:
+        return (Finding("", "error", too_large(len(data))),)
+    try:
+        if name.endswith(".md"):
+            from bradawl.safety.trust.instructions_review import judge_prompt_file  # few projects have such files
+
+            return tuple(judge_prompt_file(data.decode("utf-8-sig")))
+        return review_servers(decode_table(data.decode("utf-8-sig"), is_toml=False), allowed)
+    except (ValueError, RecursionError) as error:
+        return (Finding("", "error", f"it can't be read, so nothing of it counts: {one_line_of(error)}"),)
 
 
-def _model_problem(value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        return "it must be a text, so it is ignored"
-    return ""
+def too_large(size: int) -> str:
+    """The reason against a file of this many bytes."""
+    return f"it is too large ({size:,} bytes, the limit is {FILE_LIMIT_BYTES:,}), so nothing of it counts"
 
 
-def _effort_problem(value: object) -> str:
-    is_effort = isinstance(value, str) and value.strip().lower() in _EFFORTS
-    return "" if is_effort else f"it must be one of {', '.join(sorted(_EFFORTS))}, so it is ignored"
+def one_line_of(error: BaseException) -> str:
+    """The message of an error on one line, shortened."""
+    return " ".join((str(error) or type(error).__name__).split())[:200]
 
 
-_NARROW: Final[Mapping[str, Callable[[object], str]]] = {
-    "model": _model_problem,
-    "effort": _effort_problem,
-    "max_steps": _count_problem,
-    "context_window": _count_problem,
-    "permissions.deny": _texts_problem,
-    "permissions.ask": _texts_problem,
-}
-NARROWING: Final = tuple(sorted(_NARROW))
-"""What a project's settings may say without being trusted."""
-
-
-# ------------------------------------------------------------------ files by kind
-
-
-def _settings_file(name: str, content: object) -> tuple[Finding, ...]:
-    found = findings(_table(content, is_toml=name.endswith(".toml")))
-    scripted = [one for one in found if one.name == "model" and str(one.value).strip().startswith("scripted/")]
-    if scripted:
-        return (*found, Finding("model", "deny", "a project may not put a script in the model's place", "model"))
-    return found
-
-
-def _pyproject(_: str, content: object) -> tuple[Finding, ...]:
-    tools = _table(content, is_toml=True).get("tool")
-    tables = cast("dict[str, object]", tools) if isinstance(tools, dict) else {}
-    found: list[Finding] = []
-    for name in TABLE_NAMES:
-        if (own := tables.get(name)) is not None:
-            found += _settings_file("", own)
-    return tuple(found)
-
-
-def _servers_file(_: str, content: object) -> tuple[Finding, ...]:
-    table = _table(content, is_toml=False)
-    if problem := _shape_problem(table):
+def review_servers(table: Mapping[str, object], allowed: ProjectSettings) -> tuple[Finding, ...]:
+    """Findings in a `.mcp.json`."""
+    if problem := shape_problem(table):
         return (Finding("", "error", problem),)
     key = next((key for key in table if canonical(key) == "mcp_servers"), None)
-    others = [_setting(other, value) for other, value in table.items() if other not in (key, "$schema")]
+    others = [_setting(other, value, allowed) for other, value in table.items() if other not in (key, "$schema")]
     servers = {} if key is None else table[key]
     if not isinstance(servers, dict):
         return (*others, Finding(str(key), "error", "it must be a table of servers, so nothing of it counts"))
@@ -303,94 +168,15 @@ def _server(key: str, server: object) -> Finding:
     return Finding(key, "ask", reason, key, cast(object, server), is_for_trust=True, is_program=True)
 
 
-def _git(_: str, content: object) -> tuple[Finding, ...]:
-    where = "commondir" in content if isinstance(content, dict) else "gitdir:" in str(content)
-    if where:
-        return (Finding("", "ask", "trust goes by the real path of the folder, not by the repository it points to"),)
-    return (Finding("", "ask", "what git would start because of it is judged with each command"),)
-
-
-def _variables(_: str, content: object) -> tuple[Finding, ...]:
-    if isinstance(content, dict):
-        names = [str(key) for key in cast("dict[object, object]", content)]
-    else:
-        lines = (line.strip() for line in _text(content).splitlines())
-        names = [line.partition("=")[0].strip() for line in lines if "=" in line and not line.startswith("#")]
-    reason = "the files of a project never set variables of bradawl; it does not load them"
-    return tuple(Finding(name, "deny", reason, name) for name in names)
-
-
-def _code(_: str, __: object) -> tuple[Finding, ...]:
-    return (Finding("", "ask", _WHY_PROGRAM, is_for_trust=True, is_program=True),)
-
-
-def _instructions(_: str, content: object) -> Iterator[Finding]:
-    from bradawl.safety.trust.instructions_review import judge_instructions  # most checks have nothing to do with them
-
-    return judge_instructions(_text(content))
-
-
-def _prompt_file(_: str, content: object) -> Iterator[Finding]:
-    from bradawl.safety.trust.instructions_review import judge_prompt_file
-
-    return judge_prompt_file(_text(content))
-
-
-_WITHOUT_VALUE: Final = frozenset(
-    {"-c", "--continue", "-y", "--yolo", "--dangerously-skip-permissions", "--trust", "--no-user-tools", "--debug"}
-    | {"-v", "--version", "-h", "--help"}
-)
-
-
-def _arguments(content: object) -> tuple[Finding, ...]:
-    words = cast("list[object]", content) if isinstance(content, list) else None
-    if words is None or not all(isinstance(word, str) for word in words):
-        return (Finding("", "error", "arguments are a list of texts"),)
-    before = ""
-    for word in cast("list[str]", words):
-        if before == "--":
-            break
-        wants_value = before.startswith("-") and "=" not in before and before not in _WITHOUT_VALUE
-        if wants_value and word.startswith("-") and word not in ("-", "--"):
-            reason = "what stands in the place of a flag's value is never to be read as a flag; write --flag=value"
-            return (Finding(word, "deny", reason, word),)
-        before = word
-    return ()
-
-
-def _users_own(content: object) -> tuple[Finding, ...]:
-    if not isinstance(content, dict) or not isinstance(mode := content.get("mode"), int | str):
-        return (Finding("", "allow", "it is the user's own"),)
-    bits = mode if isinstance(mode, int) else int(mode, 8)
-    if bits & 0o022:
-        reason = "others can write to it, so what it allows counts only after `chmod go-w`"
-        return (Finding("", "ask", reason),)
-    return (Finding("", "allow", "it is the user's own"),)
-
-
-_Judging = Callable[[str, object], "tuple[Finding, ...] | Iterator[Finding]"]
-_INSTRUCTIONS: Final = frozenset({"agents.md", "agents.override.md", "claude.md", "gemini.md"})
-_KINDS: Final[tuple[tuple[Callable[[str], bool], _Judging], ...]] = (
-    (lambda name: name == ".git" or name.startswith(".git/"), _git),
-    (lambda name: name.rpartition("/")[2].startswith(".env"), _variables),
-    (lambda name: name.rpartition("/")[2] in _INSTRUCTIONS, _instructions),
-    (lambda name: name.rpartition("/")[2] in (".mcp.json", "mcp.json"), _servers_file),
-    (lambda name: name == "pyproject.toml", _pyproject),
-    (lambda name: name.startswith(".bradawl/") and name.endswith((".toml", ".json")), _settings_file),
-    (lambda name: name.startswith(".bradawl/") and name.endswith(".md"), _prompt_file),
-    (lambda name: name == ".bradawl" or name.startswith(".bradawl/"), _code),
-)
-
-
 # ------------------------------------------------------------------ contents
 
 
-class _Unreadable(ValueError):
-    """Not what such a file holds."""
+class Unreadable(ValueError):
+    """The content is not that of a settings file."""
 
 
 def decode_table(text: str, *, is_toml: bool) -> dict[str, object]:
-    """A settings file's table. Raises `ValueError` or `RecursionError` for what is none."""
+    """The table in a settings file. Raises `ValueError` or `RecursionError` if there is none."""
     if is_toml:
         import tomllib
 
@@ -399,31 +185,13 @@ def decode_table(text: str, *, is_toml: bool) -> dict[str, object]:
 
     decoded: object = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_without_repeats)
     if not isinstance(decoded, dict):
-        raise _Unreadable("it must be one JSON object")
+        raise Unreadable("it must be one JSON object")
     return cast("dict[str, object]", decoded)
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Which of two values with one name counts differs from reader to reader, so neither does."""
+    """JSON parsers differ in which of two values with one name they take, so a file with both is refused."""
     table = dict(pairs)
     if len(table) != len(pairs):
-        raise _Unreadable("a key is there twice")
+        raise Unreadable("a key is there twice")
     return table
-
-
-def _table(content: object, *, is_toml: bool) -> dict[str, object]:
-    if isinstance(content, str | bytes):
-        return decode_table(_text(content), is_toml=is_toml)
-    if not isinstance(content, dict):
-        raise _Unreadable("it must be a table")
-    return {str(key): value for key, value in cast("dict[object, object]", content).items()}
-
-
-def _text(content: object) -> str:
-    if isinstance(content, bytes):
-        return content.decode("utf-8-sig")
-    if isinstance(content, str):
-        return content
-    if isinstance(content, dict) and "size" in content:
-        return ""
-    raise _Unreadable("it must be text")

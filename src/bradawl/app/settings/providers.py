@@ -1,4 +1,4 @@
-"""The providers bradawl knows by name, and how a model's name chooses one."""
+"""Providers: the known ones, their endpoints and key variables, and how a model's name chooses one."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -15,7 +15,7 @@ SCRIPTED: Final = "scripted"
 
 
 class NoProvider(SettingsError):
-    """Nothing says which provider is meant, and none is set up."""
+    """The model names no provider, and no provider is set up."""
 
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -23,36 +23,36 @@ _OPENAIS_OWN: Final = "https://api.openai.com"
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """An endpoint, what it speaks, and where its key is found. `repr` hides commands and headers."""
+    """An endpoint, its wire format, and where its key is found. `repr` hides commands and headers."""
 
     name: str
     base_url: str = ""
-    """Where it lives if nobody says otherwise; empty when it has no such place."""
+    """The default URL; empty if it has none."""
     key_names: tuple[str, ...] = ()
-    """Environment variables that may hold its key, the first that is set counts."""
+    """Environment variables for its key; the first that is set wins."""
     url_names: tuple[str, ...] = ()
-    """Environment variables of the vendor's own that say where it is."""
+    """The vendor's own environment variables for its URL."""
     needs_key: bool = True
     default_model: str = ""
-    """What answers when nobody names a model; empty where no choice would be sensible."""
+    """The model if none is named; empty if there is no sensible default."""
     api: str | None = None
     """The name of its wire protocol, where it does not follow from name and URL."""
     key_command: str = ""
-    """A shell command of the user's that prints the key."""
+    """The user's shell command that prints the key."""
     headers: tuple[tuple[str, str], ...] = ()
     """Further headers of every request."""
     compat: Mapping[str, object] = _NOTHING
-    """What the user knows better about the server than its `CompatProfile`."""
+    """Fields of the server's `CompatProfile` that the user sets."""
     is_users: bool = False
     """The user's settings have a table for it."""
 
     @property
     def base_url_name(self) -> str:
-        """The environment variable that moves it elsewhere."""
+        """The environment variable for its URL."""
         return f"{variable_of(self.name)}_BASE_URL"
 
     def key_variable(self, environ: Mapping[str, str]) -> str:
-        """The variable that holds its key, or nothing."""
+        """The name of the variable that holds its key; empty if none is set."""
         return next((name for name in self.key_names if environ.get(name, "").strip()), "")
 
     def api_at(self, base_url: str) -> str:
@@ -69,12 +69,12 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def variable_of(name: str) -> str:
-    """How a provider is written in the names of environment variables."""
+    """The provider's name as it begins environment variables: `my-host` is `MY_HOST`."""
     return name.upper().replace("-", "_")
 
 
 def provider(name: str, base_url: str = "", *also: str, needs_key: bool = True, default_model: str = "") -> Provider:
-    """A provider with the key variable that follows from its name, and further ones."""
+    """A provider whose key is in the variable that follows from its name, or in one of `also`."""
     names = (f"{variable_of(name)}_API_KEY", *also)
     return Provider(name=name, base_url=base_url, key_names=names, needs_key=needs_key, default_model=default_model)
 
@@ -84,7 +84,7 @@ def _local(name: str, port: int, *url_names: str) -> Provider:
     return msgspec.structs.replace(known, url_names=url_names)
 
 
-# The default models are in the catalog, and its test sees that they stay there.
+# A test checks that the default models are in the catalog.
 _ANTHROPIC: Final = Provider(
     name="anthropic",
     base_url="https://api.anthropic.com",
@@ -131,8 +131,9 @@ def split_model(model: str, providers: Mapping[str, Provider]) -> tuple[str, str
 def default_provider(
     providers: Mapping[str, Provider], has_key: Callable[[Provider], bool], *, is_openai_moved: bool
 ) -> str:
-    """The provider of a model that names none. Raises `SettingsError` when that can't be told, `NoProvider` if
-    none is set up.
+    """The provider of a model that names none.
+
+    Raises `SettingsError` if several providers have a key, `NoProvider` if none has.
     """
     if is_openai_moved:
         return "openai"
@@ -141,12 +142,12 @@ def default_provider(
         return with_key[0]
     if with_key:
         choices = ", ".join(f"{name}/MODEL" for name in with_key)
-        raise SettingsError(f"Several providers have a key: say which one is meant with `-m`, one of {choices}.")
+        raise SettingsError(f"Several providers have a key: choose one with `-m`, for example {choices}.")
     raise NoProvider(f"No provider is set up. {SET_UP}")
 
 
 def unknown_provider(name: str, providers: Mapping[str, Provider]) -> str:
-    """That there is no such provider, which there are, and how one is set up."""
+    """The message for an unknown provider: its name, the known ones, and how to set one up."""
     from difflib import get_close_matches
 
     near = get_close_matches(name.lower(), providers, 1)
@@ -177,7 +178,7 @@ def is_loopback(url: str) -> bool:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a valid URL in one spelling: lower case, and without a port that goes without saying."""
+    """Scheme, host and port of a valid URL, in lower case and without a default port."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port
@@ -190,7 +191,10 @@ _ENDPOINTS: Final = tuple(protocol.path for protocol in PROTOCOLS)
 
 
 def check_base_url(text: str, source: str) -> tuple[str, str]:
-    """A base URL as requests use it, and a note if it had to be changed. Raises `SettingsError`."""
+    """A base URL without a final slash or the path of an endpoint, and a note if a path was removed.
+
+    Raises `SettingsError`.
+    """
     url = check_http_url(text, source).rstrip("/")
     for ending in _ENDPOINTS:
         if url.endswith(ending):
@@ -200,7 +204,7 @@ def check_base_url(text: str, source: str) -> tuple[str, str]:
 
 
 def url_of_variable(name: str, text: str) -> str:
-    """What a vendor's own variable says, as a base URL; anything that is not known comes back as it is."""
+    """The base URL from a vendor's own variable. The text is returned unchanged for other variables."""
     if name == "AZURE_OPENAI_ENDPOINT":
         url = text.rstrip("/")
         return url if "/openai" in url else f"{url}/openai/v1"
@@ -210,7 +214,7 @@ def url_of_variable(name: str, text: str) -> str:
 
 
 def _url_of_ollama(text: str) -> str:
-    """The same variable tells the server where to listen: a port, a host, both, or a URL."""
+    """The variable is also the server's listening address: a port, a host, both, or a URL."""
     scheme, has_scheme, rest = text.rpartition("://")
     host, slash, path = rest.rstrip("/").partition("/")
     name, colon, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")

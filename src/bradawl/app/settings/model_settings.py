@@ -1,11 +1,11 @@
-"""One model and how to reach it, as the user chose them."""
+"""The settings of one model: its provider, endpoint, key, window and price."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 import msgspec
 
-from bradawl.app.providers import is_loopback
+from bradawl.app.settings.providers import is_loopback
 from bradawl.core.usage import Price
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -16,25 +16,25 @@ class ModelSettings(msgspec.Struct, frozen=True):
 
     provider: str
     name: str
-    """As the provider is to read it; for `scripted` the absolute path of a script."""
+    """The name that is sent to the provider; for `scripted` the absolute path of a script."""
     base_url: str = ""
     """Without a final slash."""
     api: str = "openai_chat"
     """The name of the wire protocol the endpoint speaks."""
     api_key: str = ""
     key_name: str = ""
-    """The environment variable the provider's key belongs in."""
+    """The environment variable for the provider's key, or the place of the key."""
     key_command: str = ""
     """A shell command that prints the key, for keys that change."""
     key_origin: str = ""
     """Scheme, host and port the key was given for; it is sent nowhere else. Empty when there is no key."""
     headers: tuple[tuple[str, str], ...] = ()
     compat: Mapping[str, object] = _NOTHING
-    """Fields of the server's `CompatProfile` that the user knows better."""
+    """Fields of the server's `CompatProfile` that the user sets."""
     context_window: int | None = None
     """Tokens."""
     max_output: int | None = None
-    """Tokens of the longest reply it can give."""
+    """Tokens of the longest reply."""
     price: Price | None = None
     proxy: str | None = None
     """The proxy for `base_url`."""

@@ -1,8 +1,7 @@
-"""What the user allowed for good in one project: a file of theirs that is read anew whenever it has changed.
+"""Remembered rules: the user's lasting permissions for one project, in a file that is read again when it changes.
 
-It lies below the user's data folder, named after the project's real path, never in the project: what programs there
-may write must not say what they may do. One `[[rule]]` for each; what is added is put at the end, so that whatever
-somebody wrote into it stays.
+The file is below the user's data folder and named after the project's real path. It is not in the project, because
+programs that may write there must not change what they may do. New rules are appended, so the user's edits stay.
 """
 
 import os
@@ -22,7 +21,7 @@ _PATIENCE_S: Final = 2.0
 _PAUSE_S: Final = 0.01
 _HEAD: Final = """\
 # What bradawl may do without asking in one folder, as you allowed it. Change or remove what you like: the file is
-# read again before the next call. Only `allow` counts here; `deny` and `ask` belong into config.toml.
+# read again before the next call. Only `allow` is valid here; `deny` and `ask` belong in config.toml.
 """
 _Stamp = tuple[int, int, int] | None
 
@@ -30,14 +29,14 @@ _Stamp = tuple[int, int, int] | None
 class _Content(NamedTuple):
     rules: tuple[Rule, ...]
     texts: tuple[str, ...]
-    troubles: tuple[str, ...]
+    problems: tuple[str, ...]
 
 
 _NOTHING: Final = _Content((), (), ())
 
 
-class Remembered:
-    """The lasting permissions of one project. Reading costs one `stat` as long as nothing changes."""
+class RememberedRules:
+    """The remembered rules of one project. Reading costs one `stat` as long as the file does not change."""
 
     def __init__(self, data: str, project: str, home: str, roots: tuple[str, ...] = ()) -> None:
         """`data` is the user's data folder, which need not exist; `project` is absolute and resolved.
@@ -45,7 +44,7 @@ class Remembered:
         Relative paths in rules start at `project`. `roots` are the other folders of the workspace.
         """
         self.path = str(Path(data, "permissions", _file_name(project)))
-        """Where they are, or will be."""
+        """The file of rules; it need not exist."""
         self._project = project
         self._home = home
         self._roots = (project, *roots)
@@ -57,18 +56,18 @@ class Remembered:
     # -------------------------------------------------------------- reading
 
     def rules(self) -> tuple[Rule, ...]:
-        """Those in force now."""
+        """The rules in force now."""
         return self._current().rules
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The same as they are written there."""
+        """The rules as they are written in the file."""
         return self._current().texts
 
     @property
-    def troubles(self) -> tuple[str, ...]:
-        """What of the file does not count, for the user; a file that can't be used allows nothing."""
-        return self._current().troubles
+    def problems(self) -> tuple[str, ...]:
+        """Messages about invalid rules. A file that can't be read allows nothing."""
+        return self._current().problems
 
     def _current(self) -> _Content:
         stamp = self._stamp_now()
@@ -90,15 +89,15 @@ class Remembered:
         try:
             texts = _texts_in(_text_of(self.path), self.path, self._project)
         except SettingsError as error:
-            return _Content((), (), (f"{error} What was allowed there does not count until it is mended.",))
+            return _Content((), (), (f"{error} Its rules are ignored until you correct the file.",))
         rules: list[Rule] = []
-        troubles: list[str] = []
+        problems: list[str] = []
         for text in texts:
             try:
                 rules += self._parsed(text)
             except SettingsError as error:
-                troubles.append(str(error))
-        return _Content(tuple(rules), texts, tuple(troubles))
+                problems.append(str(error))
+        return _Content(tuple(rules), texts, tuple(problems))
 
     def _parsed(self, text: str) -> tuple[Rule, ...]:
         from bradawl.safety.permissions.path_globs import Bases
@@ -109,16 +108,16 @@ class Remembered:
     # -------------------------------------------------------------- offering and adding
 
     def proposals(self, request: Request) -> tuple[str, ...]:
-        """Rules that would let this call run from now on; none where there are no good ones, or no place for them."""
+        """Rules that would allow this call from now on; empty if there are none, or they can't be stored."""
         if self._misplaced:
             return ()
         from bradawl.safety.permissions.suggestions import proposals
 
         found = proposals(request, cwd=self._project, home=self._home, roots=self._roots)
-        return found if self.lack(request, found) == "" else ()
+        return found if self.why_not_allowed(request, found) == "" else ()
 
-    def lack(self, request: Request, texts: Sequence[str]) -> str:
-        """Why these rules would not let the call run; empty if they would."""
+    def why_not_allowed(self, request: Request, texts: Sequence[str]) -> str:
+        """Why these rules would not allow the call; empty if they would."""
         try:
             rules = tuple(rule for text in texts for rule in self._parsed(text))
         except SettingsError as error:
@@ -129,7 +128,7 @@ class Remembered:
         return f"{', '.join(texts) or 'no rule'} does not cover this call"
 
     def add(self, texts: Sequence[str]) -> str:
-        """Save rules behind those that are there; gives back where. They hold from the next call on.
+        """Append rules to the file and return its path. They are in force from the next call on.
 
         Waits for other processes, two seconds at most. Raises `SettingsError`, and leaves the file as it was.
         """
@@ -169,19 +168,19 @@ def _file_name(project: str) -> str:
 
 
 def _as_text(path: str) -> str:
-    """What TOML can hold of a path that may not be UTF-8."""
+    """A path as TOML can hold it, also if it is not UTF-8."""
     return path.encode("utf-8", "backslashreplace").decode()
 
 
 def _quoted(text: str) -> str:
-    """A TOML string: JSON's are the same, but for DEL."""
+    """A TOML string. It is the same as in JSON, except for DEL."""
     import json
 
     return json.dumps(_as_text(text), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _texts_in(text: str, path: str, project: str) -> tuple[str, ...]:
-    """The rules of a file, as they were written. Raises `SettingsError`."""
+    """The rules of a file as written. Raises `SettingsError`."""
     if not text.strip():
         return ()
     import tomllib
@@ -191,7 +190,7 @@ def _texts_in(text: str, path: str, project: str) -> tuple[str, ...]:
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.") from error
     if unknown := sorted(set(table) - {"folder", "rule"}):
-        raise SettingsError(f"{path}: {unknown[0]!r} means nothing there; only `folder` and [[rule]] do.")
+        raise SettingsError(f"{path}: {unknown[0]!r} is not a key of this file; its keys are `folder` and [[rule]].")
     said = table.get("folder")
     if said is not None and said != _as_text(project):
         raise SettingsError(f"{path} is for the folder {said}, not for {project}.")
@@ -209,9 +208,9 @@ def _text_in(entry: object, path: str) -> str:
 
 
 def _text_of(path: str) -> str:
-    """What the file holds; nothing if there is none. Raises `SettingsError` where it is not the user's alone."""
+    """The text of the file; empty if there is no file. Raises `SettingsError` if other users can change it."""
     try:
-        # Non-blocking, so that a FIFO of that name is refused like any other thing that is no file.
+        # Non-blocking, so that opening a FIFO of that name does not hang.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return ""
@@ -232,7 +231,7 @@ def _bytes_of(descriptor: int, path: str) -> bytes:
     if not stat.S_ISREG(found.st_mode):
         raise SettingsError(f"{path} is not a regular file.")
     if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise SettingsError(f"{path} can be changed by others, so it does not count: run `chmod 600 {path}`.")
+        raise SettingsError(f"{path} can be changed by other users, so it is ignored: run `chmod 600 {path}`.")
     if found.st_size > _LIMIT_BYTES:
         raise SettingsError(f"{path} is larger than {_LIMIT_BYTES} bytes.")
     with os.fdopen(descriptor, "rb", closefd=False) as file:
@@ -246,13 +245,13 @@ def _own_folder(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise SettingsError(f"{folder} can be changed by others; make it a folder of your own (chmod 700).")
+        raise SettingsError(f"{folder} can be changed by other users; make it your own (chmod 700).")
     return folder
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Held against other processes that add something; a killed one's lock is gone with it."""
+    """Locks the folder against other processes that add rules. The kernel releases the lock of a killed process."""
     import fcntl
     import time
 
@@ -273,7 +272,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _replace(path: str, text: str) -> None:
-    """Under the lock, so that a file left by one that was killed can be taken over."""
+    """Replace the file atomically. The lock is held, so a `.new` file of a killed process may be overwritten."""
     new = path + ".new"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:

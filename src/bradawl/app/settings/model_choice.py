@@ -1,4 +1,4 @@
-"""From what the user said to one model: its provider, where it is, its key, and what is known about it."""
+"""Choice of a model: from settings to its provider, endpoint, key, window and price."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from bradawl.app.model_settings import ModelSettings
-from bradawl.app.providers import (
+from bradawl.app.settings.layers import Found, Sources
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.providers import (
     SCRIPTED,
     NoProvider,
     Provider,
@@ -19,16 +20,15 @@ from bradawl.app.providers import (
     unknown_provider,
     url_of_variable,
 )
-from bradawl.app.sources import Found, Sources
-from bradawl.app.values import count_in, text_in
+from bradawl.app.settings.values import parse_count, parse_text
 from bradawl.core.errors import SettingsError
 
 if TYPE_CHECKING:
-    from bradawl.app.tables import ModelFacts
+    from bradawl.app.settings.provider_tables import ModelFacts
 
 
 class Given(NamedTuple):
-    """What models are chosen from."""
+    """The sources that models are chosen from."""
 
     sources: Sources
     providers: Mapping[str, Provider]
@@ -38,28 +38,28 @@ class Given(NamedTuple):
     credentials: Path
     """The file of keys; it need not exist."""
     stored: Mapping[str, str] | None = None
-    """What is in that file, once it has been read."""
+    """The keys in that file by provider; None if it has not been read."""
 
 
 class _Place(NamedTuple):
     url: str
     is_users_own: bool
-    """It is where the user's file, or else bradawl itself, says that the provider lives."""
+    """It has the origin of the provider's URL in the user's file, or else of the built-in one."""
 
 
 class Key(NamedTuple):
-    """A key, or how to get one."""
+    """A key, or the source it comes from."""
 
     value: str = ""
     name: str = ""
-    """What holds it: a variable, the credentials file, or the command's setting."""
+    """Its source: a variable, the credentials file, or the setting that names a command."""
     kind: Literal["none", "variable", "file", "command"] = "none"
 
 
 def choose_model(given: Given) -> ModelSettings:
     """The model that does the work. Raises `SettingsError`.
 
-    A project's choice that can't be used is left out with a warning: only the user's own stops a run.
+    If a project's file names a model that can't be used, it is ignored with a warning.
     """
     found = given.sources.find("model")
     if found is None or found.kind != "project":
@@ -83,16 +83,19 @@ def _first(given: Given, found: Found | None) -> ModelSettings:
 
 
 def choose_second(given: Given, first: ModelSettings, setting: str) -> ModelSettings | None:
-    """The model of another setting, if one is named, by default of the same provider. Raises `SettingsError`."""
+    """The model in another setting, None if there is none. Its default provider is that of `first`.
+
+    Raises `SettingsError`.
+    """
     found = given.sources.find(setting)
     if found is None:
         return None
-    text = text_in(found.value, found.place)
+    text = parse_text(found.value, found.place)
     name, model = split_model(text, given.providers)
     if not model:
         raise SettingsError(f"{found.place} names no model: {text!r}; it should be [PROVIDER/]MODEL.")
     chosen = given.providers[name or first.provider]
-    # A base URL that was set for the selected provider says nothing about another one.
+    # The general base URL is that of the selected provider; another provider has its own.
     second = resolve(given, chosen, model, is_selected=chosen.name == first.provider, is_first=False)
     if (second.provider, second.name) == (first.provider, first.name):
         given.sources.warnings.append(f"{found.place} is ignored: it names the model itself.")
@@ -101,9 +104,9 @@ def choose_second(given: Given, first: ModelSettings, setting: str) -> ModelSett
 
 
 def resolve(given: Given, chosen: Provider, model: str, *, is_selected: bool, is_first: bool = True) -> ModelSettings:
-    """One model with all there is to know. Raises `SettingsError`.
+    """The settings of one model of a provider. Raises `SettingsError`.
 
-    A general `base_url` counts only for the selected provider, a general `context_window` only for the first model.
+    The setting `base_url` applies to the selected provider only, the setting `context_window` to the first model only.
     """
     if chosen.name == SCRIPTED:
         path = str(Path(given.cwd, model))
@@ -138,7 +141,7 @@ def _model(given: Given, found: Found | None) -> tuple[Provider, str]:
         if not chosen.default_model:
             raise SettingsError(_no_model(chosen))
         return chosen, chosen.default_model
-    text = text_in(found.value, found.place)
+    text = parse_text(found.value, found.place)
     name, model = split_model(text, providers)
     if not model:
         raise SettingsError(f"{found.place} names no model: {text!r}; it should be [PROVIDER/]MODEL.")
@@ -163,7 +166,7 @@ def _default_provider(given: Given) -> str:
 
 
 def _own_provider(given: Given) -> str:
-    """The provider with a key, else the one the user's file has a table for. Raises `SettingsError`."""
+    """The default provider, else the only one in the user's file. Raises `SettingsError`."""
     try:
         return _default_provider(given)
     except NoProvider:
@@ -177,7 +180,7 @@ def _own_provider(given: Given) -> str:
 
 
 def _unnamed_provider(model: str, given: Given) -> str:
-    """The provider of a model whose name begins with none that is known. Raises `SettingsError`."""
+    """The provider of a model whose name names no known provider. Raises `SettingsError`."""
     head, slash, _ = model.partition("/")
     if not slash or not head:
         return _own_provider(given)
@@ -188,8 +191,8 @@ def _unnamed_provider(model: str, given: Given) -> str:
 
 
 def _check_projects_choice(found: Found, given: Given) -> None:
-    """Raises `SettingsError` for a model that a project may not choose, or of a provider that is not set up."""
-    name, _ = split_model(text_in(found.value, found.place), given.providers)
+    """Raises `SettingsError` for a model that a project may not choose, or whose provider is not set up."""
+    name, _ = split_model(parse_text(found.value, found.place), given.providers)
     if name == SCRIPTED:
         raise SettingsError("a project may not put a script in the model's place")
     if name and not _is_set_up(given.providers[name], given):
@@ -202,11 +205,11 @@ def _check_projects_choice(found: Found, given: Given) -> None:
 def _why_not_yours(one: Provider) -> str:
     if one.needs_key:
         return f"you have not set up {one.name}, there is no key for it"
-    return f"{one.name} is no provider of yours, and whoever listens there would get the conversation"
+    return f"{one.name} is not set up by you, so an unknown server would get the conversation"
 
 
 def _is_set_up(one: Provider, given: Given) -> bool:
-    """Whether the user has a key for a provider, has said where it is, or has named it as one of theirs."""
+    """Whether the user has set a key, an address, a table or a model of the provider."""
     if one.is_users or find_key(given, one).kind != "none":
         return True
     if any(given.environ.get(name, "").strip() for name in (one.base_url_name, *one.url_names)):
@@ -239,14 +242,14 @@ def _place(given: Given, chosen: Provider, *, is_selected: bool) -> _Place:
 
 
 def _moved_to(given: Given, chosen: Provider, *, is_selected: bool) -> tuple[str, str]:
-    """The URL that flags, variables or the general `base_url` move a provider to, and who says so."""
+    """The URL from flags, variables or the setting `base_url`, and its source; empty for the provider's own URL."""
     found = given.sources.find("base_url") if is_selected else None
     if found and found.kind != "user":
-        return text_in(found.value, found.place), found.place
+        return parse_text(found.value, found.place), found.place
     for name in (chosen.base_url_name, *chosen.url_names):
         if moved := given.environ.get(name, "").strip():
             return url_of_variable(name, moved), name
-    return (text_in(found.value, found.place), found.place) if found else ("", "")
+    return (parse_text(found.value, found.place), found.place) if found else ("", "")
 
 
 # ------------------------------------------------------------------ its key
@@ -255,13 +258,16 @@ def _moved_to(given: Given, chosen: Provider, *, is_selected: bool) -> tuple[str
 def _credentials(given: Given) -> Mapping[str, str]:
     if given.stored is not None:
         return given.stored
-    from bradawl.app.keys import read_credentials
+    from bradawl.app.settings.credentials import read_credentials
 
     return read_credentials(given.credentials)
 
 
 def find_key(given: Given, chosen: Provider) -> Key:
-    """The key of a provider, wherever it may go: environment, credentials file, command. Raises `SettingsError`."""
+    """The key of a provider: from the environment, the credentials file, or a command. Raises `SettingsError`.
+
+    Whether the key may be sent to an address is not checked here.
+    """
     if name := chosen.key_variable(given.environ):
         return Key(given.environ[name].strip(), name, "variable")
     if key := _credentials(given).get(chosen.name):
@@ -272,8 +278,10 @@ def find_key(given: Given, chosen: Provider) -> Key:
 
 
 def _key_for(given: Given, chosen: Provider, place: _Place) -> Key:
-    """The key that may go to this place. What stands in a file or comes from a command was meant for the URL in
-    the file or the built-in one; a variable goes where the same user moved the provider to.
+    """The key that may be sent to this address. Raises `SettingsError`.
+
+    A key from a file or a command belongs to the URL in the user's file, or to the built-in URL. A key from a variable
+    is sent to any URL that the user sets.
     """
     is_here = is_loopback(place.url)
     key = find_key(given, chosen)
@@ -296,7 +304,7 @@ def _key_for(given: Given, chosen: Provider, place: _Place) -> Key:
 
 def _check_characters(key: Key) -> None:
     if not key.value.isascii() or not key.value.isprintable():
-        from bradawl.app.keys import checked_key
+        from bradawl.app.settings.credentials import checked_key
 
         checked_key(key.value, key.name)
 
@@ -321,7 +329,7 @@ def _not_sent(chosen: Provider, key: Key, place: _Place) -> str:
 
 
 def _headers(given: Given, chosen: Provider, place: _Place) -> tuple[tuple[str, str], ...]:
-    """They may hold secrets of the user's own endpoint, so they are bound to it as keys are."""
+    """The provider's headers. They may be secret, so they are sent to the provider's own URL only."""
     if chosen.headers and not place.is_users_own:
         given.sources.warnings.append(
             f"The headers of [providers.{chosen.name}] are not sent to {origin_of(place.url)}: "
@@ -335,17 +343,17 @@ def _headers(given: Given, chosen: Provider, place: _Place) -> tuple[tuple[str, 
 
 
 def _window(given: Given, name: str, *, is_first: bool) -> int | None:
-    """A flag or variable, then what the user says of this model, then what stands for all of them in a file."""
+    """Window from a flag or variable, else from `[models.NAME]` of the user's file, else from the setting in a file."""
     found = given.sources.find("context_window") if is_first else None
     facts = given.facts.get(name)
     said = facts.context_window if facts else None
     if found and (said is None or found.kind in ("flag", "variable")):
-        return count_in(found.value, found.place)
+        return parse_count(found.value, found.place)
     return said
 
 
 def _with_facts(settings: ModelSettings, facts: "ModelFacts | None") -> ModelSettings:
-    """The user's word, then the catalog's where the model is at its vendor's own endpoint; else it stays unknown."""
+    """Adds limits and price: from the user's file, else from the catalog if the endpoint is the vendor's own."""
     if facts is not None:
         settings = msgspec.structs.replace(settings, max_output=facts.max_output, price=facts.price)
     if settings.is_local or not settings.base_url:
@@ -373,9 +381,9 @@ def _proxy(given: Given, base_url: str) -> str | None:
     names = ("https_proxy", "http_proxy", "all_proxy")
     if not found and not any(given.environ.get(n) or given.environ.get(n.upper()) for n in names):
         return None
-    from bradawl.app.proxy import proxy_for
+    from bradawl.app.settings.proxy import proxy_for
 
-    chosen = text_in(found.value, found.place) if found else ""
+    chosen = parse_text(found.value, found.place) if found else ""
     return proxy_for(base_url, given.environ, chosen, found.place if found else "")
 
 
@@ -384,7 +392,7 @@ def _ca_file(given: Given, base_url: str) -> str | None:
         return None
     found = given.sources.find("ca_file")
     place = found.place if found else "SSL_CERT_FILE"
-    name = text_in(found.value, found.place) if found else given.environ.get("SSL_CERT_FILE", "").strip()
+    name = parse_text(found.value, found.place) if found else given.environ.get("SSL_CERT_FILE", "").strip()
     if not name:
         return None
     path = Path(given.cwd, name)

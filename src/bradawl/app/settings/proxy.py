@@ -1,10 +1,10 @@
-"""Which proxy a request goes through, as the usual variables say."""
+"""The proxy for a request, by the variables `HTTPS_PROXY`, `NO_PROXY` and so on."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
-from bradawl.app.providers import is_loopback
+from bradawl.app.settings.providers import is_loopback
 from bradawl.core.errors import SettingsError
 
 _DEFAULT_PORT = {"http": 80, "https": 443}
@@ -13,7 +13,7 @@ _DEFAULT_PORT = {"http": 80, "https": 443}
 def proxy_for(url: str, environ: Mapping[str, str], chosen: str = "", source: str = "") -> str | None:
     """The proxy for a valid URL, or None for a direct connection. `chosen` wins over the variables.
 
-    Loopback is never proxied, and NO_PROXY counts for `chosen` too. Raises `SettingsError`.
+    Loopback addresses have no proxy, and NO_PROXY applies to `chosen` too. Raises `SettingsError`.
     """
     if is_loopback(url) or is_exempt(url, _variable(environ, "no_proxy")[0]):
         return None
@@ -25,7 +25,7 @@ def proxy_for(url: str, environ: Mapping[str, str], chosen: str = "", source: st
 
 
 def _variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
-    """Its value and the name it was found under; the lower case one wins, as it does in curl."""
+    """Value and name of a variable; the name in lower case wins, as in curl."""
     for spelling in (name, name.upper()):
         if value := environ.get(spelling, "").strip():
             return value, spelling
@@ -75,7 +75,7 @@ def _checked(text: str, source: str) -> str:
         )
     if not host:
         raise SettingsError(f"{source} names no proxy host.")
-    # A control character or a blank ends a name for one reader and not for the other, and a third leaves it out.
+    # Programs differ in whether a control character or a blank ends a host name.
     if not url.isprintable() or not all(each.isalnum() or each in "-._:%" for each in host):
-        raise SettingsError(f"{source} names a proxy host with characters that no name has.")
+        raise SettingsError(f"{source} names a proxy host with characters that a host name can't have.")
     return url

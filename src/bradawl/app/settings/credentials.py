@@ -1,4 +1,4 @@
-"""Keys that are not in the environment: the credentials file, and commands that print one."""
+"""API keys from outside the environment: the file credentials.toml, and commands that print a key."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from bradawl.app.values import table_in
+from bradawl.app.settings.values import parse_table
 from bradawl.core.errors import SettingsError
 
 TIMEOUT_S: Final = 30.0
@@ -16,16 +16,16 @@ _LIMIT_BYTES: Final = 64 * 1024
 
 
 def read_credentials(path: Path) -> dict[str, str]:
-    """Keys by provider from the user's `credentials.toml`; nothing if there is no such file.
+    """Keys by provider from the user's `credentials.toml`; empty if there is no such file.
 
-    Raises `SettingsError` when others could read or change it, or when it is not as it should be. No message
-    repeats what is in it.
+    Raises `SettingsError` if other users can read or change the file, or if it is malformed. Messages never repeat its
+    contents.
     """
     return {name: _key_in(entry, f"{path}: {name}") for name, entry in _table_of(path).items()}
 
 
 def _table_of(path: Path) -> dict[str, object]:
-    from bradawl.app.sources import read_user_file
+    from bradawl.app.settings.files import read_user_file
 
     def check(found: os.stat_result) -> None:
         if found.st_uid != os.geteuid():
@@ -45,11 +45,11 @@ def _table_of(path: Path) -> dict[str, object]:
 
 
 class _Unsafe(SettingsError):
-    """The file is not the user's alone."""
+    """Other users can read or change the file."""
 
 
 def _key_in(value: object, place: str) -> str:
-    entry = table_in(value, place)
+    entry = parse_table(value, place)
     key = entry.get("api_key")
     if set(entry) != {"api_key"} or not isinstance(key, str):
         raise SettingsError(f'{place} must have one line, api_key = "...".')
@@ -57,21 +57,22 @@ def _key_in(value: object, place: str) -> str:
 
 
 def checked_key(key: str, place: str) -> str:
-    """The key, if it can be one. Raises `SettingsError`, which does not repeat it."""
+    """The key, if all its characters are printable ASCII. Raises `SettingsError`, which does not repeat it."""
     if not key.isascii() or not key.isprintable():
-        raise SettingsError(f"{place} has characters in it that no key has; was it copied whole?")
+        raise SettingsError(f"{place} has characters in it that no key has. Copy the key again.")
     return key
 
 
 class CommandKey:
-    """A key that a command of the user's prints, kept until a server refuses it. `repr` hides both."""
+    """A key printed by the user's command, kept until a server refuses it. `repr` hides key and command."""
 
     def __init__(
         self, command: str, provider: str, environment: Mapping[str, str], timeout_s: float = TIMEOUT_S
     ) -> None:
         """The command runs in `/bin/sh` with this environment and nothing on stdin.
 
-        It runs in the home folder: in a project, `python3 -m keyring` would import the project's `keyring.py`.
+        Its working directory is the home folder: in a project, `python3 -m keyring` would import the project's
+        `keyring.py`.
         """
         self._command = command
         self._provider = provider
@@ -91,7 +92,7 @@ class CommandKey:
 
     async def _run(self) -> str:
         try:
-            # A process group of its own, so that what the command started ends with it.
+            # A process group of its own, so that processes the command started end with it.
             process = await asyncio.create_subprocess_exec(
                 "/bin/sh",
                 "-c",
@@ -141,7 +142,7 @@ class CommandKey:
 
 
 async def _output(process: asyncio.subprocess.Process) -> bytes:
-    """Its output, or the first of it and a little more when it is too much to be a key."""
+    """The output, cut soon after `_LIMIT_BYTES`."""
     output = bytearray()
     while process.stdout and len(output) <= _LIMIT_BYTES and (chunk := await process.stdout.read(4096)):
         output += chunk
@@ -149,9 +150,9 @@ async def _output(process: asyncio.subprocess.Process) -> bytes:
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Ends the whole group, which the shell may have left before what it started, and reaps it."""
+    """Kill the process group and reap the shell. The shell may have ended before the processes it started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     while process.stdout and await process.stdout.read(4096):
-        pass  # nobody is left to write, so the pipe ends and is closed
+        pass  # all writers are dead, so this ends
     await process.wait()

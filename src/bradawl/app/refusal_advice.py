@@ -1,4 +1,4 @@
-"""How calls that nobody could allow would be allowed in another run: by which flag, mode or rule."""
+"""Advice after a run without a user: the flags, mode or rules that would allow the refused calls."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -19,9 +19,9 @@ _RULES_SHOWN: Final = 5
 def how_to_allow(
     questions: Sequence[Question], policy: "Policy", *, cwd: str, home: str, without_sandbox: Callable[[], str] = str
 ) -> str:
-    """A sentence: rerun with these flags. `cwd` is where rules begin; `questions` are those that were refused.
+    """A sentence that says which flags or settings allow these calls. Relative paths in rules start at `cwd`.
 
-    `without_sandbox` says how to get one, for calls that a sandbox would have let pass.
+    `without_sandbox` returns advice on installing a sandbox, for calls that a sandbox would have allowed.
     """
     ways = _ways(questions, policy, cwd, home)
     help_with_it = without_sandbox() if _lacks_a_sandbox(questions, policy) else ""
@@ -39,7 +39,7 @@ def _ways(questions: Sequence[Question], policy: "Policy", cwd: str, home: str) 
 
 
 def _lacks_a_sandbox(questions: Iterable[Question], policy: "Policy") -> bool:
-    """Whether one of the calls would have run unasked in a sandbox that holds everything."""
+    """Whether a full sandbox would have allowed one of the calls without a question."""
     if policy.sandbox.holds_anything or policy.mode not in ("default", "auto"):
         return False
     import msgspec
@@ -51,7 +51,7 @@ def _lacks_a_sandbox(questions: Iterable[Question], policy: "Policy") -> bool:
 
 
 def _is_edit(effects: Effects, roots: Sequence[str]) -> bool:
-    """Whether `accept-edits` would have let it pass."""
+    """Whether the mode `accept-edits` would have allowed the call."""
     inside = all(any(is_within(path, root) for root in roots) for path in effects.writes)
     return bool(effects.writes) and inside and not effects.commands and not effects.unknown
 
@@ -76,9 +76,9 @@ def _rule_flags(questions: Sequence[Question], policy: "Policy", cwd: str, home:
 
 
 def _network_line(questions: Iterable[Question]) -> str:
-    """The setting that lets these very commands reach the network, as no flag does; empty if there are none.
+    """The line `network_commands = [...]` for commands that asked for the network only; empty if there are none.
 
-    Nothing is said of who wants to leave the sandbox: without one all other commands would be asked about, too.
+    There is no flag for this. Commands that asked to leave the sandbox are not named.
     """
     import json
     import shlex

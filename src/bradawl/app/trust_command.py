@@ -1,4 +1,4 @@
-"""`bradawl trust`, and the question about a project that a conversation begins with."""
+"""The command `bradawl trust`, and the question about an untrusted project at the start of a conversation."""
 
 import os
 import re
@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bradawl.app.console import Console
-from bradawl.app.sources import ProjectFile, homes, project_root, read_project_files, read_small_file
-from bradawl.app.values import rules_in, utf8_path_in
+from bradawl.app.settings.files import read_small_file
+from bradawl.app.settings.homes import homes
+from bradawl.app.settings.project_files import ProjectFile, project_root, read_project_files
+from bradawl.app.settings.table import SETTINGS
+from bradawl.app.settings.values import check_utf8_path, split_rules
 from bradawl.core.errors import SettingsError
-from bradawl.safety.trust.settings_review import Finding, judge_file
+from bradawl.safety.trust.findings import Finding
+from bradawl.safety.trust.settings_review import review_file
 from bradawl.safety.trust.store import TrustStore, digest
 
 if TYPE_CHECKING:
-    from bradawl.app.settings import Settings
+    from bradawl.app.settings.settings import Settings
 
 _PROMPT_FOLDERS: Final = ("commands", "agents", "skills")
 _MOST_FILES: Final = 200
 _ON_ONE_LINE: Final = 200
 _MOST_SHOWN: Final = 20_000
-"""Characters of one value; nobody reads more than that before they say yes."""
+"""Characters of one value. A user could not read a longer one before answering."""
 _RUN_ANYTHING: Final = frozenset(
     {"bash", "sh", "dash", "zsh", "sudo", "env", "xargs", "eval", "exec", "python", "python3", "node", "perl", "ruby"}
 )
@@ -33,22 +37,22 @@ _PADDING: Final = re.compile(r"[ \t]{9,}")
 
 
 class Item(msgspec.Struct, frozen=True):
-    """Something in a project's files that counts only with trust."""
+    """An entry of a project's files that takes effect only if the user trusts the project."""
 
     name: str
     """File and key: `.bradawl/config.toml: permissions.allow`."""
     value: str
-    """As the file says, on one line."""
+    """The value on one line, as JSON if it is no text."""
     entries: tuple[str, ...]
-    """Of a list, each as the file says."""
+    """The entries of a list, each as JSON."""
     digest: str
-    """Of the value, and of the files in the project that it names."""
+    """Digest of the value and of the files in the project that it names."""
     is_program: bool
-    """It says what to run; this version runs nothing on the word of a project."""
+    """It names a program to run. This version runs none of them."""
 
 
 def items_in(root: str, files: Sequence[ProjectFile]) -> tuple[Item, ...]:
-    """Everything in a project that trust is about. Reads a bounded number of files, runs nothing."""
+    """All entries of a project's files that need trust. Reads a bounded number of files."""
     found = [(file.name, one) for file in files for one in file.findings]
     for path in _other_files(Path(root)):
         name = str(path.relative_to(root))
@@ -80,7 +84,7 @@ def _findings_in(path: Path, name: str, root: str) -> tuple[Finding, ...]:
             return ()
     except OSError:
         return ()
-    return judge_file(name, data)
+    return review_file(name, data, SETTINGS.project_settings)
 
 
 def _item(file: str, one: Finding, root: str) -> Item:
@@ -101,10 +105,10 @@ def _on_one_line(value: object) -> str:
 
 
 def trust_question(settings: "Settings") -> str | None:
-    """What to ask before a conversation begins, with all that a yes would let count; None if there is nothing to ask.
+    """The question whether to trust the project, with all entries that would take effect; None if none would.
 
-    Nothing is asked about a project whose files would gain nothing, nor twice about the same contents.
-    Answer with `answer_trust`, and load the settings again after a yes. The text is to be escaped before it is shown.
+    It is not asked twice about the same contents. Pass the answer to `answer_trust`, and load the settings again after
+    a yes. The caller escapes the text before it is shown.
     """
     items, store = _open(settings)
     digests = {item.name: item.digest for item in items}
@@ -121,16 +125,16 @@ def trust_question(settings: "Settings") -> str | None:
         (
             f"The project {one_line(settings.project)} {changed}.",
             *summary,
-            "If you trust it, this in its files counts from now on:",
+            "If you trust it, these entries of its files take effect from now on:",
             *(f"  {line}" for line in lines),
             *(summary if len(lines) > _MANY_RULES else ()),
-            "Until then its files may only forbid, and its AGENTS.md is read as material.",
+            "Until then its files may only forbid, and its AGENTS.md is information, not instructions.",
         )
     )
 
 
 def _summary(items: Sequence[Item]) -> list[str]:
-    """What a long list could hide: how many rules it has, and those that allow everything or any command."""
+    """What a long list could hide: the number of rules, and the rules that allow everything or any command."""
     rules = [rule for item in items if not item.is_program for rule in _rules_of(item)]
     wide = list(dict.fromkeys(rule for rule in rules if _is_wide(rule)))
     many = f"Its files have {len(rules)} rules that allow something." if len(rules) > _MANY_RULES else ""
@@ -140,16 +144,16 @@ def _summary(items: Sequence[Item]) -> list[str]:
 
 
 def _rules_of(item: Item) -> tuple[str, ...]:
-    """As settings are read: one text may hold several."""
+    """The rules in an item; one text may hold several, as in settings."""
     try:
         texts: list[str] = [msgspec.json.decode(each, type=str) for each in item.entries] or [item.value]
-        return tuple(rule for text in texts for rule in rules_in(text, item.name, is_forgiving=True))
+        return tuple(rule for text in texts for rule in split_rules(text, item.name, is_forgiving=True))
     except (SettingsError, ValueError):
         return item.entries or (item.value,)
 
 
 def _is_wide(rule: str) -> bool:
-    """Whether a rule allows every use of a tool that runs or writes, any command by way of another, or every tool."""
+    """Whether a rule allows every tool, every use of a tool that runs or writes, or a program that runs any command."""
     tool, _, rest = rule.strip().partition("(")
     words = [word for word in re.split(r"[\s:*~?'\"]+", rest.removesuffix(")")) if word.strip("./-c")]
     runs_any = len(words) == 1 and "*" in rest and words[0].rpartition("/")[2] in _RUN_ANYTHING
@@ -168,12 +172,12 @@ def answer_trust(settings: "Settings", *, is_trusted: bool) -> None:
 
 def _open(settings: "Settings") -> tuple[tuple[Item, ...], TrustStore]:
     user_file = Path(homes(settings.environment, settings.cwd).config, "config.toml")
-    files, _ = read_project_files(settings.cwd, settings.project, user_file)
+    files, _ = read_project_files(settings.cwd, settings.project, user_file, SETTINGS)
     return items_in(settings.project, files), TrustStore(settings.home, settings.user_home)
 
 
 def _lines(item: Item) -> list[str]:
-    """All that a yes would let count, nothing left out: what is not shown could be what matters."""
+    """The whole item for the question: a part that is not shown could be the part that matters."""
     kept = " (a program; this version starts none)" if item.is_program else ""
     seal = f"[sha256 {item.digest[:12]}]"
     if len(item.value) <= _ON_ONE_LINE and not _PADDING.search(item.value):
@@ -212,7 +216,7 @@ def run_trust(options: Mapping[str, object], environ: Mapping[str, str], console
 
 
 def _project(named: object, cwd: str) -> tuple[str, str]:
-    """The folder that is meant, and its project's root, both real."""
+    """The named folder, and the root of its project; both are real paths."""
     path = Path(cwd, str(named or ""))
     try:
         folder = path.resolve()
@@ -221,7 +225,7 @@ def _project(named: object, cwd: str) -> tuple[str, str]:
         raise SettingsError(f"The folder {str(path)!r} can't be used: {error}.") from error
     if not is_folder:
         raise SettingsError(f"{path} is not a folder.")
-    utf8_path_in(str(folder), "The project")
+    check_utf8_path(str(folder), "The project")
     return str(folder), project_root(str(folder))
 
 
@@ -230,16 +234,16 @@ def _about_folder(
 ) -> list[str]:
     folder, root = place
     if options.get("remove"):
-        return [f"{root} is trusted no longer." if store.distrust(root) else f"{root} was not trusted."]
-    files, warnings = read_project_files(folder, root, user_file)
+        return [f"{root} is no longer trusted." if store.distrust(root) else f"{root} was not trusted."]
+    files, warnings = read_project_files(folder, root, user_file, SETTINGS)
     items = items_in(root, files)
     lines = [f"note: {warning}" for warning in warnings]
     if name := _too_long(items):
         raise SettingsError(f"{name} in {root} is too long to be read before it is trusted; shorten it.")
-    lines += [line for item in items for line in _lines(item)] or ["Its files ask for nothing that needs trust."]
+    lines += [line for item in items for line in _lines(item)] or ["Nothing in its files needs trust."]
     if options.get("show"):
         return lines
     store.trust(root, {item.name: item.digest for item in items}, below=bool(options.get("below")))
     below = " with all folders below it" if options.get("below") else ""
-    later = "What changes of the above is asked about again." if items else "What asks for trust later is asked about."
-    return [*lines, f"{root}{below} is trusted. {later}"]
+    later = "one of these entries changes" if items else "its files get entries that need trust"
+    return [*lines, f"{root}{below} is trusted. You are asked again if {later}."]

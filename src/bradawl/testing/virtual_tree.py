@@ -1,4 +1,4 @@
-"""A tree of files that need not exist, laid over the one that does: where paths would lead, without touching any."""
+"""A tree of files that need not exist, over the real one: resolves paths and links without touching any."""
 
 import re
 import stat
@@ -17,11 +17,11 @@ from bradawl.safety.shell.allow.folder_listing import entries
 from bradawl.workspace.files import LocalFiles
 
 Kind = Literal["file", "folder", "device", "missing", "unknown"]
-"""`device` is all that is neither file nor folder; of what is `unknown` nobody has said whether it is there."""
+"""`device`: neither file nor folder. `unknown`: outside of the assumed project, and not on this machine."""
 
 _MOST_LINKS: Final = 40
 _A_DESCRIPTOR: Final = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/.*)|/proc/[^/]+/(?:task/[^/]+/)?fd/.*", re.DOTALL)
-# What an ordinary project has; all other ordinary names are taken to be files in it.
+# Entries of an ordinary project; every other ordinary name is taken for a file in it.
 _FOLDERS: Final = (
     *(".git", ".git/hooks", ".git/info", ".git/objects", ".git/refs", ".github", "src", "tests", "test", "docs", "lib"),
     *("scripts", "examples", "config", "build", "dist", "node_modules"),
@@ -44,19 +44,19 @@ _PLAIN: Final = frozenset(" ._-+@#$&()[]{},=!'^")
 
 
 class Overlay(msgspec.Struct, frozen=True):
-    """What is taken to be there besides what is."""
+    """Files that are assumed besides those that exist."""
 
     project: str = ""
-    """A folder that is no folder here, taken for an ordinary git repository with nothing odd in it."""
+    """A folder that does not exist, taken for an ordinary clean git repository."""
     links: Mapping[str, str] = {}
-    """Symlinks, by their absolute paths, to what stands in them."""
+    """Targets of symlinks by the absolute paths of the links."""
 
 
 class VirtualTree:
-    """`Files` of which only the names can be used: `resolve` as `LocalFiles` does it, and no contents."""
+    """`Files` without contents: `resolve` works as in `LocalFiles`; reading, writing and listing raise `ToolError`."""
 
     def __init__(self, home: str, overlay: Overlay) -> None:
-        """`home` is what `~` stands for; empty for nothing."""
+        """`home` replaces `~`; empty if there is no home folder."""
         self._home = home
         self._overlay = overlay
         self._real = LocalFiles(home or None)
@@ -71,11 +71,11 @@ class VirtualTree:
     # -------------------------------------------------------------- as `Files`
 
     def resolve(self, path: str, cwd: str) -> str:
-        """Where a path leads. Raises `ToolError` for what can't be a path, or stands for an open file."""
+        """The real path. Raises `ToolError` for an invalid path, and for one that stands for an open file."""
         try:
             self._real.resolve(path, cwd)
         except ToolError as error:
-            if not isinstance(error.__cause__, OSError):  # links that may not be read, as another user's in /proc
+            if not isinstance(error.__cause__, OSError):  # an unreadable link, such as another user's in /proc
                 raise
         if path == "~" or path.startswith("~/"):
             path = self._home + path[1:]
@@ -93,7 +93,7 @@ class VirtualTree:
                 continue
             place = f"{place}/{part}"
             if _A_DESCRIPTOR.fullmatch(place):
-                raise ToolError(f"{path} stands for what one process has open, not for a file; give the file's path")
+                raise ToolError(f"{path} stands for an open file of one process; give the file's path")
             if (target := self._target(place)) is None:
                 continue
             links += 1
@@ -113,20 +113,20 @@ class VirtualTree:
 
     async def read(self, path: str, limit_bytes: int) -> FileContent:
         """Nothing can be read. Raises `ToolError`."""
-        raise ToolError(f"{path} can't be read: nothing is done here, calls are only judged ({limit_bytes} bytes)")
+        raise ToolError(f"{path} can't be read: calls are judged here, not made ({limit_bytes} bytes)")
 
     async def replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
         """Nothing can be written. Raises `ToolError`."""
-        raise ToolError(f"{path} can't be written: nothing is done here, calls are only judged ({len(data)} bytes)")
+        raise ToolError(f"{path} can't be written: calls are judged here, not made ({len(data)} bytes)")
 
     async def list(self, root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
         """Nothing can be listed. Raises `ToolError`."""
-        raise ToolError(f"{root} can't be listed: nothing is done here, calls are only judged ({limit} files)")
+        raise ToolError(f"{root} can't be listed: calls are judged here, not made ({limit} files)")
 
     # -------------------------------------------------------------- what is there
 
     def kind(self, place: str) -> Kind:
-        """What stands at an absolute path without links."""
+        """The kind of file at an absolute path without links."""
         if place in self._folders:
             return "folder"
         try:
@@ -148,7 +148,7 @@ class VirtualTree:
     def entries(self, folder: str) -> dict[str, bool] | None:
         """Names in a folder, True for symlinks; None for what is no folder.
 
-        Raises what `shell_folders.entries` raises.
+        Raises what `folder_listing.entries` raises.
         """
         found = entries(folder)
         if found is None and folder not in self._folders:
@@ -158,14 +158,14 @@ class VirtualTree:
 
 
 def _is_ordinary(name: str) -> bool:
-    """Whether a project may well have a file so called; not if it is a path in disguise."""
+    """Whether an ordinary project may have a file of this name. False for a disguised path, such as `%2e%2e`."""
     if not name.strip(".") or name.startswith("~") or re.search(r"%[0-9a-fA-F]{2}", name):
         return False
     return all(char in _PLAIN or unicodedata.category(char)[0] in "LMN" for char in name)
 
 
 def links_in(setup: str, project: str, home: str) -> dict[str, str] | None:
-    """The symlinks that `ln -s TARGET LINK`, or several of them, would make in a folder; None for other commands."""
+    """The symlinks that one or several `ln -s TARGET LINK` would make in a folder; None for other commands."""
     links: dict[str, str] = {}
     for command in re.split(r"\s*(?:&&|;|\n)\s*", setup.strip()):
         words = [re.sub(r"^~(?=/|$)", lambda _: home, word) for word in command.split()]

@@ -1,4 +1,4 @@
-"""The tables of the user's settings file: providers of their own, and what they know about models."""
+"""The tables `[providers.NAME]` and `[models."PROVIDER/MODEL"]` of the user's settings file."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from bradawl.app.providers import (
+from bradawl.app.settings.providers import (
     PROVIDERS,
     SCRIPTED,
     Provider,
@@ -15,7 +15,15 @@ from bradawl.app.providers import (
     provider,
     split_model,
 )
-from bradawl.app.values import EFFORTS, amount_in, choice_in, count_in, refuse_unknown, table_in, text_in
+from bradawl.app.settings.values import (
+    EFFORTS,
+    parse_amount,
+    parse_choice,
+    parse_count,
+    parse_table,
+    parse_text,
+    refuse_unknown,
+)
 from bradawl.core.errors import SettingsError
 from bradawl.core.usage import Price
 from bradawl.providers.protocols import PROTOCOLS, WireProtocol, protocol_named
@@ -33,7 +41,7 @@ _OUR_HEADERS: Final = frozenset(
 
 
 class ModelFacts(msgspec.Struct, frozen=True):
-    """What the user says about a model; None where they say nothing."""
+    """Facts about a model from the user's file; None for a fact that is not given."""
 
     context_window: int | None = None
     max_output: int | None = None
@@ -44,13 +52,13 @@ class ModelFacts(msgspec.Struct, frozen=True):
 def read_providers(table: object, path: Path, protocols: Sequence[WireProtocol] = PROTOCOLS) -> dict[str, Provider]:
     """All providers, those of the user's `[providers.NAME]` tables among them. Raises `SettingsError`."""
     providers = dict(PROVIDERS)
-    for name, entry in table_in(table, f"{path}: providers").items():
+    for name, entry in parse_table(table, f"{path}: providers").items():
         place = f"{path}: providers.{name}"
         if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
             raise SettingsError(f"{place}: the name may only have letters, digits, - and _.")
         if name == SCRIPTED:
             raise SettingsError(f"{place}: a scripted model is a file on this machine, there is nothing to set.")
-        providers[name] = _provider(name, table_in(entry, place), place, protocols)
+        providers[name] = _provider(name, parse_table(entry, place), place, protocols)
     return providers
 
 
@@ -60,9 +68,9 @@ def _provider(name: str, entry: Mapping[str, object], place: str, protocols: Seq
             f"{place}.api_key is not a setting. Keys don't belong in this file: name their variable with "
             "`api_key_env`, a command that prints it with `api_key_command`, or write it into credentials.toml."
         )
-    refuse_unknown(entry, _PROVIDER_KEYS, place)
+    refuse_unknown(entry, _PROVIDER_KEYS, f"{place}.")
     known = PROVIDERS.get(name) or provider(name)
-    base_url = text_in(entry.get("base_url", known.base_url), f"{place}.base_url", may_be_empty=True)
+    base_url = parse_text(entry.get("base_url", known.base_url), f"{place}.base_url", may_be_empty=True)
     if base_url:
         check_http_url(base_url, f"{place}.base_url")
     names = known.key_names
@@ -70,7 +78,7 @@ def _provider(name: str, entry: Mapping[str, object], place: str, protocols: Seq
         names = (_variable(entry["api_key_env"], f"{place}.api_key_env"),)
     api = None
     if entry.get("api") is not None:
-        api = choice_in(entry["api"], f"{place}.api", tuple(protocol.name for protocol in protocols))
+        api = parse_choice(entry["api"], f"{place}.api", tuple(protocol.name for protocol in protocols))
     protocol = protocol_named(api or known.api_at(base_url), protocols)
     return msgspec.structs.replace(
         known,
@@ -78,7 +86,7 @@ def _provider(name: str, entry: Mapping[str, object], place: str, protocols: Seq
         key_names=names,
         needs_key=known.needs_key and entry.get("api_key_env") != "",
         api=api,
-        key_command=text_in(entry.get("api_key_command", ""), f"{place}.api_key_command", may_be_empty=True),
+        key_command=parse_text(entry.get("api_key_command", ""), f"{place}.api_key_command", may_be_empty=True),
         headers=_headers(entry.get("headers"), f"{place}.headers"),
         compat=_compat(entry.get("compat"), protocol, f"{place}.compat"),
         is_users=True,
@@ -86,20 +94,20 @@ def _provider(name: str, entry: Mapping[str, object], place: str, protocols: Seq
 
 
 def _variable(value: object, place: str) -> str:
-    name = text_in(value, place)
+    name = parse_text(value, place)
     has_key_shape = len(name) >= 20 and re.search("[a-z]", name) and re.search("[0-9]", name)
     if not _VARIABLE_NAME.fullmatch(name) or has_key_shape:
-        # It may be a key put in the wrong place, so it is not repeated.
+        # It may be a key in the wrong place, so the message does not repeat it.
         raise SettingsError(f"{place} must be the name of an environment variable, such as EXAMPLE_API_KEY.")
     return name
 
 
 def _headers(value: object, place: str) -> tuple[tuple[str, str], ...]:
-    """Values may be secret, so no message repeats one."""
+    """Names in lower case, and values. Values may be secret, so messages do not repeat them."""
     if value is None:
         return ()
     headers: list[tuple[str, str]] = []
-    for name, text in table_in(value, place).items():
+    for name, text in parse_table(value, place).items():
         lower = name.lower()
         if not _HEADER_NAME.fullmatch(name):
             raise SettingsError(f"{place}: {name!r} can't be the name of a header.")
@@ -121,7 +129,7 @@ def _compat(value: object, protocol: WireProtocol, place: str) -> Mapping[str, o
     """Fields of the profile of servers that speak this protocol."""
     if value is None:
         return {}
-    table = table_in(value, place)
+    table = parse_table(value, place)
     try:
         protocol.open_codec("", compat=table)
     except ValueError as error:
@@ -135,30 +143,30 @@ def _compat(value: object, protocol: WireProtocol, place: str) -> Mapping[str, o
 def read_models(table: object, path: Path, providers: Mapping[str, Provider]) -> dict[str, ModelFacts]:
     """The user's `[models."PROVIDER/MODEL"]` tables by that name. Raises `SettingsError`."""
     facts: dict[str, ModelFacts] = {}
-    for name, entry in table_in(table, f"{path}: models").items():
+    for name, entry in parse_table(table, f"{path}: models").items():
         place = f'{path}: models."{name}"'
         chosen, model = split_model(name, providers)
         if not chosen or not model:
-            raise SettingsError(f"{place}: models are named PROVIDER/MODEL here, with a provider that is known.")
-        facts[name] = _facts(table_in(entry, place), place)
+            raise SettingsError(f"{place}: models are named PROVIDER/MODEL here, with a known provider.")
+        facts[name] = _facts(parse_table(entry, place), place)
     return facts
 
 
 def _facts(entry: Mapping[str, object], place: str) -> ModelFacts:
-    refuse_unknown(entry, _MODEL_KEYS, place)
+    refuse_unknown(entry, _MODEL_KEYS, f"{place}.")
     window, longest, effort = entry.get("context_window"), entry.get("max_output"), entry.get("effort")
     return ModelFacts(
-        context_window=None if window is None else count_in(window, f"{place}.context_window"),
-        max_output=None if longest is None else count_in(longest, f"{place}.max_output"),
+        context_window=None if window is None else parse_count(window, f"{place}.context_window"),
+        max_output=None if longest is None else parse_count(longest, f"{place}.max_output"),
         price=_price(entry.get("price"), f"{place}.price"),
-        effort=None if effort is None else choice_in(effort, f"{place}.effort", EFFORTS),
+        effort=None if effort is None else parse_choice(effort, f"{place}.effort", EFFORTS),
     )
 
 
 def _price(value: object, place: str) -> Price | None:
     if value is None:
         return None
-    table = table_in(value, place)
-    refuse_unknown(table, frozenset(_PRICE_KEYS), place)
-    amounts = {name: amount_in(amount, f"{place}.{name}") for name, amount in table.items()}
+    table = parse_table(value, place)
+    refuse_unknown(table, frozenset(_PRICE_KEYS), f"{place}.")
+    amounts = {name: parse_amount(amount, f"{place}.{name}") for name, amount in table.items()}
     return Price(amounts.get("input"), amounts.get("output"), amounts.get("cache_read"), amounts.get("cache_write"))

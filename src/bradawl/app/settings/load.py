@@ -1,0 +1,289 @@
+"""Loading of settings: flags, environment variables and files become one validated `Settings`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from bradawl.app.settings.files import is_there, read_user_file
+from bradawl.app.settings.homes import Homes, homes
+from bradawl.app.settings.layers import Found, Layer, Sources, place_in
+from bradawl.app.settings.model_choice import Given, choose_model, choose_second
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.permissions import PermissionSettings, permission_settings
+from bradawl.app.settings.project_files import IsApproved, project_layers, project_root, read_project_files
+from bradawl.app.settings.providers import PROVIDERS, Provider
+from bradawl.app.settings.settings import Settings
+from bradawl.app.settings.table import SETTINGS, Setting, SettingsTable
+from bradawl.app.settings.values import (
+    EFFORTS,
+    check_utf8_path,
+    flatten,
+    parse_choice,
+    parse_text,
+)
+from bradawl.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    import os
+
+    from bradawl.app.settings.managed import Managed
+    from bradawl.app.settings.provider_tables import ModelFacts
+
+HEADLESS_STEPS: Final = 500
+_SCHEMA_LIMIT_BYTES: Final = 1_000_000
+
+
+# Set in commands that a tool runs; such a command may be bradawl.
+_MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
+_OF_THE_COMMAND: Final = frozenset(
+    {"prompt", "continues", "resume", "command", "help", "version", "demo"}
+    | {"folder", "below", "list", "remove", "show", "json", "provider"}
+)
+"""Options of the command line that are not settings."""
+MANAGED_FILE: Final = Path("/etc/bradawl/managed.toml")
+"""The administrator's settings for all users of the machine."""
+
+
+class SettingsSources(NamedTuple):
+    """The settings from all sources, before models are chosen."""
+
+    given: Given
+    home: Homes
+    permissions: PermissionSettings
+    project: str
+    is_trusted: bool
+    managed: "Managed | None"
+    table: SettingsTable
+
+
+def load_settings(
+    argv_options: Mapping[str, object],
+    environ: Mapping[str, str],
+    cwd: str,
+    managed: Path = MANAGED_FILE,
+    table: SettingsTable = SETTINGS,
+) -> Settings:
+    """Settings from flags, environment, the project's local file, its shared file and the user's, the strongest first.
+
+    `argv_options` holds settings by name, None where a flag was not given. A setting that a project's file may not
+    have is left out with a warning. Raises `SettingsError`, which names the flag, variable or file.
+    """
+    options = tuple(row.name for row in table.rows.values() if not row.is_managed_only)
+    for name in argv_options:
+        if name not in options and name not in _OF_THE_COMMAND:
+            raise SettingsError(f"`{name}` is not a setting; {_nearest(name, options)}")
+    return _with_models(read_settings(argv_options, environ, cwd, managed, table))
+
+
+def read_settings(
+    argv_options: Mapping[str, object],
+    environ: Mapping[str, str],
+    cwd: str,
+    managed: Path = MANAGED_FILE,
+    table: SettingsTable = SETTINGS,
+) -> SettingsSources:
+    """Read every source of settings; no model is chosen yet. Raises `SettingsError`."""
+    flags = Layer(argv_options, lambda name: table.rows[name].flag, "flag")
+    variables = Layer(_variables(environ, table), lambda name: table.rows[name].variable, "variable")
+    folder = _working_directory(Sources((flags, variables), []).find("cwd"), cwd)
+    home = homes(environ, cwd)
+    user_file = Path(home.config, "config.toml")
+    warnings: list[str] = []
+    user = _users_table(user_file, table, warnings)
+    providers, facts = _tables(user, user_file)
+    root = project_root(folder)
+    files, unreadable = read_project_files(folder, root, user_file, table)
+    is_trusted, is_approved = _trust_in(root, home, is_for_this_run=bool(argv_options.get("trust")))
+    project, ignored = project_layers(files, root, is_approved, table)
+    warnings += [*unreadable, *ignored, *_misspelt_variables(environ, providers, table)]
+    layers = (flags, variables, *project, Layer(user, place_in(user_file), "user", home.config))
+    sources = Sources(layers, warnings)
+    rulings = _managed(managed, table, warnings)
+    permissions = permission_settings(sources, folder, home, rulings)
+    given = Given(sources, providers, facts, environ, folder, Path(home.config, "credentials.toml"))
+    return SettingsSources(given, home, permissions, root, is_trusted, rulings, table)
+
+
+def settings_with(read: SettingsSources, model: ModelSettings) -> Settings:
+    """The settings that do not depend on a choice of models, and a model."""
+    providers = read.given.providers.values()
+    return msgspec.structs.replace(
+        Settings(
+            model=model,
+            cwd=read.given.cwd,
+            project=read.project,
+            home=read.home.data,
+            user_home=read.home.user,
+            is_trusted=read.is_trusted,
+            environment=dict(read.given.environ),
+            key_names=tuple(dict.fromkeys(name for one in providers for name in one.key_names)),
+        ),
+        **read.permissions._asdict(),
+    )
+
+
+def _with_models(read: SettingsSources) -> Settings:
+    given, sources = read.given, read.given.sources
+    model = choose_model(given)
+    fallback, small = (choose_second(given, model, name) for name in ("fallback_model", "small_model"))
+    settings = msgspec.structs.replace(
+        settings_with(read, model),
+        fallback=fallback,
+        small=small,
+        effort=_effort(given, model),
+        answer_schema=_answer_schema(sources.find("json_schema"), given.cwd),
+        **_plain_values(read),
+    )
+    steps = HEADLESS_STEPS if settings.max_steps is None and settings.headless else settings.max_steps
+    return msgspec.structs.replace(settings, max_steps=steps, warnings=tuple(dict.fromkeys(sources.warnings)))
+
+
+def _plain_values(read: SettingsSources) -> dict[str, object]:
+    """Plain settings by their fields in `Settings`; those without a field are together in `values`."""
+    found = {row.name: _plain_value(row, read) for row in read.table.rows.values() if row.is_plain}
+    fields = {name: found.pop(name) for name in Settings.__struct_fields__ if name in found}
+    return {**fields, "values": found}
+
+
+def _plain_value(row: Setting, read: SettingsSources) -> object:
+    sources = read.given.sources
+    found = sources.find(row.name)
+    value = row.kind.parse(found.value, found.place) if found else row.default
+    return value if read.managed is None else read.managed.value_for(row.name, value, found, sources.warnings)
+
+
+def _managed(path: Path, table: SettingsTable, warnings: list[str]) -> "Managed | None":
+    if not is_there(path):
+        return None
+    from bradawl.app.settings.managed import read_managed
+
+    return read_managed(path, table, warnings)
+
+
+def _trust_in(root: str, home: Homes, *, is_for_this_run: bool) -> tuple[bool, IsApproved]:
+    """Whether the user trusts the project, and which values in its files the user has approved."""
+    if is_for_this_run:
+        return True, lambda _, __: True
+    if not is_there(Path(home.data, "trust.json")):  # most users have never trusted a project
+        return False, lambda _, __: False
+    from bradawl.safety.trust.store import TrustStore, digest
+
+    store = TrustStore(home.data, home.user)
+    return store.is_trusted(root), lambda name, value: not store.changed(root, name, digest(value, root))
+
+
+def _users_table(path: Path, table: SettingsTable, warnings: list[str]) -> dict[str, object]:
+    """The user's file, with lists of rules under their whole names.
+
+    Of a file that other users can write only what may stand in an untrusted project's file is kept.
+    """
+    foreign: list[str] = []
+
+    def check_owner(found: "os.stat_result") -> None:
+        foreign.append(_why_foreign(found))
+
+    values = read_user_file(path, check_owner)
+    if foreign and foreign[0]:
+        from bradawl.safety.trust.settings_review import findings
+
+        found = findings(values, table.project_settings)
+        left_out = sorted(one.key for one in found if one.verdict != "allow")
+        ignored = f", so this does not count: {', '.join(left_out)}" if left_out else ""
+        warnings.append(f"{path} {foreign[0]}{ignored}; run `chmod go-w {path}`, or make it your own.")
+        return {one.name: one.value for one in found if one.verdict == "allow"}
+    if "api_key" in values:
+        raise SettingsError(f"{path}: api_key: keys don't belong in a file; set the provider's variable instead.")
+    return flatten(values, table.file_keys() | {"providers", "models"}, str(path))
+
+
+def _why_foreign(found: "os.stat_result") -> str:
+    """Why another user could have written a settings file; empty if only the user and root could."""
+    import os
+
+    if os.geteuid() and found.st_uid not in (0, os.geteuid()):
+        return "belongs to another user"
+    if found.st_mode & 0o002 or (found.st_mode & 0o020 and found.st_gid != os.getegid()):
+        return "can be written by others"
+    return ""
+
+
+def _tables(table: dict[str, object], path: Path) -> tuple[Mapping[str, Provider], Mapping[str, "ModelFacts"]]:
+    """Providers and facts about models. Removes their tables from `table`."""
+    providers, models = table.pop("providers", None), table.pop("models", None)
+    if providers is None and models is None:
+        return PROVIDERS, {}
+    from bradawl.app.settings.provider_tables import read_models, read_providers
+
+    known = PROVIDERS if providers is None else read_providers(providers, path)
+    return known, {} if models is None else read_models(models, path, known)
+
+
+def _variables(environ: Mapping[str, str], table: SettingsTable) -> dict[str, object]:
+    """Settings by name; an empty variable counts as not set."""
+    found = ((name, environ.get(variable, "").strip()) for variable, name in table.variables.items())
+    return {name: value for name, value in found if value}
+
+
+def _misspelt_variables(
+    environ: Mapping[str, str], providers: Mapping[str, Provider], table: SettingsTable
+) -> list[str]:
+    """Warnings about variables that begin like bradawl's and are not settings."""
+    known = ("BRADAWL_HOME", *table.variables)
+    ours = {name for one in providers.values() for name in (*one.key_names, one.base_url_name)}
+    ours.update(known, _MARKS)
+    unknown = sorted(name for name in environ if name.startswith("BRADAWL_") and name not in ours)
+    return [f"{name} is not a setting and is ignored; {_nearest(name, known)}" for name in unknown]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, 1, 0.8)
+    return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
+
+
+def _effort(given: Given, model: ModelSettings) -> str | None:
+    """Effort from a flag or variable, else from `[models.NAME]` of the user's file, else from `effort` in a file."""
+    found = given.sources.find("effort")
+    facts = given.facts.get(f"{model.provider}/{model.name}")
+    if facts and facts.effort and not (found and found.kind in ("flag", "variable")):
+        return facts.effort
+    return parse_choice(found.value, found.place, EFFORTS) if found else None
+
+
+def _answer_schema(found: Found | None, cwd: str) -> str:
+    """The text of the named file. Raises `SettingsError` if it is not a JSON object."""
+    if found is None:
+        return ""
+    name = parse_text(found.value, found.place)
+    path = Path(cwd, name)
+    try:
+        if path.is_file() and path.stat().st_size <= _SCHEMA_LIMIT_BYTES:
+            text = path.read_text("utf-8-sig")
+            msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+            return text
+    except OSError as error:
+        raise SettingsError(f"{found.place}: {name} can't be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(
+            f"{found.place}: {name} is not a JSON Schema: it must be a JSON object ({error})."
+        ) from error
+    if path.is_file():
+        raise SettingsError(f"{found.place}: {name} is larger than {_SCHEMA_LIMIT_BYTES} bytes.")
+    raise SettingsError(f"{found.place} names a file that is not there: {name}.")
+
+
+def _working_directory(found: Found | None, cwd: str) -> str:
+    place = found.place if found else "The working directory"
+    if found and isinstance(found.value, str):
+        check_utf8_path(found.value, place)
+    path = Path(cwd, parse_text(found.value, place)) if found else Path(cwd)
+    try:
+        resolved = path.resolve()
+        if resolved.is_dir():
+            return check_utf8_path(str(resolved), place)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise SettingsError(f"The folder {str(path)!r} can't be used: {error}.") from error
+    raise SettingsError(f"{place}: {path} is not a folder.")

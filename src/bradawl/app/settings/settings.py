@@ -1,0 +1,93 @@
+"""The settings of one run, as a value."""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.permission_values import RuleText
+from bradawl.core.errors import SettingsError
+from bradawl.core.permissions import MODES, Mode
+
+
+class NoSandbox(SettingsError):
+    """The setting `sandbox` is `required`, and no sandbox works here."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of one run, validated. `repr` shows neither keys nor the environment."""
+
+    model: ModelSettings
+    fallback: ModelSettings | None = None
+    """The model that takes over when the first one stays overloaded."""
+    small: ModelSettings | None = None
+    """The model of sub-agents that only explore; None for `model`."""
+    cwd: str
+    """Absolute, symlinks resolved; it exists."""
+    project: str = ""
+    """The top of the checkout that `cwd` is in, or `cwd` itself outside of a checkout. Trust is about this folder."""
+    home: str
+    """Folder for sessions, history and error reports; it need not exist or be writable."""
+    user_home: str = ""
+    """The home folder, for `~`."""
+    max_steps: int | None = None
+    max_output_tokens: int | None = None
+    effort: str | None = None
+    permission_mode: Mode | None = None
+    """None: `auto` if commands run in a sandbox, else `default`."""
+    may_bypass: bool = True
+    """False: the administrator forbids the mode `bypass`."""
+    is_mode_fixed: bool = False
+    """The administrator has fixed the mode: the user may change it to `plan` and back only."""
+    sandbox: Literal["required", "auto", "off"] = "auto"
+    """Commands run in a sandbox: always, if there is one, or never."""
+    add_dirs: tuple[str, ...] = ()
+    """Further folders of the workspace; absolute, resolved, they exist."""
+    rules: tuple[RuleText, ...] = ()
+    """Permission rules from all sources."""
+    kept_variables: tuple[str, ...] = ()
+    """Names of environment variables that commands see in the sandbox besides the usual ones."""
+    is_trusted: bool = False
+    """The user trusts the project: settings in its files that allow more take effect."""
+    output_format: Literal["text", "json"] = "text"
+    answer_schema: str = ""
+    """JSON Schema of the answer, as text; empty for an answer in prose."""
+    debug_log: bool = False
+    """Log the structure of requests and replies, without contents."""
+    headless: bool = False
+    """No user can answer questions."""
+    user_tools: bool = True
+    """Offer tools that the user wrote or installed."""
+    allow_private_fetch: bool = False
+    """`web_fetch` may read addresses that are not on the public internet."""
+    proxy: str = ""
+    """URL of a proxy for all requests; empty: the variables `HTTPS_PROXY` and so on decide."""
+    values: dict[str, object] = msgspec.field(default_factory=dict)
+    """Plain settings of the table that have no field here, by name."""
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
+    """All environment variables bradawl was started with."""
+    key_names: tuple[str, ...] = ()
+    """Names of environment variables for providers' keys, set or not."""
+    warnings: tuple[str, ...] = ()
+    """Messages for the user, such as settings that were ignored."""
+
+    def __post_init__(self) -> None:
+        if self.permission_mode not in (None, *MODES):
+            raise SettingsError(f"permission_mode is one of {', '.join(MODES)}, or None; not {self.permission_mode!r}.")
+        if self.permission_mode == "bypass" and not self.may_bypass:
+            raise SettingsError("permission_mode is bypass, which may_bypass=False forbids; leave one of them out.")
+
+    @property
+    def yolo(self) -> bool:
+        """Whether `permission_mode` is `bypass`: no call is asked about."""
+        return self.permission_mode == "bypass"
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "environment")
+        return f"Settings({', '.join(shown)})"
+
+
+def debug_folder(settings: Settings) -> Path:
+    """The folder of debug logs, which has one file for each session."""
+    return Path(settings.home, "debug")

@@ -1,0 +1,210 @@
+"""The table of settings: one row says where a setting may be given, how its value is parsed, and its help text.
+
+Flags, environment variables, keys of files, what project and managed files may hold, `--help` and the table in the
+README derive from it. A plain setting is one row; its value is the `Settings` field of that name, or is in
+`Settings.values`. `--help` imports this module, so it must stay cheap.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from bradawl.app.settings.values import (
+    COUNT,
+    EFFORTS,
+    RULES,
+    SWITCH,
+    TEXT,
+    TEXTS,
+    VARIABLE_NAMES,
+    ValueKind,
+    one_of,
+)
+
+if TYPE_CHECKING:
+    from bradawl.safety.trust.findings import ProjectSettings
+
+LISTS: Final = (TEXTS, RULES, VARIABLE_NAMES)
+"""Kinds of which each source adds entries."""
+
+
+_COMMAND_SWITCHES: Final = frozenset({"-c", "--continue", "-v", "--version", "-h", "--help"})
+"""Flags without a value that are not settings."""
+
+
+class Setting(NamedTuple):
+    """One row. By default it can be given as a variable and in the user's file, and a project may not set it."""
+
+    name: str
+    """In options, variables and files. With a dot: a key of a table in files, as `permissions.allow`."""
+    kind: ValueKind
+    help: str = ""
+    """Shown by `--help` and in the README."""
+    flags: tuple[str, ...] = ()
+    """A switch needs no value; the flag of one that is on by default turns it off."""
+    metavar: str = ""
+    default: object = None
+    has_variable: bool = True
+    is_in_file: bool = True
+    """The user's `config.toml` may hold it."""
+    is_in_managed_file: bool = False
+    """The administrator's `managed.toml` may hold it, and wins over every other source there."""
+    project_may_set: Literal["no", "yes", "if trusted"] = "no"
+    is_plain: bool = True
+    """The strongest source's value is all there is to it. False: code of its own reads it."""
+
+    @property
+    def variable(self) -> str:
+        """The environment variable; empty if it has none."""
+        return f"BRADAWL_{self.name.upper()}" if self.has_variable else ""
+
+    @property
+    def is_managed_only(self) -> bool:
+        """The administrator alone may set it."""
+        return self.is_in_managed_file and not (self.flags or self.has_variable or self.is_in_file)
+
+    @property
+    def flag(self) -> str:
+        """The name of the option in messages: `-m/--model`."""
+        if not self.flags:
+            return f"the option {self.name}"
+        long = next(flag for flag in self.flags if flag.startswith("--"))
+        return long if self.flags[0] == long else f"{self.flags[0]}/{long}"
+
+    def problem(self, value: object) -> str:
+        """Why a project's file may not have this value; empty if it may.
+
+        Unlike variables, files have types: a number in quotes is not a number there.
+        """
+        from bradawl.core.errors import SettingsError
+
+        try:
+            parsed = self.kind.parse(value, self.name)
+        except SettingsError:
+            parsed = None
+        is_typed = parsed is not None and isinstance(value, str) == isinstance(parsed, str)
+        return "" if is_typed else f"it must be {self.kind.form}, so it is ignored"
+
+
+class SettingsTable:
+    """Rows by name, and the keys that each kind of file may have."""
+
+    def __init__(self, rows: Sequence[Setting]) -> None:
+        """Names are unique."""
+        self.rows: Mapping[str, Setting] = {row.name: row for row in rows}
+        self.variables: Mapping[str, str] = {row.variable: row.name for row in rows if row.has_variable}
+        """Names of settings by their environment variables."""
+
+    def with_rows(self, *rows: Setting) -> "SettingsTable":
+        """A table with further rows."""
+        return SettingsTable((*self.rows.values(), *rows))
+
+    def file_keys(self) -> frozenset[str]:
+        """The settings that the user's file may hold."""
+        return frozenset(row.name for row in self.rows.values() if row.is_in_file)
+
+    def managed_keys(self) -> frozenset[str]:
+        """The settings that the administrator's file may hold."""
+        return frozenset(row.name for row in self.rows.values() if row.is_in_managed_file)
+
+    def switches(self) -> frozenset[str]:
+        """All flags of the command line that take no value."""
+        return _COMMAND_SWITCHES.union(*(row.flags for row in self.rows.values() if row.kind is SWITCH))
+
+    @cached_property
+    def project_settings(self) -> "ProjectSettings":
+        """The settings that a project's file may hold."""
+        from bradawl.safety.trust.findings import ProjectSettings  # loads msgspec
+
+        rows = self.rows.values()
+        return ProjectSettings(
+            {row.name: row.problem for row in rows if row.project_may_set == "yes"},
+            {row.name: row.problem for row in rows if row.project_may_set == "if trusted"},
+        )
+
+
+def _parse_mode(value: object, place: str) -> object:
+    from bradawl.app.settings.permission_values import parse_mode  # loads msgspec
+
+    return parse_mode(value, place)
+
+
+def _parse_sandbox(value: object, place: str) -> object:
+    from bradawl.app.settings.permission_values import parse_sandbox  # loads msgspec
+
+    return parse_sandbox(value, place)
+
+
+_MODE: Final = ValueKind(_parse_mode, "a permission mode")
+_SANDBOX: Final = ValueKind(_parse_sandbox, "required, auto or off")
+
+SETTINGS: Final = SettingsTable((
+    # the model
+    Setting("model", TEXT, "the model that does the work",
+            flags=("-m", "--model"), metavar="[PROVIDER/]MODEL", project_may_set="yes", is_plain=False),
+    Setting("base_url", TEXT, "address of the selected provider, for example http://127.0.0.1:8000/v1",
+            flags=("--base-url",), metavar="URL", is_plain=False),
+    Setting("fallback_model", TEXT, "the model that takes over when the first one stays overloaded",
+            flags=("--fallback-model",), metavar="[PROVIDER/]MODEL", is_plain=False),
+    Setting("small_model", TEXT, "the model of sub-agents that only explore",
+            flags=("--small-model",), metavar="[PROVIDER/]MODEL", is_plain=False),
+    Setting("context_window", COUNT, "tokens that fit into the model, where the server does not say",
+            flags=("--context-window",), metavar="N", project_may_set="yes", is_plain=False),
+    Setting("max_output_tokens", COUNT, "tokens of the longest reply", flags=("--max-output-tokens",), metavar="N"),
+    Setting("effort", one_of(*EFFORTS), f"how hard the model thinks: {', '.join(EFFORTS)}",
+            flags=("--effort",), metavar="LEVEL", project_may_set="yes", is_plain=False),
+    # the run
+    Setting("cwd", TEXT, "the folder to work in",
+            flags=("-C", "--cd"), metavar="DIR", is_in_file=False, is_plain=False),
+    Setting("max_steps", COUNT, "stop a turn after N model requests (with -p: 500, else no limit)",
+            flags=("--max-steps", "--max-turns"), metavar="N", project_may_set="yes"),
+    Setting("output_format", one_of("text", "json"), "with -p: print the answer, or one JSON object",
+            flags=("--output-format",), metavar="text|json", default="text"),
+    Setting("json_schema", TEXT, "with -p: the answer is JSON that fits the JSON Schema in FILE",
+            flags=("--json-schema",), metavar="FILE", is_in_file=False, is_plain=False),
+    Setting("user_tools", SWITCH,
+            "offer tools of BRADAWL_HOME/tools and of installed packages; the flag leaves them out",
+            flags=("--no-user-tools",), default=True),
+    Setting("debug_log", SWITCH, "log the structure of requests and replies, without contents or keys",
+            flags=("--debug",), default=False),
+    Setting("headless", SWITCH, default=False, has_variable=False, is_in_file=False),
+    # permissions
+    Setting("permission_mode", _MODE,
+            "what is asked about: default, accept-edits, plan, auto, bypass; without it auto in a sandbox",
+            flags=("--permission-mode",), metavar="MODE", is_in_managed_file=True, is_plain=False),
+    Setting("yolo", SWITCH, "mode bypass: run tools without asking, and without a sandbox unless --sandbox is given",
+            flags=("-y", "--yolo", "--dangerously-skip-permissions"), is_plain=False),
+    Setting("sandbox", _SANDBOX,
+            "run commands in a sandbox: always (exit with 3 if there is none), if there is one, never",
+            flags=("--sandbox",), metavar="required|auto|off", is_in_managed_file=True, is_plain=False),
+    Setting("allowed_tools", RULES, 'rules for calls that are not asked about, such as "Edit, Bash(npm run test:*)"',
+            flags=("--allowed-tools", "--allowedTools"), metavar="RULES", is_in_file=False,
+            project_may_set="if trusted", is_plain=False),
+    Setting("disallowed_tools", RULES, "rules for calls that are refused",
+            flags=("--disallowed-tools", "--disallowedTools"), metavar="RULES", is_in_file=False, is_plain=False),
+    Setting("permissions.allow", RULES, "rules for calls that are not asked about",
+            has_variable=False, is_in_managed_file=True, project_may_set="if trusted", is_plain=False),
+    Setting("permissions.ask", RULES, "rules for calls that are asked about",
+            has_variable=False, is_in_managed_file=True, project_may_set="yes", is_plain=False),
+    Setting("permissions.deny", RULES, "rules for calls that are refused",
+            has_variable=False, is_in_managed_file=True, project_may_set="yes", is_plain=False),
+    Setting("forbid_bypass", SWITCH, has_variable=False, is_in_file=False, is_in_managed_file=True, is_plain=False),
+    Setting("trust", SWITCH, "trust this project for this run; see `bradawl trust`",
+            flags=("--trust",), has_variable=False, is_in_file=False, is_plain=False),
+    # folders, network, variables
+    Setting("add_dirs", TEXTS, "a further folder of the workspace",
+            flags=("--add-dir",), metavar="DIR", project_may_set="if trusted", is_plain=False),
+    # `permissions.additionalDirectories`, as other agents spell it in a project's file
+    Setting("permissions.add_dirs", TEXTS,
+            has_variable=False, is_in_file=False, project_may_set="if trusted", is_plain=False),
+    Setting("network_commands", TEXTS,
+            'commands that may use the network without a question, such as ["npm install *"]', is_in_managed_file=True,
+            project_may_set="if trusted", is_plain=False),
+    Setting("kept_variables", VARIABLE_NAMES,
+            "environment variables that commands see in the sandbox besides the usual ones", is_plain=False),
+    Setting("allow_private_fetch", SWITCH, "`web_fetch` may read addresses that are not on the public internet",
+            default=False),
+    Setting("proxy", TEXT, "proxy for all requests; wins over `HTTPS_PROXY`", default=""),
+    Setting("ca_file", TEXT, "file of trusted certificates; wins over `SSL_CERT_FILE`", is_plain=False),
+))  # fmt: skip # two lines for each row
+"""Every setting of bradawl."""

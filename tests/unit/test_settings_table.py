@@ -1,0 +1,173 @@
+"""The table of settings: a new plain setting is one row."""
+
+import os
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bradawl.app.cli import UsageError, main_parser, parse
+from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.readme_table import readme_table
+from bradawl.app.settings.settings import Settings
+from bradawl.app.settings.table import SETTINGS, Setting
+from bradawl.app.settings.values import COUNT, SWITCH, TEXT, one_of
+from bradawl.core.errors import SettingsError
+from bradawl.safety.trust.settings_review import findings
+
+ROW = Setting(
+    "colour",
+    one_of("red", "green"),
+    "the colour of the answer",
+    flags=("--colour",),
+    metavar="NAME",
+    default="red",
+    is_in_managed_file=True,
+    project_may_set="yes",
+)
+TABLE = SETTINGS.with_rows(ROW)
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="managed settings count only if root owns them: needs root")
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Settings by the table with the new row; `user`, `project` and `managed` are contents of files."""
+    home, cwd, etc = tmp_path / "home", tmp_path / "project", tmp_path / "etc"
+    (home / ".config" / "bradawl").mkdir(parents=True)
+    (cwd / ".bradawl").mkdir(parents=True)
+    etc.mkdir(mode=0o755)
+
+    def load(options=None, user="", project="", managed="", *, table=TABLE, **environ) -> Settings:
+        (home / ".config" / "bradawl" / "config.toml").write_text(user)
+        (cwd / ".bradawl" / "config.toml").write_text(project)
+        (etc / "managed.toml").write_text(managed)
+        environ = {"HOME": str(home), "OPENAI_API_KEY": "k", "BRADAWL_MODEL": "openai/m", **environ}
+        return load_settings(options or {}, environ, str(cwd), etc / "managed.toml", table)
+
+    return load
+
+
+def test_a_row_is_a_flag_of_the_command_line(load):
+    assert parse(["--colour", "green"], TABLE)["colour"] == "green"
+    assert parse([], TABLE)["colour"] is None
+    with pytest.raises(UsageError):
+        parse(["--colour", "green"])
+    assert load({"colour": "green"}).values == {"colour": "green"}
+
+
+def test_a_row_is_a_variable(load):
+    settings = load(BRADAWL_COLOUR="green")
+    assert (settings.values, settings.warnings) == ({"colour": "green"}, ())
+    settings = load(BRADAWL_COLOUR="green", table=SETTINGS)
+    assert settings.values == {}
+    assert "BRADAWL_COLOUR is not a setting" in settings.warnings[0]
+
+
+def test_a_row_is_a_key_of_the_users_file(load):
+    assert load(user="colour = 'green'").values == {"colour": "green"}
+    with pytest.raises(SettingsError, match="colour is not a setting"):
+        load(user="colour = 'green'", table=SETTINGS)
+
+
+def test_a_row_has_a_default_and_the_strongest_source_wins(load):
+    assert load().values == {"colour": "red"}
+    assert load({"colour": "red"}, "colour = 'green'", BRADAWL_COLOUR="green").values == {"colour": "red"}
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "user", "place"),
+    [
+        ({"colour": "blue"}, {}, "", "--colour"),
+        ({}, {"BRADAWL_COLOUR": "blue"}, "", "BRADAWL_COLOUR"),
+        ({}, {}, "colour = 'blue'", r"config\.toml: colour"),
+    ],
+)
+def test_a_wrong_value_is_an_error_that_names_its_place(load, options, environ, user, place):
+    with pytest.raises(SettingsError, match=f"{place} must be one of red, green, not 'blue'"):
+        load(options, user, **environ)
+
+
+def test_a_row_says_whether_a_projects_file_may_set_it(load):
+    assert load(project="colour = 'green'").values == {"colour": "green"}
+    wrong = load(project="colour = 'blue'")
+    assert wrong.values == {"colour": "red"}
+    assert "`colour` is ignored: it must be one of red, green" in wrong.warnings[0]
+    forbidden = load(project="colour = 'green'", table=SETTINGS.with_rows(ROW._replace(project_may_set="no")))
+    assert forbidden.values == {"colour": "red"}
+    assert "`colour` is ignored: it is not a setting that a project's file may have" in forbidden.warnings[0]
+
+
+def test_a_row_may_be_left_to_projects_that_the_user_trusts(load):
+    table = SETTINGS.with_rows(ROW._replace(project_may_set="if trusted"))
+    untrusted = load(project="colour = 'green'", table=table)
+    assert (untrusted.values, len(untrusted.warnings)) == ({"colour": "red"}, 1)
+    assert load({"trust": True}, project="colour = 'green'", table=table).values == {"colour": "green"}
+
+
+@needs_root
+def test_a_row_says_whether_the_managed_file_may_fix_it(load):
+    assert load(managed="colour = 'green'").values == {"colour": "green"}
+    ignored = load(user="colour = 'red'", managed="colour = 'green'")
+    assert ignored.values == {"colour": "green"}
+    assert "colour is ignored" in ignored.warnings[0]
+    with pytest.raises(SettingsError, match="--colour can't be used here"):
+        load({"colour": "red"}, managed="colour = 'green'")
+    with pytest.raises(SettingsError, match="colour is not a setting"):
+        load(managed="colour = 'green'", table=SETTINGS.with_rows(ROW._replace(is_in_managed_file=False)))
+
+
+def test_a_row_of_the_managed_file_alone_is_no_option_of_a_run(load):
+    with pytest.raises(SettingsError, match="`forbid_bypass` is not a setting"):
+        load({"forbid_bypass": True})
+
+
+def test_a_row_is_in_the_help_and_in_the_readme():
+    assert "--colour NAME         the colour of the answer" in main_parser(TABLE).format_help()
+    assert "| `--colour` `NAME` | `BRADAWL_COLOUR` | `colour` | yes | the colour of the answer |\n" in readme_table(
+        TABLE
+    )
+    assert "colour" not in main_parser().format_help()
+    assert "colour" not in readme_table(SETTINGS)
+
+
+def test_a_switch_that_is_on_by_default_has_a_flag_that_turns_it_off():
+    on, off = Setting("on", SWITCH, flags=("--not-on",), default=True), Setting("off", SWITCH, flags=("--off",))
+    options = parse(["--not-on", "--off"], SETTINGS.with_rows(on, off))
+    assert (options["on"], options["off"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "is_allowed"),
+    [
+        (COUNT, 3, True),
+        (COUNT, "3", False),
+        (COUNT, True, False),
+        (SWITCH, True, True),
+        (SWITCH, "yes", False),
+        (TEXT, "x", True),
+        (TEXT, 3, False),
+        (TEXT, "\x07", False),
+        (TEXT, ["x"], False),
+    ],
+)
+def test_a_projects_value_has_the_type_of_its_setting(kind, value, is_allowed):
+    allowed = SETTINGS.with_rows(Setting("new", kind, project_may_set="yes")).project_settings
+    [found] = findings({"new": value}, allowed)
+    assert found.verdict == ("allow" if is_allowed else "error")
+
+
+def test_a_field_of_the_settings_has_the_default_of_its_row():
+    fields = {field.name: field.default for field in msgspec.structs.fields(Settings)}
+    plain = {row.name: row.default for row in SETTINGS.rows.values() if row.is_plain}
+    assert plain == {name: fields[name] for name in plain}
+
+
+def test_the_page_on_trust_names_every_setting_that_a_project_may_have():
+    page = (Path(__file__).parents[2] / "docs" / "trust.md").read_text()
+    allowed = SETTINGS.project_settings
+    rows = {line.split("|")[1]: line.split("|")[2:4] for line in page.splitlines() if line.startswith("| `")}
+    named = {name: states for cell, states in rows.items() for name in re.findall(r"`([a-z_.]+)`", cell)}
+    states = {name: re.findall(r"^ (\w+)", "\n".join(said), re.MULTILINE) for name, said in named.items()}
+    for name in {*allowed.untrusted, *allowed.trusted} - {"allowed_tools", "permissions.add_dirs"}:
+        assert states[name] == ["counts" if name in allowed.untrusted else "ignored", "counts"], name
