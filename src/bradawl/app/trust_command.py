@@ -115,7 +115,7 @@ def trust_question(settings: "Settings") -> str | None:
     if not items or store.refusal(settings.project) or store.is_answered(settings.project, digests):
         return None
     if _too_long(items):
-        return None  # `bradawl trust` says so
+        return None  # `bradawl trust` reports it
     from bradawl.app.rendering import one_line
 
     changed = "has changed since you trusted it" if settings.is_trusted else "is not trusted"
@@ -199,7 +199,10 @@ def _too_long(items: Sequence[Item]) -> str:
 
 
 def run_trust(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
-    """`bradawl trust [DIR]`: show what would count, and remember the word. Raises `SettingsError`."""
+    """Run `bradawl trust`: show the entries that need trust, and remember that the user trusts the project.
+
+    Returns the exit code. Raises `SettingsError`.
+    """
     from bradawl.app.rendering import one_line
 
     home = homes(environ, cwd)
