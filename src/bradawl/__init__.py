@@ -1,11 +1,14 @@
 """A coding agent for the terminal, and a library for building one."""
 
+from bradawl._version import __version__
+
 TYPE_CHECKING = False  # the module `typing` may be a project's until `__main__` has looked at the search path
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
     from bradawl.agent.session import Session, TurnResult
-    from bradawl.app.build import build_agent, build_tools
+    from bradawl.app.build.agent import build_agent
+    from bradawl.app.build.tools import build_tools
     from bradawl.app.settings.load import load_settings
     from bradawl.app.settings.model_settings import ModelSettings
     from bradawl.app.settings.settings import Settings
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from bradawl.core.tools import ToolSpec
     from bradawl.tools.custom import tool
 
-__version__ = "0.1.0"
 __all__ = [
     "Agent",
     "CallContext",
@@ -41,8 +43,8 @@ _HOMES = {
     "Agent": "bradawl.agent.agent",
     "Session": "bradawl.agent.session",
     "TurnResult": "bradawl.agent.session",
-    "build_agent": "bradawl.app.build",
-    "build_tools": "bradawl.app.build",
+    "build_agent": "bradawl.app.build.agent",
+    "build_tools": "bradawl.app.build.tools",
     "ModelSettings": "bradawl.app.settings.model_settings",
     "Settings": "bradawl.app.settings.settings",
     "load_settings": "bradawl.app.settings.load",

@@ -12,9 +12,9 @@ from typing import Any
 
 from bradawl.agent.agent import Agent
 from bradawl.agent.session import Session, TurnResult
-from bradawl.app.build import build_tools
+from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.build.tools import build_tools
 from bradawl.app.console import Console
-from bradawl.app.headless import NobodyApprover
 from bradawl.app.settings.proxy import proxy_for
 from bradawl.app.tui.painter import Painter
 from bradawl.core.errors import SettingsError
@@ -107,7 +107,7 @@ def run(
             store=MemoryStore(),
             files=LocalFiles(workspace),
             processes=processes,
-            approver=approver or NobodyApprover(),
+            approver=approver or DenyAllApprover(),
             clock=clock or FakeClock(is_eager=True),
             ids=FakeIds(),
             policy=lambda: Policy("default", rules=built_in_rules((workspace,), workspace), roots=(workspace,)),

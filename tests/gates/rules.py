@@ -418,12 +418,12 @@ def _is_plain(top: str, room: str) -> bool:
 
 
 def one_module_names_concrete_classes_together(module: Module) -> Iterator[str]:
-    """In app only build.py imports from two or more of the adapters' rooms."""
-    if module.room != "app" or module.place == "app/build.py":
+    """In app only the package app/build imports from two or more of the adapters' rooms."""
+    if module.room != "app" or module.place.startswith("app/build/"):
         return
     rooms = {name.split(".")[1] for name, _ in imported_names(module.tree) if name.startswith("bradawl.")} & _ADAPTERS
     if len(rooms) > 1:
-        yield f"1: imports from {', '.join(sorted(rooms))}: wire them in app/build.py"
+        yield f"1: imports from {', '.join(sorted(rooms))}: wire them in app/build/"
 
 
 RULES: tuple[Rule, ...] = (

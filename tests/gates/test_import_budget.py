@@ -17,7 +17,7 @@ PROGRAM = "import sys; from bradawl.app.cli import main; sys.exit(main())"
 IMPORT_TIMES = ("-X", "importtime")
 BARE = "import asyncio, msgspec"
 IMPORTS = (
-    "import bradawl.app.cli, bradawl.app.launch, bradawl.app.build, bradawl.app.headless, "
+    "import bradawl.app.cli, bradawl.app.launch, bradawl.app.build.agent, bradawl.app.headless, "
     "bradawl.providers.client, bradawl.providers.chat.codec, bradawl.providers.http_h11"
 )
 

@@ -154,7 +154,7 @@ KEPT = [
     (rules.rooms_import_only_what_they_may, "testing/fakes.py", "from bradawl.session import store"),
     (
         rules.one_module_names_concrete_classes_together,
-        "app/build.py",
+        "app/build/agent.py",
         "from bradawl.tools import b\nimport bradawl.session",
     ),
 ]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bradawl import build_agent, load_settings
-from bradawl.app.build import Settings
 from bradawl.app.console import Console
 from bradawl.app.permissions_check import run_check
+from bradawl.app.settings.settings import Settings
 from bradawl.core.permissions import Answer, Question
 
 TESTS = Path(__file__).parents[1]

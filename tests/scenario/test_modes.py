@@ -8,9 +8,15 @@ import msgspec
 import pytest
 from house import Probe, assert_valid, build, call, results
 
+from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.builtin_commands import builtin_commands
 from bradawl.app.console import Console
-from bradawl.app.headless import NobodyApprover, Start, run_headless
+from bradawl.app.frontend import RunRequest
+from bradawl.app.headless import HeadlessScreen, run_headless
 from bradawl.app.interrupts import Interrupts
+from bradawl.app.notices import NoticeStream
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.events import Compacted, ModeChosen, StateChanged
 from bradawl.core.messages import ToolResults, User
 from bradawl.core.permissions import Answer, Policy
@@ -214,33 +220,36 @@ def test_a_sub_agent_obeys_a_mode_that_changes_while_it_runs():
 # ------------------------------------------------------------------ without anybody
 
 
-def test_a_run_says_which_flag_would_have_allowed_its_calls_and_prepares_its_session():
-    nobody = NobodyApprover("/home/u")
-    script = [{"tool_calls": [call("a", writes=["/project/a"])]}, {"text": "I could not."}]
-    agent, *_ = build(script, approver=nobody, policy=lambda: Policy("default", roots=("/project",)))
+def run_without_user(agent: Any, **changes: Any) -> tuple[int, str, str]:
+    """The exit code, stdout and stderr of a headless run of the prompt `go`."""
+    model = ModelSettings("scripted", "x")
+    settings = Settings(model=model, cwd="/project", home="/home/u", sandbox="off", headless=True, **changes)
     out, err = io.StringIO(), io.StringIO()
-    prepared: list[Any] = []
+    screen = HeadlessScreen(Console(io.StringIO(), out, err, {}))
+    notices = NoticeStream(screen.emit)
+    request = RunRequest(settings, lambda *_: agent, lambda _: None, builtin_commands, lambda: settings, notices, "go")
 
     async def main() -> int:
         with Interrupts() as interrupts:
-            console = Console(io.StringIO(), out, err, {})
-            return await run_headless(agent, "go", Start(None, prepared.append), console, interrupts)
+            frontend = request.start(agent.approver, screen.emit, user_is_there=False)
+            return await run_headless(frontend, screen, None, interrupts)
 
-    assert asyncio.run(main()) == 5
-    assert len(prepared) == 1
-    assert "1 call refused (probe). Nobody is there to be asked; to allow such calls rerun with" in err.getvalue()
-    assert "--permission-mode accept-edits" in err.getvalue()
+    return asyncio.run(main()), out.getvalue(), err.getvalue()
+
+
+def test_a_run_says_which_flag_would_have_allowed_its_calls():
+    nobody = DenyAllApprover("/home/u")
+    script = [{"tool_calls": [call("a", writes=["/project/a"])]}, {"text": "I could not."}]
+    agent, *_ = build(script, approver=nobody, policy=lambda: Policy("default", roots=("/project",)))
+    code, _, err = run_without_user(agent)
+    assert code == 5
+    assert "1 call refused (probe). Nobody is there to be asked; to allow such calls rerun with" in err
+    assert "--permission-mode accept-edits" in err
 
 
 def test_in_plan_mode_without_anybody_the_plan_is_the_answer():
-    out, err = io.StringIO(), io.StringIO()
     script = [PROPOSE, {"text": "Plan: write b.", "expect": "whole plan as your answer"}]
-    agent, model, _ = build(script, approver=NobodyApprover(), tools=(Probe(), ExitPlan()), **policy())
-
-    async def main() -> int:
-        with Interrupts() as interrupts:
-            start = Start(None, lambda session: session.choose_mode("plan"))
-            return await run_headless(agent, "go", start, Console(io.StringIO(), out, err, {}), interrupts)
-
-    assert asyncio.run(main()) == 0
-    assert out.getvalue() == "Plan: write b.\n" and model.failures == []
+    agent, model, _ = build(script, approver=DenyAllApprover(), tools=(Probe(), ExitPlan()), **policy())
+    code, out, _ = run_without_user(agent, permission_mode="plan")
+    assert code == 0
+    assert out == "Plan: write b.\n" and model.failures == []

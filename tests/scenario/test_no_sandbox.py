@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from house import build, results
 
-from bradawl.app.headless import NobodyApprover
+from bradawl.app.approvers import DenyAllApprover
 from bradawl.core.events import PermissionAsked, PermissionDecided, ToolStarted
 from bradawl.core.permissions import Policy, Sandbox
 from bradawl.safety.permissions.protected_paths import built_in_rules
@@ -55,7 +55,7 @@ def policy() -> Policy:
 
 @pytest.mark.parametrize(("line", "command"), CASES)
 def test_a_command_that_would_have_to_be_held_is_not_run_where_nobody_can_be_asked(line, command):
-    processes, approver, emit = ScriptedProcesses(), NobodyApprover(), RecordingEmit()
+    processes, approver, emit = ScriptedProcesses(), DenyAllApprover(), RecordingEmit()
     script = [{"tool_calls": [{"name": "bash", "arguments": {"command": command}}]}, {"text": "I could not"}]
     bash = Bash(home=HOME, search_path="/usr/bin:/bin", workspace=(ROOT,), sandbox=Sandbox)
     agent, *_ = build(script, tools=(bash,), processes=processes, approver=approver, policy=policy)
@@ -81,7 +81,7 @@ def test_what_only_reads_runs_unasked():
     processes = ScriptedProcesses({"ls -l": "x"})
     script = [{"tool_calls": [{"name": "bash", "arguments": {"command": "ls -l"}}]}, {"text": "done"}]
     bash = Bash(home=HOME, search_path="/usr/bin:/bin", workspace=(ROOT,), sandbox=Sandbox)
-    agent, *_ = build(script, tools=(bash,), processes=processes, approver=NobodyApprover(), policy=policy)
+    agent, *_ = build(script, tools=(bash,), processes=processes, approver=DenyAllApprover(), policy=policy)
 
     async def main():
         async with agent.open() as session:

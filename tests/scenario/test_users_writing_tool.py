@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bradawl.app.build import build_agent
+from bradawl.app.build.agent import build_agent
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.permission_values import RuleText
 from bradawl.app.settings.settings import Settings

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.doctor import sandbox_checks
-from bradawl.app.headless import NobodyApprover
 from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_warning, why_not
 from bradawl.app.policies import Policies
 from bradawl.app.refusal_advice import how_to_allow
@@ -195,7 +195,7 @@ def test_hostile_words_of_a_command_can_not_leave_their_place():
 
 
 def test_an_old_name_of_nobody_is_still_one():
-    nobody = NobodyApprover("/home/u")
+    nobody = DenyAllApprover("/home/u")
     for number in range(100):
         asyncio.run(nobody.ask(question(Effects(writes=(f"/ws/{number}",)), "write_file")))
     assert len(nobody.refused) == 50

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bradawl.app.build import build_agent
+from bradawl.app.build.agent import build_agent
 from bradawl.app.console import Console
 from bradawl.app.doctor import diagnose, run_doctor
 from bradawl.app.local_models import suggestions
@@ -299,9 +299,9 @@ def state_of(counted, estimated):
 )
 def test_a_prompt_that_was_cut_without_a_word_is_noticed(counted, estimated, is_local, is_told):
     watch = WindowWatch(AskedModel(32_768), is_local=is_local, from_tokens=16_000)
-    warning = asyncio.run(watch.look(state_of(counted, estimated)))
+    warning = asyncio.run(watch.after_turn(state_of(counted, estimated)))
     assert (warning is not None) is is_told
-    assert asyncio.run(watch.look(state_of(counted, estimated))) is None
+    assert asyncio.run(watch.after_turn(state_of(counted, estimated))) is None
 
 
 @pytest.mark.parametrize("provider", ["ollama", "lmstudio", "llamacpp", "vllm", "sglang", "mine"])

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tool_specs import spec_of
 
-from bradawl.app.headless import NobodyApprover, answer_text
+from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.headless import answer_text
+from bradawl.app.rendering import call_line, usage_text
 from bradawl.app.result import Meter, Result, exit_code
 from bradawl.app.tui.approve import TerminalApprover, choices_text, parse_answer, question_text
-from bradawl.app.tui.commands import ModeWish, Unknown, parse_command
-from bradawl.app.tui.render import call_line, usage_text
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
 from bradawl.core.events import (
@@ -206,38 +206,11 @@ def test_a_closed_input_is_nobodys_no():
 
 
 def test_without_anybody_every_answer_is_no():
-    answer = asyncio.run(NobodyApprover().ask(question()))
+    answer = asyncio.run(DenyAllApprover().ask(question()))
     assert (answer.allowed, answer.by, answer.message) == (False, "nobody", "Nobody is there to be asked.")
 
 
-# ------------------------------------------------------------------ commands, exit codes, measures
-
-
-@pytest.mark.parametrize(
-    ("line", "command"),
-    [
-        ("/help", "help"),
-        ("/QUIT ", "exit"),
-        ("/exit", "exit"),
-        ("/clear", "clear"),
-        ("/model", "model"),
-        ("/status", "status"),
-        ("/mode", ModeWish()),
-        ("/MODE Accept_Edits", ModeWish("accept-edits")),
-        ("/mode acceptEdits", ModeWish("accept-edits")),
-        ("/plan", ModeWish(toggle=True)),
-        ("fix /help", None),
-        ("/etc/hosts is wrong", None),
-        ("hello", None),
-    ],
-)
-def test_a_slash_begins_a_command_but_not_a_path(line, command):
-    assert parse_command(line) == command
-
-
-@pytest.mark.parametrize("line", ["/nonsense", "/", "/model gpt", "/mode fast", "/plan a thing"])
-def test_an_unknown_command_is_answered(line):
-    assert isinstance(parse_command(line), Unknown)
+# ------------------------------------------------------------------ exit codes, measures
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from bradawl.app.cli import parse, run
 from bradawl.app.console import Console
-from bradawl.app.models import _shown, look
+from bradawl.app.models import overview_lines, query_providers
 from bradawl.app.settings.load import read_settings
 from bradawl.core.usage import Price
 from bradawl.providers.catalog import Catalog
@@ -41,7 +41,7 @@ def ask(home):
             made.append(ScriptedHttp(answer))
             return made[-1]
 
-        statuses = asyncio.run(look(given, Catalog(), connect, wanted))
+        statuses = asyncio.run(query_providers(given, Catalog(), connect, wanted))
         assert all(http.is_closed and not http.open for http in made)
         ask.requests = [request for http in made for request in http.requests]
         return {status.name: status for status in statuses}
@@ -138,7 +138,7 @@ def test_an_endpoint_without_a_list_of_models_still_answers(ask, status):
     found = ask(of_host(openai=Reply(status, (b"not found",))), OPENAI_API_KEY=SECRET)["openai"]
     assert (found.reachable, found.models) == (True, ())
     assert f"HTTP {status}" in found.problem and "base URL" in found.problem
-    assert "no list of models" in _shown((found,), everything=False)[0]
+    assert "no list of models" in overview_lines((found,), everything=False)[0]
 
 
 def test_a_key_is_not_sent_where_it_does_not_belong(ask, home):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tool_calls import workspace
 
-from bradawl.app.build import build_agent
+from bradawl.app.build.agent import build_agent
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError

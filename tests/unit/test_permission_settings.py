@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.app.launch import _told
+from bradawl.app.launch import _message_and_exit_code
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.settings import NoSandbox, Settings
 from bradawl.app.settings.values import split_rules
@@ -149,7 +149,7 @@ def test_a_mistake_in_the_users_file_is_named(load, write_user, text, told):
 
 def test_a_required_sandbox_that_is_missing_has_an_exit_code_of_its_own():
     error = NoSandbox("no sandbox")
-    assert _told(error, error, {}) == ("no sandbox", 3)
+    assert _message_and_exit_code(error, error, {}) == ("no sandbox", 3)
 
 
 # ------------------------------------------------------------------ rules

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bradawl.app.build import build_agent
+from bradawl.app.build.agent import build_agent
 from bradawl.app.cli import run
 from bradawl.app.console import Console
 from bradawl.app.permissions_check import run_check

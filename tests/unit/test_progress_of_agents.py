@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tool_specs import OWN_TOOLS, spec_of
 
 from bradawl.app.progress import Progress
+from bradawl.app.rendering import call_line, todo_lines, todos_line
 from bradawl.app.tui.painter import Painter
-from bradawl.app.tui.render import call_line, todo_lines, todos_line
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.effects import Effects
 from bradawl.core.errors import Failure

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.app.build import build_line
 from bradawl.app.cli import main_parser
+from bradawl.app.model_line import build_line
 from bradawl.app.settings.credentials import read_credentials
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.provider_tables import _MODEL_KEYS, _PROVIDER_KEYS

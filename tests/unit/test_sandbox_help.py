@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.app.build import build_agent
+from bradawl.app.build.agent import build_agent
 from bradawl.app.console import Console
 from bradawl.app.doctor import diagnose, sandbox_checks
 from bradawl.app.launch import launch

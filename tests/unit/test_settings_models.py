@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bradawl.app.build import build_agent, build_line, build_model, without_keys
+from bradawl.app.build.agent import build_agent
+from bradawl.app.build.model import build_model
+from bradawl.app.build.workspace import without_keys
+from bradawl.app.model_line import build_line
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.providers import PROVIDERS, Provider, check_base_url, origin_of, url_of_variable
 from bradawl.app.system import SystemClock, SystemIds

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_calls import Desk
 
-from bradawl.app.headless import NobodyApprover
+from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.tui.approve import TerminalApprover, choice_text, parse_choice
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Choice
@@ -24,7 +24,7 @@ def test_what_the_user_says_is_the_answer():
     assert approver.choices == [Choice("Which one?", OPTIONS)]
 
 
-@pytest.mark.parametrize("approver", [None, NobodyApprover(), ScriptedApprover(), ScriptedApprover(words=["  "])])
+@pytest.mark.parametrize("approver", [None, DenyAllApprover(), ScriptedApprover(), ScriptedApprover(words=["  "])])
 def test_where_nobody_answers_the_model_is_told_to_decide(approver):
     text = Desk(approver=approver).text(AskUser(), question="Which one?")
     assert text.startswith("No answer") and "Decide yourself" in text

@@ -3,7 +3,7 @@
 import pytest
 from session_calls import Desk
 
-from bradawl.app.headless import NobodyApprover
+from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.tui.approve import choice_text
 from bradawl.core.errors import ToolError
 from bradawl.core.events import ModeChosen
@@ -58,7 +58,7 @@ def test_the_user_may_write_the_plan():
         assert changes == [] and "Plan mode stays" in said
 
 
-@pytest.mark.parametrize("approver", [None, NobodyApprover(), ScriptedApprover(), ScriptedApprover(words=[" "])])
+@pytest.mark.parametrize("approver", [None, DenyAllApprover(), ScriptedApprover(), ScriptedApprover(words=[" "])])
 def test_where_nobody_answers_the_plan_is_the_answer(approver):
     desk = Desk(approver=approver)
     assert "whole plan as your answer" in desk.text(ExitPlan(), plan=PLAN)

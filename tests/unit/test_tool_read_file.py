@@ -12,6 +12,7 @@ from tool_calls import workspace
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
+from bradawl.core.events import PrefixOpened
 from bradawl.core.messages import Image
 from bradawl.tools.bash import Bash
 from bradawl.tools.edit_file import EditFile
@@ -170,7 +171,7 @@ def test_a_file_that_has_not_changed_is_not_shown_again(place, tmp_path):
     assert place.text(READ, file_path="f", offset=2) == "2\tb\n3\tc"
     assert place.text(READ, file_path="f", offset=1, limit=2).startswith("1\ta\n2\tb\n[lines 1-2 of 3")
     assert "still holds" in place.text(READ, file_paths=("f", "f"))
-    place.memory.forget_answers()
+    place.memory.follow(PrefixOpened("", "", "", ""))
     assert place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
 
 

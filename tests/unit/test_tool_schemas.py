@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from bradawl.app.build import build_tools
+from bradawl.app.build.tools import build_tools
 from bradawl.core.ports import ToolSchema
 from bradawl.shaping.fitting import signature
 from bradawl.shaping.tool_schema import schemas_of

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from bradawl.app.build import build_agent, build_line, place_of
+from bradawl.app.build.agent import build_agent
+from bradawl.app.build.workspace import folders_of
+from bradawl.app.model_line import build_line
 from bradawl.app.own_programs import find_ripgrep, programs_for
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.settings import Settings
@@ -131,7 +133,7 @@ def test_add_dirs_and_the_temporary_folder_hold_no_helpers_either(place):
         plant(folder / "bin", place / "ran")
     made = settings(ws, home, f"{other}/bin:{temporary}/bin:{SYSTEM}", add_dirs=(str(other),))
     made.environment["TMPDIR"] = str(temporary)
-    programs = programs_for(made.environment, place_of(made))
+    programs = programs_for(made.environment, folders_of(made).untrusted)
     for name in PLANTED:
         found = programs.find(name)
         assert found is None or not found.startswith(str(place)), name

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
-from bradawl import __version__
+from bradawl._version import __version__
 from bradawl.app.console import Console, OutputError
 from bradawl.app.settings.table import LISTS, SETTINGS, Setting, SettingsTable
 from bradawl.app.settings.values import SWITCH

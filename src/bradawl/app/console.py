@@ -1,22 +1,22 @@
-"""The three streams of a run, and how to write to them whatever state they are in."""
+"""stdin, stdout and stderr of a run: cleaned output that survives closed or broken streams."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
 from bradawl.safety.terminal import clean
 
 STDIN_LIMIT: Final = 10_000_000
-"""Characters; more can't fit into any model's context."""
+"""Characters; more fits into no model's context window."""
 STDIN_PATIENCE_S: Final = 3.0
 MODEL_PATIENCE_S: Final = 30.0
 
 
 class OutputError(Exception):
-    """The answer could not be written; the text says why."""
+    """The answer could not be written to stdout; the text says why."""
 
 
 class Console:
-    """stdin, stdout and stderr; a reader who went away is no error."""
+    """The streams of a run. A closed pipe is no error."""
 
     def __init__(
         self,
@@ -27,8 +27,8 @@ class Console:
         patience_s: float = STDIN_PATIENCE_S,
         model_patience_s: float = MODEL_PATIENCE_S,
     ) -> None:
-        """`patience_s` is how long a pipe on stdin may stay silent when there is a prompt without it,
-        `model_patience_s` how long a model may before the user is told that it is waited for.
+        """`patience_s`: how long to wait for a silent pipe on stdin if there is a prompt without it.
+        `model_patience_s`: how long a model may be silent before a line says that it is waited for.
         """
         self.model_patience_s = model_patience_s
         self._patience_s = patience_s
@@ -36,7 +36,7 @@ class Console:
         self.stdout = stdout
         self.stderr = stderr
         self.is_dumb = environ.get("TERM", "") in ("", "dumb")
-        """The terminal, if there is one, knows no escape sequences."""
+        """The terminal supports no escape sequences."""
         self._no_colour = bool(environ.get("NO_COLOR")) or self.is_dumb
 
     @property
@@ -51,23 +51,23 @@ class Console:
 
     @property
     def has_user(self) -> bool:
-        """True when somebody can type."""
+        """True when stdin is a terminal."""
         return _is_terminal(self.stdin)
 
     @property
     def is_interactive(self) -> bool:
-        """True when somebody types and reads."""
+        """True when stdin and stdout are terminals."""
         return _is_terminal(self.stdin) and _is_terminal(self.stdout)
 
     def answer(self, text: str) -> None:
-        """Write to stdout what `clean` leaves of a text, or JSON that has been through `json_for_terminals`.
+        """Write a text to stdout, cleaned; JSON must have been through `json_for_terminals`.
 
-        Raises `OutputError` when that fails for another reason than a reader who left.
+        Raises `OutputError`, but not for a closed pipe.
         """
         self.draw(clean(text))
 
     def draw(self, text: str) -> None:
-        """Write to stdout as it is: what a `StreamCleaner` gave, in colours of our own. Raises like `answer`."""
+        """Write to stdout without cleaning: the output of a `StreamCleaner`, with colours. Raises like `answer`."""
         try:
             self.stdout.write(text)
             self.stdout.flush()
@@ -78,23 +78,24 @@ class Console:
             raise OutputError(f"The answer could not be written: {error.strerror or error}.") from error
 
     def say(self, text: str) -> None:
-        """Write a line to stderr, cleaned; if that can't be done there is nobody to tell."""
+        """Write a line to stderr, cleaned. Errors are ignored."""
         try:
             self.stderr.write(f"{clean(text)}\n")
             self.stderr.flush()
         except (OSError, ValueError):
             _silence(self.stderr)
 
-    def piped_input(self, *, wait: bool) -> str | None:
-        """What was piped in, to its end; None at a terminal.
+    def piped_input(self, notify: Callable[[str], None], *, wait: bool) -> str | None:
+        """All of stdin; None at a terminal.
 
-        Without `wait` a pipe that stays silent too long counts as nothing, because
-        a program that starts bradawl may leave one open. Raises `ValueError` for too much.
+        Without `wait` a pipe that stays silent for `patience_s` counts as empty, because the program that started
+        bradawl may leave one open; `notify` then gets a warning.
+        Raises `ValueError` for more than `STDIN_LIMIT` characters.
         """
         if _is_terminal(self.stdin):
             return None
         if not wait and not _has_input(self.stdin, self._patience_s):
-            self.say(f"note: nothing came on stdin within {self._patience_s:g} s; going on without it.")
+            notify(f"nothing came on stdin within {self._patience_s:g} s; going on without it.")
             return None
         try:
             text = self.stdin.read(STDIN_LIMIT + 1)
@@ -113,7 +114,7 @@ def _is_terminal(stream: TextIO) -> bool:
 
 
 def _has_input(stream: TextIO, patience_s: float) -> bool:
-    """True when a read would not wait for somebody who may never write."""
+    """True when a read returns at once, or the stream is neither a pipe nor a socket."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError, AttributeError):
@@ -132,7 +133,7 @@ def _has_input(stream: TextIO, patience_s: float) -> bool:
 
 
 def _silence(stream: TextIO) -> None:
-    """Point a broken stream at nothing, so that the interpreter's own flush at exit does not complain."""
+    """Redirect a broken stream to /dev/null, so that the interpreter's flush at exit raises no error."""
     import os
 
     try:

@@ -1,4 +1,4 @@
-"""`bradawl doctor`: whether everything a run needs is there, and what to do where it is not."""
+"""`bradawl doctor`: checks everything a run needs, and says what to do about each problem."""
 
 import asyncio
 import os
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from bradawl import __version__
+from bradawl._version import __version__
 from bradawl.app.console import Console
-from bradawl.app.local_models import find_local, name_of, suggestions
-from bradawl.app.models import Connect, Status, look, models_text
+from bradawl.app.local_models import find_local, server_name, suggestions
+from bradawl.app.models import Connect, Status, models_text, query_providers
 from bradawl.app.modes import mode_text, sandbox_text
+from bradawl.app.rendering import one_line
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.load import load_settings, read_settings
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED, is_loopback
 from bradawl.app.settings.settings import Settings
-from bradawl.app.tui.render import one_line
 from bradawl.app.window import longer_context
 from bradawl.core.errors import BradawlError, SettingsError
 from bradawl.core.permissions import Policy, Sandbox
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bradawl.safety.trusted_programs import Rejected
 
 _WORK: Final = 4_000
-"""Tokens a first prompt, a look at a file and an answer take beside the system prompt and the tools."""
+"""Tokens for a first prompt, one file read and an answer, besides system prompt and tools."""
 _WIDTH: Final = 100
 _ASKED_WITHOUT: Final = (
     "In the mode auto each command whose changes can't be told is asked about because of what is not held."
@@ -45,17 +45,17 @@ BuildAgent = Callable[[Settings], "Agent"]
 
 
 class Check(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     state: Literal["ok", "warning", "problem"]
     text: str
     hint: str = ""
-    """What to do about it."""
+    """What to do about a problem."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """What `--json` prints."""
+    """The object that `--json` prints."""
 
     healthy: bool
     checks: tuple[Check, ...]
@@ -63,14 +63,15 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def run_doctor(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
-    """Look at everything, print what was found, and give back the exit code: 0 healthy, 1 with a problem."""
-    from bradawl.app.build import build_agent, build_http
+    """Run all checks, print their results, and return the exit code: 0 without a problem, 1 with one."""
+    from bradawl.app.build.agent import build_agent
+    from bradawl.app.build.model import build_http
 
     diagnosis = asyncio.run(diagnose(options, environ, cwd, build_http, build_agent))
     if options.get("json"):
         console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(diagnosis)).decode()) + "\n")
     else:
-        console.answer("\n".join(_shown(diagnosis)) + "\n")
+        console.answer("\n".join(_report_lines(diagnosis)) + "\n")
     return 0 if diagnosis.healthy else 1
 
 
@@ -81,39 +82,39 @@ async def diagnose(
     connect: Connect,
     build: BuildAgent,
 ) -> Diagnosis:
-    """Look at everything. What is wrong is a check that says so, never an error."""
-    checks = [_version(), *_files(environ, cwd)]
+    """Run all checks. A problem is a result; no error is raised for it."""
+    checks = [_version_check(), *_file_checks(environ, cwd)]
     settings: Settings | None = None
     problem = ""
     try:
-        # Nobody's prompt is run, so that nobody is there to ask is no reason to complain.
+        # No prompt is run, so the checks for runs without a user do not apply.
         settings = load_settings({**options, "headless": False}, environ, cwd)
     except SettingsError as error:
         problem = str(error)
     async with asyncio.TaskGroup() as group:
-        local = group.create_task(_local(connect, options, environ, cwd))
-        model = group.create_task(_model(settings, options, environ, connect)) if settings else None
+        local = group.create_task(_find_servers(connect, options, environ, cwd))
+        model = group.create_task(_model_checks(settings, options, environ, connect)) if settings else None
     servers = local.result()
     if settings is None or model is None:
         checks.append(Check("settings", "problem", problem, "\n".join(suggestions(servers))))
     else:
         checks += [Check("settings", "warning", warning) for warning in settings.warnings]
         checks += model.result()
-        checks += await _context(settings, build)
-    checks += [_server(server) for server in servers] or [Check("local server", "ok", _NO_SERVER)]
-    checks += _machine(settings or _without_a_model(options, environ, cwd))
+        checks += await _context_checks(settings, build)
+    checks += [_server_check(server) for server in servers] or [Check("local server", "ok", _NO_SERVER)]
+    checks += _machine_checks(settings or _without_a_model(options, environ, cwd))
     return Diagnosis(all(check.state != "problem" for check in checks), tuple(checks), servers)
 
 
 # ------------------------------------------------------------------ this machine
 
 
-def _version() -> Check:
+def _version_check() -> Check:
     python = ".".join(map(str, sys.version_info[:3]))
     return Check("version", "ok", f"bradawl {__version__}, Python {python}, {sys.platform}")
 
 
-def _files(environ: Mapping[str, str], cwd: str) -> list[Check]:
+def _file_checks(environ: Mapping[str, str], cwd: str) -> list[Check]:
     try:
         places = homes(environ, cwd)
     except BradawlError as error:
@@ -133,7 +134,7 @@ def _files(environ: Mapping[str, str], cwd: str) -> list[Check]:
 
 
 def _without_a_model(options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Settings:
-    """The settings that programs and the sandbox depend on, where no model can be chosen, or a file is wrong."""
+    """Settings for the checks of programs and sandbox, where no model can be chosen or a file is wrong."""
     none: dict[str, object] = {"model": f"{SCRIPTED}/none", "fallback_model": None, "small_model": None}
     try:
         return load_settings({**options, **none, "headless": False}, environ, cwd)
@@ -146,19 +147,19 @@ def _data_home(environ: Mapping[str, str], cwd: str) -> str:
     try:
         return homes(environ, cwd).data
     except BradawlError:
-        return str(Path(cwd, ".bradawl"))  # said by a check of its own
+        return str(Path(cwd, ".bradawl"))  # another check reports it
 
 
-def _machine(settings: Settings) -> list[Check]:
-    """What holds commands, and the programs that are needed, as far as they can be trusted."""
-    from bradawl.app.build import choose_sandbox, place_of
+def _machine_checks(settings: Settings) -> list[Check]:
+    """Checks of the sandbox and of the programs that bradawl starts."""
+    from bradawl.app.build.workspace import choose_sandbox, folders_of
     from bradawl.app.own_programs import find_ripgrep, programs_for
 
     try:
-        place = place_of(settings)
-        programs = programs_for(settings.environment, place)
+        folders = folders_of(settings)
+        programs = programs_for(settings.environment, folders.untrusted)
         wanted = msgspec.structs.replace(settings, sandbox="auto") if settings.sandbox == "required" else settings
-        choice = choose_sandbox(wanted, place, settings.environment, programs)
+        choice = choose_sandbox(wanted, folders, settings.environment, programs)
     except (BradawlError, OSError) as error:
         return [Check("sandbox", "problem", f"can't be looked for: {error}")]
     try:
@@ -171,16 +172,16 @@ def _machine(settings: Settings) -> list[Check]:
     no_rg = "Install ripgrep (rg); the tool grep does not work without it."
     return [
         *sandbox_checks(found, settings.sandbox, why, could_be=choice is None or choice.is_workspace_suitable),
-        *_process_limit(found),
-        *_installation(place.roots),
-        _program("bash", programs.on_path("bash"), "problem", no_bash, rejected("bash")),
-        _program("git", programs.on_path("git"), "warning", no_git, rejected("git")),
-        _program("ripgrep", rg, "warning", no_rg, rejected("rg")),
+        *_process_limit_check(found),
+        *_installation_check(folders.roots),
+        _program_check("bash", programs.on_path("bash"), "problem", no_bash, rejected("bash")),
+        _program_check("git", programs.on_path("git"), "warning", no_git, rejected("git")),
+        _program_check("ripgrep", rg, "warning", no_rg, rejected("rg")),
     ]
 
 
-def _process_limit(sandbox: Sandbox) -> list[Check]:
-    """Nothing where something limits them: bubblewrap does it for all but root."""
+def _process_limit_check(sandbox: Sandbox) -> list[Check]:
+    """A warning if nothing limits the number of processes; bubblewrap does for all users but root."""
     import os
 
     from bradawl.sandbox.process_limit import can_limit_processes
@@ -192,7 +193,7 @@ def _process_limit(sandbox: Sandbox) -> list[Check]:
     return [Check("not held", "warning", text, hint)]
 
 
-def _installation(roots: Sequence[str]) -> list[Check]:
+def _installation_check(roots: Sequence[str]) -> list[Check]:
     from bradawl.safety.trusted_programs import installation_paths
 
     places = installation_paths(roots)
@@ -204,9 +205,9 @@ def _installation(roots: Sequence[str]) -> list[Check]:
 
 
 def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, could_be: bool = True) -> list[Check]:
-    """What holds commands here, what of it is missing and what that means; `why` is what was found on the way.
+    """The sandbox, and each guarantee it lacks; `why`: the reasons found by the search for it.
 
-    `could_be`: a better sandbox could hold this workspace.
+    `could_be`: a better sandbox would be possible in this workspace.
     """
     from bradawl.app.sandbox_help import kernel_hints, repair_lines
     from bradawl.sandbox.guarantees import GUARANTEES
@@ -226,7 +227,7 @@ def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, co
     return checks + [Check("not held", "warning", f"{name}: {GUARANTEES.get(name, name)}") for name in sandbox.lacks]
 
 
-def _program(
+def _program_check(
     name: str, path: str | None, otherwise: Literal["warning", "problem"], hint: str, rejected: Sequence["Rejected"]
 ) -> Check:
     not_used = [f"{each.path} is not used: {each.reason}" for each in rejected]
@@ -238,7 +239,7 @@ def _program(
 # ------------------------------------------------------------------ the model
 
 
-async def _model(
+async def _model_checks(
     settings: Settings, options: Mapping[str, object], environ: Mapping[str, str], connect: Connect
 ) -> list[Check]:
     chosen = settings.model
@@ -251,13 +252,13 @@ async def _model(
     if settings.small is not None:
         checks.append(Check("small model", "ok", f"{settings.small.provider}/{settings.small.name}"))
     given = read_settings(options, environ, settings.cwd).given
-    for status in await look(given, Catalog(), connect, chosen.provider):
+    for status in await query_providers(given, Catalog(), connect, chosen.provider):
         checks.append(Check("key", "ok", f"from {status.key}" if status.key else "none needed"))
-        checks.append(_endpoint(status, chosen.name))
+        checks.append(_endpoint_check(status, chosen.name))
     return checks
 
 
-def _endpoint(status: Status, model: str) -> Check:
+def _endpoint_check(status: Status, model: str) -> Check:
     if not status.reachable:
         hint = "Check the base URL, the network, and that the server runs."
         return Check("endpoint", "problem", status.problem, hint)
@@ -271,8 +272,8 @@ def _endpoint(status: Status, model: str) -> Check:
     return Check("endpoint", "ok", f"answers, with {models_text(len(models))}" if models else "answers")
 
 
-async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
-    """Whether what every request begins with fits the model, with room for work; and what is asked about."""
+async def _context_checks(settings: Settings, build: BuildAgent) -> list[Check]:
+    """Whether system prompt and tools fit into the model's context window with room for work; and the permissions."""
     try:
         agent = build(settings)
     except BradawlError as error:
@@ -283,12 +284,12 @@ async def _context(settings: Settings, build: BuildAgent) -> list[Check]:
 
         needed = prefix_tokens(Prefix(await agent.system_prompt(), schemas_of(agent.tools)))
         window = await agent.model.window()
-        return [_fit(settings, needed, window), *_permissions(agent)]
+        return [_window_check(settings, needed, window), *_permission_checks(agent)]
     finally:
         await agent.aclose()
 
 
-def _permissions(agent: "Agent") -> list[Check]:
+def _permission_checks(agent: "Agent") -> list[Check]:
     try:
         policy = agent.policy()
     except BradawlError as error:
@@ -297,7 +298,7 @@ def _permissions(agent: "Agent") -> list[Check]:
 
 
 def rule_checks(policy: Policy) -> list[Check]:
-    """Rules that refuse paths, where nothing keeps programs from those."""
+    """A warning about rules that deny paths, where no sandbox keeps programs from them."""
     rules = [rule.text for rule in path_rules(policy.rules) if rule.verdict == "deny" and rule.places]
     if not rules or (policy.sandbox.name and "credentials" not in policy.sandbox.lacks):
         return []
@@ -307,7 +308,7 @@ def rule_checks(policy: Policy) -> list[Check]:
     return [Check("rules", "warning", text)]
 
 
-def _fit(settings: Settings, needed: int, window: Window) -> Check:
+def _window_check(settings: Settings, needed: int, window: Window) -> Check:
     chosen = settings.model
     said = {"settings": "", "server": " as the server runs it", "assumed": ", which is only assumed"}[window.source]
     text = f"{needed:,} tokens before the first word, of {window.tokens:,}{said}"
@@ -325,7 +326,7 @@ def _fit(settings: Settings, needed: int, window: Window) -> Check:
 # ------------------------------------------------------------------ local servers
 
 
-async def _local(
+async def _find_servers(
     connect: Connect, options: Mapping[str, object], environ: Mapping[str, str], cwd: str
 ) -> tuple[LocalServer, ...]:
     try:
@@ -338,8 +339,8 @@ async def _local(
 _NO_SERVER = "none of Ollama, LM Studio, llama.cpp, vLLM and SGLang answers on this machine"
 
 
-def _server(server: LocalServer) -> Check:
-    where = f"{name_of(server)} at {server.base_url}"
+def _server_check(server: LocalServer) -> Check:
+    where = f"{server_name(server)} at {server.base_url}"
     if server.problem:
         return Check("local server", "warning", f"{where}: {server.problem}")
     names = ", ".join(
@@ -349,10 +350,10 @@ def _server(server: LocalServer) -> Check:
     return Check("local server", "ok", f"{where}: {names or 'no models'}{more}")
 
 
-# ------------------------------------------------------------------ showing
+# ------------------------------------------------------------------ output
 
 
-def _shown(diagnosis: Diagnosis) -> list[str]:
+def _report_lines(diagnosis: Diagnosis) -> list[str]:
     from textwrap import wrap
 
     lines: list[str] = []
@@ -361,7 +362,7 @@ def _shown(diagnosis: Diagnosis) -> list[str]:
         text = wrap(one_line(check.text), _WIDTH - len(head), break_long_words=False, break_on_hyphens=False)
         lines += [f"{head if number == 0 else ' ' * len(head)}{line}" for number, line in enumerate(text)]
         for line in check.hint.splitlines():
-            # A command to type stays in one piece.
+            # Commands are not wrapped.
             pieces = [line] if line.startswith("  ") else wrap(line, _WIDTH - len(head), break_on_hyphens=False)
             lines += [f"{' ' * len(head)}{piece}" for piece in pieces]
     problems = sum(check.state == "problem" for check in diagnosis.checks)

@@ -1,11 +1,11 @@
-"""Reads the few files that say how git is configured."""
+"""Reads git's configuration files."""
 
 import stat
 from pathlib import Path
 
 
 def read_whole(path: str, limit: int) -> bytes | None:
-    """A regular file of at most `limit` bytes; None for anything else. Never waits, as a pipe would make it."""
+    """The content of a regular file of at most `limit` bytes; None for anything else. Never blocks, as on a pipe."""
     try:
         place = Path(path)
         if not stat.S_ISREG(place.stat().st_mode):

@@ -1,8 +1,8 @@
-"""What git says of a folder, asked in a way that nothing of the repository can be started.
+"""Branch and changed files of a folder for the system prompt, from git, without starting any program of the repository.
 
-git runs with a private repository folder: its HEAD and settings are our own, refs, objects, index and the
-lists of ignored files are the real ones. So no setting of the repository is read but those that are copied, none
-of which names a program or a file, and there are no hooks. What a real repository holds besides is data.
+git runs with a private repository folder. Its HEAD and configuration are bradawl's; refs, objects, index and ignore
+lists are those of the real repository. So git reads no setting of the repository except the copied ones, which name
+no program and no file, and there are no hooks. Everything else in a repository is data.
 """
 
 import contextlib
@@ -29,10 +29,10 @@ _OUTPUT_LIMIT_BYTES: Final = 20_000
 _LISTED_CHANGES: Final = 20
 _STALE_S: Final = 3600
 _NAMES_FROM_OBJECTS: Final = re.compile(r"(?m)^[^AM? !]")
-"""Lines about files that are in the last commit and no more in the index; all other names are from the index."""
+"""Status lines about files that are in the last commit and not in the index: their names come from objects."""
 _BRANCH: Final = re.compile(r"ref: refs/heads/(\S{1,200})")
 _TRUTHS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "1", "0"})
-# Settings that decide what counts as changed, and the form of their values.
+# Settings that decide which files count as changed, and their allowed values.
 _COPIED: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(
         (
@@ -71,22 +71,22 @@ _STATUS: Final = ("status", "--porcelain", "--untracked-files=normal", "--ignore
 
 
 class GitStatus(msgspec.Struct, frozen=True):
-    """Asks git. Call it with a folder to get a line for the prompt, or None outside a repository."""
+    """Call it with a folder to get a line for the prompt; None outside a repository."""
 
     config: GitConfig
     processes: Processes
     program: str | None
-    """Absolute path of git; None where there is none to trust: only the branch is told then."""
+    """Absolute path of git; None if there is no trusted one: the line then has only the branch."""
     private: str
-    """A folder no command can write to, made when first needed."""
+    """A folder that no command can write to; created on first use."""
     timeout_s: float = 0.05
-    """Longest wait for git's answer; a slower one is left out."""
+    """Timeout for git; without its answer the line has only the branch."""
 
     async def __call__(self, folder: str) -> str | None:
-        """Branch and changes; no changes where they can't be told in time or without obeying the repository."""
+        """Branch and changes; without the changes if git is too slow or would read outside the repository."""
         try:
             found = self.config.configured(folder)
-            if found is None or not _is_asked_for(found, folder):
+            if found is None or not _belongs_to(found, folder):
                 return None
         except (UnsupportedRepository, OSError):
             return None
@@ -110,10 +110,10 @@ class GitStatus(msgspec.Struct, frozen=True):
             _NAMES_FROM_OBJECTS.search(output) and not self._is_self_contained(found.repository, folder)
         ):
             return None
-        return _told(output)
+        return _changes_text(output)
 
     def _is_self_contained(self, repository: Repository, folder: str, *, has_loose: bool = True) -> bool:
-        """Whether git would read nothing but the repository: no link in its data, no objects of another."""
+        """True if git reads only the repository: no link in its data, no objects of another one."""
         others = self.config.reads(folder, has_loose=has_loose)
         return others is not None and all(is_within(path, repository.top) for path in others)
 
@@ -139,7 +139,7 @@ class GitStatus(msgspec.Struct, frozen=True):
         return result.stdout.decode("utf-8", "replace") if result.exit_code == 0 else None
 
 
-def _told(output: str) -> str:
+def _changes_text(output: str) -> str:
     changes = [line.strip() for line in output.splitlines()]
     if not changes:
         return "nothing changed"
@@ -147,11 +147,11 @@ def _told(output: str) -> str:
     return "changed: " + ", ".join(changes[:_LISTED_CHANGES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _is_asked_for(found: ConfiguredRepository, folder: str) -> bool:
-    """Whether the repository is that of the folder: a gitfile must not show what lies in another of the user's."""
+def _belongs_to(found: ConfiguredRepository, folder: str) -> bool:
+    """True if the folder is in the repository's work tree: a gitfile must not reveal another repository of the user."""
     repository = found.repository
     if Path(repository.top).stat().st_dev != Path(folder).stat().st_dev:
-        return False  # git stops where another file system begins
+        return False  # git does not cross file systems
     worktree = _last(found.own, "core.worktree")
     if repository.is_elsewhere:
         return worktree is not None and plain_path(worktree, repository.own) == repository.top
@@ -159,7 +159,7 @@ def _is_asked_for(found: ConfiguredRepository, folder: str) -> bool:
 
 
 def _branch(head: str) -> str | None:
-    """What HEAD says; None for what is no branch and no commit, such as the place holder of another ref storage."""
+    """`branch NAME`, or `no branch` for a commit; None for any other HEAD, such as that of another ref storage."""
     if not head.startswith("ref:"):
         return "no branch"
     match = _BRANCH.fullmatch(head.rstrip("\n"))
@@ -167,27 +167,27 @@ def _branch(head: str) -> str | None:
 
 
 def _last(entries: Iterable[Entry], name: str) -> str | None:
-    """The value that counts; an empty text for a key without one."""
+    """The value in force, the last one; empty for a key without a value."""
     values = [entry.value or "" for entry in entries if entry.name == name]
     return values[-1] if values else None
 
 
 def _settings(found: ConfiguredRepository, ignore_file: str) -> list[str]:
-    """What git is to see of the configuration, as `name=value`."""
+    """The settings that git gets, as `name=value`."""
     settings = [*_OWN_SETTINGS]
     for name, allowed in _COPIED.items():
         value = _last((*found.users, *found.own), f"core.{name}")
         if value is not None and (value or "true").lower() in allowed:
             settings.append(f"core.{name}={value or 'true'}")
-    # A file of the user's; a repository's own setting may name any file, and is not copied.
+    # From the user's configuration only: the repository's could name any file.
     is_file = ignore_file.startswith("/") and "\0" not in ignore_file and _kind(ignore_file, os.stat) == stat.S_IFREG
     return [*settings, f"core.excludesFile={ignore_file if is_file else os.devnull}"]
 
 
 def _own_config(found: ConfiguredRepository) -> str:
-    """The text of the private configuration, empty where git can do without.
+    """The text of the private configuration; empty if none is needed.
 
-    Raises `UnsupportedRepository` for what the private repository can't stand in for.
+    Raises `UnsupportedRepository` for a format that the private repository does not support.
     """
     names = {entry.name.partition(".")[2] for entry in found.own if entry.name.startswith("extensions.")}
     form = _last(found.own, "extensions.objectformat") or "sha1"
@@ -206,7 +206,7 @@ def _kind(path: str, status: Callable[[str], os.stat_result] = os.lstat) -> int:
 
 @contextlib.contextmanager
 def _private_repository(parent: Path, found: ConfiguredRepository) -> Iterator[str]:
-    """A temporary git directory that borrows the data of the real one. Raises `OSError`, `UnsupportedRepository`."""
+    """A temporary repository folder with links to the real data. Raises `OSError`, `UnsupportedRepository`."""
     repository, config = found.repository, _own_config(found)
     if _kind(f"{repository.own}/index") not in (0, stat.S_IFREG) or _has_index_in_parts(repository):
         raise UnsupportedRepository(repository.own)
@@ -226,12 +226,12 @@ def _private_repository(parent: Path, found: ConfiguredRepository) -> Iterator[s
 
 
 def _links(repository: Repository) -> Iterator[tuple[str, str]]:
-    """What is read from the real repository besides its index and objects: refs, and lists of files."""
+    """Names and targets of the links into the real repository, besides index and objects."""
     yield "refs", f"{repository.shared}/refs"
     for name in ("packed-refs", "shallow"):
         if _kind(f"{repository.shared}/{name}") == stat.S_IFREG:
             yield name, f"{repository.shared}/{name}"
-    # A worktree has a list of its own if only a part is checked out; then this matters more than what is ignored.
+    # A worktree has its own `info` only for a sparse checkout, which then matters more than the ignore list.
     is_sparse = repository.own != repository.shared and _kind(f"{repository.own}/info/sparse-checkout")
     info = f"{repository.own if is_sparse else repository.shared}/info"
     names = ("exclude", "attributes", "sparse-checkout")
@@ -240,12 +240,12 @@ def _links(repository: Repository) -> Iterator[tuple[str, str]]:
 
 
 def _has_index_in_parts(repository: Repository) -> bool:
-    """git looks for the other part in its own folder, and takes a missing one for empty."""
+    """True for a split index: git would look for its other part in the private folder and take it for empty."""
     return any(file.name.startswith("sharedindex.") for file in Path(repository.own).iterdir())
 
 
 def _remove_stale(parent: Path) -> None:
-    """What a killed run has left."""
+    """Remove what killed runs have left."""
     latest = time.time() - _STALE_S
     for place in parent.iterdir():
         with contextlib.suppress(OSError):
@@ -254,7 +254,7 @@ def _remove_stale(parent: Path) -> None:
 
 
 def _remove(place: Path) -> None:
-    """Links are removed, not what they lead to."""
+    """Remove a private repository: its links, not their targets."""
     with contextlib.suppress(OSError):
         for each in place.iterdir():
             each.unlink()

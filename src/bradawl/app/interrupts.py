@@ -1,4 +1,4 @@
-"""Signals that end a run: the first asks, the second insists."""
+"""Handles SIGINT, SIGTERM and SIGHUP: the first signal cancels the run, the second exits at once."""
 
 import asyncio
 import os
@@ -10,19 +10,19 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """While it is entered, SIGINT, SIGTERM and SIGHUP call `target` instead of ending the program.
+    """A context manager in which SIGINT, SIGTERM and SIGHUP call `target` instead of ending the program.
 
-    Without a target the task that entered it is cancelled. A second one exits at once.
-    Where Ctrl+C does not mean the end, `on_interrupt` takes SIGINT instead.
+    Without a target they cancel the task that entered it. A second signal exits at once.
+    `on_interrupt` is called for SIGINT instead, where Ctrl+C does not end the program.
     """
 
     def __init__(self, on_interrupt: Callable[[], None] | None = None) -> None:
         self._on_interrupt = on_interrupt
         self.target: Callable[[], None] | None = None
-        """What the first signal calls; must not block."""
+        """Called by the first signal; must not block."""
         self.exit_code = 130
-        """128 and the number of the last signal."""
-        self.came = False
+        """128 plus the number of the last signal."""
+        self.has_arrived = False
         self._task: asyncio.Task[object] | None = None
         self._installed: list[signal.Signals] = []
 
@@ -30,13 +30,13 @@ class Interrupts:
         loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         for number in _SIGNALS:
-            # `nohup` asks for SIGHUP to be ignored; the other two must work however bradawl was started.
+            # `nohup` sets SIGHUP to be ignored; the other two must always work.
             if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
                 continue
             try:
                 loop.add_signal_handler(number, self._arrived, number)
             except (RuntimeError, ValueError):
-                return self  # not the main thread: whoever started it handles signals
+                return self  # not in the main thread, which handles signals
             self._installed.append(number)
         return self
 
@@ -52,9 +52,9 @@ class Interrupts:
             self._on_interrupt()
             return
         self.exit_code = 128 + number
-        if self.came:
+        if self.has_arrived:
             os._exit(self.exit_code)
-        self.came = True
+        self.has_arrived = True
         if self.target is not None:
             self.target()
         elif self._task is not None:

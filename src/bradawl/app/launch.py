@@ -1,4 +1,4 @@
-"""From options to a run, and the border at which every error becomes a line and an exit code."""
+"""Starts a front end with parsed options, and turns every error into one line and an exit code."""
 
 import asyncio
 import os
@@ -7,23 +7,32 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.console import Console, OutputError
+from bradawl.app.frontend import Build, RunRequest
 from bradawl.app.interrupts import Interrupts
+from bradawl.app.modes import help_with_refusals, is_asked_for
+from bradawl.app.notices import NoticeStream
+from bradawl.app.rendering import notice_line, one_line
 from bradawl.app.result import CANCELLED, ERROR, NO_SANDBOX, NOT_SAVED, TRY_AGAIN, USAGE, exit_code, result_of_failure
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.providers import PROVIDERS, NoProvider
-from bradawl.app.settings.settings import NoSandbox, Settings, debug_folder
-from bradawl.app.tui.render import one_line
-from bradawl.app.window import LONG_TOKENS, WindowWatch
+from bradawl.app.settings.settings import NoSandbox, debug_folder
+from bradawl.core.deltas import Notice
 from bradawl.core.errors import BradawlError, ModelFailed, SessionBusy, SessionNotFound, SettingsError
+from bradawl.core.events import Envelope, Live
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
-    from bradawl.core.ports import Approver
+    from bradawl.app.slash_commands import CommandRegistry
 
-Build = Callable[[Settings, "Approver"], "Agent"]
-"""Puts an agent together, as `bradawl.app.build.build_agent` does; may raise `SettingsError`."""
+
+def load_builtin_commands() -> "CommandRegistry":
+    """bradawl's own slash commands."""
+    from bradawl.app.builtin_commands import builtin_commands
+
+    return builtin_commands()
 
 
 def launch(
@@ -33,20 +42,23 @@ def launch(
     *,
     as_json: bool,
     build: Build | None = None,
+    load_commands: "Callable[[], CommandRegistry]" = load_builtin_commands,
 ) -> int:
-    """Run with options as `cli.parse` gives them; every error ends here. Gives back the exit code."""
+    """Run with the options of `cli.parse` and return the exit code. Raises nothing."""
     as_json = as_json and bool(options.get("headless"))
-    return _guarded(lambda: _run(options, environ, console, build), environ, console, as_json=as_json)
+    return _exit_code_of(
+        lambda: _run(options, environ, console, build, load_commands), environ, console, as_json=as_json
+    )
 
 
 def launch_demo(console: Console, environ: Mapping[str, str]) -> int:
-    """Run the demonstration. Gives back the exit code."""
+    """Run the demonstration and return the exit code. Raises nothing."""
 
-    return _guarded(lambda: asyncio.run(_demo(console)), environ, console, as_json=False)
+    return _exit_code_of(lambda: asyncio.run(_demo(console)), environ, console, as_json=False)
 
 
 def launch_command(options: Mapping[str, object], environ: Mapping[str, str], console: Console) -> int:
-    """Run a command that is no conversation. Gives back the exit code."""
+    """Run `doctor`, `permissions`, `trust` or `models` and return the exit code. Raises nothing."""
 
     def run() -> int:
         if options["command"] == "doctor":
@@ -54,7 +66,7 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
 
             return run_doctor(options, environ, console, _current_folder())
         if options["command"] == "permissions":
-            from bradawl.app.build import build_agent
+            from bradawl.app.build.agent import build_agent
             from bradawl.app.permissions_check import run_check
 
             return run_check(options, environ, console, _current_folder(), build_agent)
@@ -66,7 +78,7 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
 
         return run_models(options, environ, console, _current_folder())
 
-    return _guarded(run, environ, console, as_json=False)
+    return _exit_code_of(run, environ, console, as_json=False)
 
 
 async def _demo(console: Console) -> int:
@@ -76,35 +88,65 @@ async def _demo(console: Console) -> int:
         try:
             return await run_demo(console.stdout)
         except asyncio.CancelledError:
-            if not interrupts.came:
+            if not interrupts.has_arrived:
                 raise
             return _fail("Interrupted; the demo's temporary folder is removed.", interrupts.exit_code, console)
 
 
-def _run(options: Mapping[str, object], environ: Mapping[str, str], console: Console, build: Build | None) -> int:
-    is_one_shot = bool(options.get("headless"))
-    nobody_types = is_one_shot or not console.has_user
+def _run(
+    options: Mapping[str, object],
+    environ: Mapping[str, str],
+    console: Console,
+    build: Build | None,
+    load_commands: "Callable[[], CommandRegistry]",
+) -> int:
+    is_headless = bool(options.get("headless"))
+    user_is_there = not is_headless and console.has_user
     try:
-        settings = load_settings({**options, "headless": nobody_types}, environ, _current_folder())
+        settings = load_settings({**options, "headless": not user_is_there}, environ, _current_folder())
     except NoProvider:
-        _tell_of_local_servers(environ, console)
+        _suggest_local_servers(environ, console)
         raise
+    notices = NoticeStream(partial(_say_notice, console))
     for warning in settings.warnings:
-        console.say(f"note: {one_line(warning)}")
+        notices(warning)
     if settings.debug_log:
-        console.say(f"note: requests and replies are logged, in shapes, below {one_line(str(debug_folder(settings)))}")
+        notices(f"requests and replies are logged, in shapes, below {debug_folder(settings)}")
     prompt = str(options.get("prompt") or "")
-    if is_one_shot:
-        prompt = _whole_prompt(prompt, console)
-    put_together = build or _build_agent(console)
-    if is_one_shot:
-        return asyncio.run(_headless(settings, options, prompt, console, put_together))
-    return asyncio.run(_interactive(settings, options, prompt, console, put_together))
+    is_command = is_headless and _is_command(prompt)
+    if is_headless and not is_command:
+        prompt = _whole_prompt(prompt, console, notices)
+    request = RunRequest(
+        settings,
+        build or _agent_builder(notices),
+        partial(chosen_session, options=options),
+        load_commands,
+        lambda: load_settings({**options, "headless": False}, settings.environment, _current_folder()),
+        notices,
+        prompt,
+        is_command=is_command,
+        mode_is_asked_for=is_asked_for(options, settings.environment),
+    )
+    if is_headless:
+        return asyncio.run(_headless(request, console))
+    return asyncio.run(_interactive(request, console))
 
 
-def _tell_of_local_servers(environ: Mapping[str, str], console: Console) -> None:
-    """Who has set up nothing may still have a model server running."""
-    from bradawl.app.build import build_http
+def _say_notice(console: Console, item: Envelope | Live) -> None:
+    """The `Emit` of warnings until a front end takes over."""
+    if isinstance(item, Live) and isinstance(item.item, Notice):
+        console.say(notice_line(item.item))
+
+
+def _agent_builder(notices: NoticeStream) -> Build:
+    from bradawl.app.build.agent import build_agent
+
+    return partial(build_agent, tell=notices)
+
+
+def _suggest_local_servers(environ: Mapping[str, str], console: Console) -> None:
+    """Print how to use the model servers that run on this machine."""
+    from bradawl.app.build.model import build_http
     from bradawl.app.local_models import find_local, suggestions
 
     for line in suggestions(asyncio.run(find_local(build_http(None, None), PROVIDERS, environ))):
@@ -112,76 +154,48 @@ def _tell_of_local_servers(environ: Mapping[str, str], console: Console) -> None
         console.say(indent + one_line(line))
 
 
-def _build_agent(console: Console) -> Build:
-    from bradawl.app.build import build_agent
+async def _headless(request: RunRequest, console: Console) -> int:
+    from bradawl.app.headless import HeadlessScreen, run_headless, run_headless_command
 
-    def tell(problem: str) -> None:
-        console.say(f"note: {one_line(problem)}")
-
-    return partial(build_agent, tell=tell)
-
-
-async def _headless(
-    settings: Settings, options: Mapping[str, object], prompt: str, console: Console, build: Build
-) -> int:
-    from bradawl.app.headless import NobodyApprover, Start, run_headless
-    from bradawl.app.modes import begin_in_mode, help_with_refusals, is_asked_for, sandbox_warning
-
+    settings = request.settings
     as_json = settings.output_format == "json"
-    _keep_quiet(settings.home)
+    _report_loop_errors(settings.home)
+    screen = HeadlessScreen(console)
+    approver = DenyAllApprover(settings.user_home, partial(help_with_refusals, settings))
     with Interrupts() as interrupts:
         try:
-            agent = build(settings, NobodyApprover(settings.user_home, partial(help_with_refusals, settings)))
+            frontend = request.start(approver, screen.emit, user_is_there=False)
             try:
-                start = Start(
-                    chosen_session(agent, options),
-                    partial(begin_in_mode, settings=settings, is_asked_for=is_asked_for(options, settings.environment)),
-                    lambda: sandbox_warning(lambda: agent.policy().sandbox, settings, user_is_there=False),
-                )
-                watch = WindowWatch(agent.model, is_local=settings.model.is_local, from_tokens=LONG_TOKENS)
-                return await run_headless(agent, prompt, start, console, interrupts, as_json=as_json, watch=watch)
+                session_id = request.choose_session(frontend.agent)
+                if request.is_command:
+                    return await run_headless_command(frontend, screen, session_id, as_json=as_json)
+                return await run_headless(frontend, screen, session_id, interrupts, as_json=as_json)
             finally:
-                await agent.aclose()
+                await frontend.agent.aclose()
         except asyncio.CancelledError:
-            if not interrupts.came:
+            if not interrupts.has_arrived:
                 raise
             return _fail("Interrupted.", interrupts.exit_code, console, as_json=as_json, reason="cancelled")
 
 
-async def _interactive(
-    settings: Settings, options: Mapping[str, object], prompt: str, console: Console, build: Build
-) -> int:
-    from bradawl.app.modes import is_asked_for
+def _is_command(prompt: str) -> bool:
+    """True for a slash command on the command line; what is piped in is always part of a prompt."""
+    if not prompt.lstrip().startswith("/"):
+        return False
+    from bradawl.app.slash_commands import is_command
+
+    return is_command(prompt)
+
+
+async def _interactive(request: RunRequest, console: Console) -> int:
     from bradawl.app.tui.repl import run_repl
 
-    _keep_quiet(settings.home)
-    settings = await _with_trust(settings, options, console)
-    wanted = is_asked_for(options, settings.environment)
-    make, choose = partial(build, settings), partial(chosen_session, options=options)
-    return await run_repl(settings, make, choose, prompt, console, mode_is_asked_for=wanted)
-
-
-async def _with_trust(settings: Settings, options: Mapping[str, object], console: Console) -> Settings:
-    """The settings as they are once the user has said whether the project's files count, if that has to be asked."""
-    from bradawl.app.trust_command import answer_trust, trust_question
-
-    if not console.has_user or (question := trust_question(settings)) is None:
-        return settings
-    from bradawl.app.tui.lines import reader_for
-    from bradawl.safety.terminal import escape
-
-    console.say(escape(question))
-    try:
-        said = await reader_for(console, settings.home).ask("Do you trust it? [y/N] ")
-    except (EOFError, KeyboardInterrupt):
-        return settings  # no answer: it is asked again at the next start
-    is_trusted = said.strip().lower() in ("y", "yes")
-    answer_trust(settings, is_trusted=is_trusted)
-    return load_settings({**options, "headless": False}, settings.environment, _current_folder())
+    _report_loop_errors(request.settings.home)
+    return await run_repl(request, console)
 
 
 def chosen_session(agent: "Agent", options: Mapping[str, object]) -> str | None:
-    """The session `-r` or `-c` asks for, or None for a new one. Raises `SessionNotFound`."""
+    """Id of the session that `-r` or `-c` names; None for a new one. Raises `SessionNotFound`."""
     if (resume := options.get("resume")) is not None:
         return cast(str, resume)
     if not options.get("continues"):
@@ -199,10 +213,10 @@ def _current_folder() -> str:
         raise SettingsError("The current folder is gone; change to one that exists.") from error
 
 
-def _whole_prompt(prompt: str, console: Console) -> str:
-    """The prompt with what was piped in behind it. Raises `SettingsError` if that is nothing."""
+def _whole_prompt(prompt: str, console: Console, notices: NoticeStream) -> str:
+    """The prompt, followed by what is piped in. Raises `SettingsError` if both are empty."""
     try:
-        piped = console.piped_input(wait=not prompt.strip())
+        piped = console.piped_input(notices, wait=not prompt.strip())
     except ValueError as error:
         raise SettingsError(f"{error}; put it into a file and name that in the prompt.") from error
     parts = [part for part in (prompt, piped) if part and part.strip()]
@@ -214,14 +228,14 @@ def _whole_prompt(prompt: str, console: Console) -> str:
 # ------------------------------------------------------------------ errors
 
 
-def _guarded(work: Callable[[], int], environ: Mapping[str, str], console: Console, *, as_json: bool) -> int:
+def _exit_code_of(work: Callable[[], int], environ: Mapping[str, str], console: Console, *, as_json: bool) -> int:
     try:
         return work()
     except KeyboardInterrupt:
         return _fail("Interrupted.", CANCELLED, console, as_json=as_json, reason="cancelled")
     except Exception as error:
-        # The last border: a user never sees a traceback.
-        message, code = _told(_innermost(error), error, environ)
+        # Users never see a traceback.
+        message, code = _message_and_exit_code(_innermost(error), error, environ)
         return _fail(message, code, console, as_json=as_json)
     except BaseExceptionGroup as group:
         if group.subgroup(KeyboardInterrupt) is None:
@@ -230,13 +244,13 @@ def _guarded(work: Callable[[], int], environ: Mapping[str, str], console: Conso
 
 
 def _innermost(error: Exception) -> Exception:
-    """Task groups wrap what went wrong in them."""
+    """The error inside the exception groups that task groups wrap around it."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = cast(Exception, error.exceptions[0])
     return error
 
 
-def _told(error: Exception, whole: Exception, environ: Mapping[str, str]) -> tuple[str, int]:
+def _message_and_exit_code(error: Exception, whole: Exception, environ: Mapping[str, str]) -> tuple[str, int]:
     match error:
         case NoSandbox():
             return str(error), NO_SANDBOX
@@ -261,12 +275,12 @@ def _fail(message: str, code: int, console: Console, *, as_json: bool = False, r
         if as_json:
             console.answer(result_of_failure(message, code, reason=reason).to_json())
     except OutputError:
-        pass  # it has been said on stderr
+        pass  # the message is on stderr
     return code
 
 
 def _report(error: Exception, environ: Mapping[str, str]) -> str:
-    """Write the traceback where a user does not have to see it; says where."""
+    """Write the traceback to a file; returns a message that names it."""
     what = f"internal error: {type(error).__name__}: {error}"
     try:
         path = write_report(homes(environ, _current_folder()).data, error)
@@ -289,8 +303,8 @@ def write_report(home: str, error: BaseException) -> str:
     return str(path)
 
 
-def _keep_quiet(home: str) -> None:
-    """The loop's own complaints go to a report, not to the user."""
+def _report_loop_errors(home: str) -> None:
+    """Write errors that the event loop reports to a file, not to stderr."""
 
     def handle(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")

@@ -1,4 +1,4 @@
-"""Local model servers for the eye: what runs on this machine, and what to type to use it."""
+"""Finds the model servers that run on this machine, and the commands to use their models."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -22,9 +22,9 @@ _SHOWN: Final = 5
 async def find_local(
     http: Http, providers: Mapping[str, Provider], environ: Mapping[str, str]
 ) -> tuple[LocalServer, ...]:
-    """The model servers on this machine, at their usual ports and where providers were moved to; closes `http`.
+    """Model servers on this machine: at their usual ports and at the providers' configured URLs. Closes `http`.
 
-    Takes a second at most and never fails.
+    Takes a second at most and raises nothing.
     """
     moved = (
         url_of_variable(name, text)
@@ -38,13 +38,13 @@ async def find_local(
         await http.aclose()
 
 
-def name_of(server: LocalServer) -> str:
-    """What a server calls itself."""
+def server_name(server: LocalServer) -> str:
+    """The product name of a server."""
     return _NAMES[server.kind]
 
 
 def command_for(server: LocalServer, model: LocalModel) -> str:
-    """What to type to work with one model."""
+    """The command that starts bradawl with one model of a server."""
     known = PROVIDERS.get(server.kind)
     if known is not None and known.base_url == server.base_url:
         return f"bradawl -m {known.name}/{model.name}"
@@ -53,18 +53,18 @@ def command_for(server: LocalServer, model: LocalModel) -> str:
 
 
 def suggestions(servers: Iterable[LocalServer]) -> tuple[str, ...]:
-    """Lines for somebody who has set up nothing: what runs here already, and what to type; none if nothing does.
+    """For a user without a configured provider: the servers that run here, and the commands to use their models.
 
-    The choice stays the user's: a model that happens to be loaded is seldom the one to trust with a project.
+    None of them is chosen by default: a model that happens to be loaded is rarely the right one for a project.
     """
     lines: list[str] = []
     for server in servers:
         if server.problem:
-            lines.append(f"{name_of(server)} runs at {server.base_url}. {server.problem}")
+            lines.append(f"{server_name(server)} runs at {server.base_url}. {server.problem}")
         elif not server.models:
-            lines.append(f"{name_of(server)} runs at {server.base_url}, but has no models yet.")
+            lines.append(f"{server_name(server)} runs at {server.base_url}, but has no models yet.")
         else:
-            lines.append(f"{name_of(server)} runs at {server.base_url}. To use it:")
+            lines.append(f"{server_name(server)} runs at {server.base_url}. To use it:")
             lines += _commands(server)
     return tuple(lines)
 
@@ -77,7 +77,7 @@ def _commands(server: LocalServer) -> list[str]:
 
 
 def best_first(models: Sequence[LocalModel]) -> list[LocalModel]:
-    """Models made for tools before the others, loaded ones before the rest, otherwise as the server lists them."""
+    """Models that support tools first, then loaded ones, otherwise in the server's order."""
     return sorted(models, key=lambda model: (model.has_tools is False, model.context is None))
 
 

@@ -1,4 +1,4 @@
-"""`bradawl models`: which providers are configured, which answer, and what their models hold and cost."""
+"""`bradawl models`: configured providers, whether they answer, and the context windows and prices of their models."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 import msgspec
 
 from bradawl.app.console import Console
+from bradawl.app.rendering import one_line
 from bradawl.app.settings.load import read_settings
 from bradawl.app.settings.model_choice import Given, choose_model, find_key, resolve
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED, SET_UP, Provider, unknown_provider
-from bradawl.app.tui.render import one_line
 from bradawl.core.errors import SettingsError
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http
@@ -29,8 +29,8 @@ _SHOWN: Final = 12
 _WIDTH: Final = 100
 
 
-class Listed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One model a provider offers, with what is known: the user's word, then the server's, then the catalog's."""
+class ListedModel(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A model of a provider. Its facts come from the settings, else from the server, else from the catalog."""
 
     name: str
     context_window: int | None = None
@@ -38,26 +38,26 @@ class Listed(msgspec.Struct, frozen=True, omit_defaults=True):
     price: Price | None = None
     """US dollars per million tokens."""
     is_hourly: bool = False
-    """The price depends on the hour."""
+    """The price depends on the time of day."""
 
 
 class Status(msgspec.Struct, frozen=True):
-    """One provider as it is set up, and whether it answered."""
+    """A provider's configuration, and its answer."""
 
     name: str
     base_url: str
     api: str
     key: str
-    """Where the key is from, never the key; empty when there is none."""
+    """Source of the key, never the key itself; empty if there is none."""
     reachable: bool
     problem: str = ""
-    models: tuple[Listed, ...] = ()
+    models: tuple[ListedModel, ...] = ()
     source: Literal["settings", "found"] = "settings"
-    """`found`: a server that runs on this machine without having been set up."""
+    """`found`: a server that runs on this machine and is not configured."""
 
 
-class _NoList(Exception):
-    """The endpoint answers, but not to this question."""
+class _NoModelList(Exception):
+    """The endpoint answers, but has no list of models."""
 
 
 _NO_LIST: Final = (404, 405, 501)
@@ -72,34 +72,34 @@ class Report(msgspec.Struct, frozen=True):
 
 
 Connect = Callable[[str | None, str | None], Http]
-"""Makes an `Http` from a proxy and a CA file, as `bradawl.app.build.build_http` does."""
+"""Creates an `Http` from a proxy and a CA file, as `bradawl.app.build.model.build_http` does."""
 
 
 def run_models(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
-    """Print the overview and give back the exit code: 0 when anything can be used. Raises `SettingsError`."""
+    """Print the overview and return the exit code: 0 if any provider answers. Raises `SettingsError`."""
     given = read_settings(options, environ, cwd).given
     wanted = cast("str | None", options.get("provider"))
     if wanted is not None and wanted not in given.providers:
         raise SettingsError(unknown_provider(wanted, given.providers))
     given = _with_stored_keys(given, console)
     catalog = Catalog()
-    from bradawl.app.build import build_http
+    from bradawl.app.build.model import build_http
 
-    statuses = asyncio.run(look(given, catalog, build_http, wanted))
+    statuses = asyncio.run(query_providers(given, catalog, build_http, wanted))
     for warning in dict.fromkeys(given.sources.warnings):
         console.say(f"note: {one_line(warning)}")
     if options.get("json"):
         report = Report(statuses, catalog.source.date, catalog.source.versions)
         console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(report)).decode()) + "\n")
     elif statuses:
-        console.answer("\n".join(_shown(statuses, everything=wanted is not None)) + "\n")
+        console.answer("\n".join(overview_lines(statuses, everything=wanted is not None)) + "\n")
     else:
         console.answer(f"No provider is set up. {SET_UP}\n")
     return 0 if any(status.reachable for status in statuses) else 1
 
 
 def _with_stored_keys(given: Given, console: Console) -> Given:
-    """A file of keys that can't be used is one problem, not one of every provider's."""
+    """Read the file of keys; if it can't be used, print one warning instead of one for each provider."""
     from bradawl.app.settings.credentials import read_credentials
 
     try:
@@ -109,16 +109,18 @@ def _with_stored_keys(given: Given, console: Console) -> Given:
         return given._replace(stored={})
 
 
-# ------------------------------------------------------------------ asking
+# ------------------------------------------------------------------ queries
 
 
-async def look(given: Given, catalog: Catalog, connect: Connect, wanted: str | None = None) -> tuple[Status, ...]:
-    """Ask every configured provider, or the wanted one, for its models, and this machine for its servers, at once."""
+async def query_providers(
+    given: Given, catalog: Catalog, connect: Connect, wanted: str | None = None
+) -> tuple[Status, ...]:
+    """Query all configured providers, or the wanted one, and the local servers, concurrently."""
     selected = _selected(given)
     chosen = [one for one in given.providers.values() if _is_wanted(given, one, selected, wanted)]
     async with asyncio.TaskGroup() as group:
         asked = [
-            group.create_task(_ask(given, catalog, connect, one, is_selected=one.name == selected)) for one in chosen
+            group.create_task(_query(given, catalog, connect, one, is_selected=one.name == selected)) for one in chosen
         ]
         found = group.create_task(_local_servers(given, connect)) if wanted is None else None
     statuses = [task.result() for task in asked]
@@ -127,7 +129,7 @@ async def look(given: Given, catalog: Catalog, connect: Connect, wanted: str | N
 
 
 def _selected(given: Given) -> str:
-    """The provider a general `base_url` is meant for."""
+    """The provider to which a `base_url` without a provider's name applies."""
     try:
         return choose_model(given).provider
     except SettingsError:
@@ -141,7 +143,7 @@ def _is_wanted(given: Given, one: Provider, selected: str, wanted: str | None) -
     return one.is_users or is_moved or one.name == selected or find_key(given, one).kind != "none"
 
 
-async def _ask(given: Given, catalog: Catalog, connect: Connect, one: Provider, *, is_selected: bool) -> Status:
+async def _query(given: Given, catalog: Catalog, connect: Connect, one: Provider, *, is_selected: bool) -> Status:
     key = find_key(given, one).name
     try:
         settings = resolve(given, one, "", is_selected=is_selected)
@@ -150,15 +152,15 @@ async def _ask(given: Given, catalog: Catalog, connect: Connect, one: Provider, 
     status = Status(one.name, settings.base_url, settings.api, key, reachable=True)
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            entries = await _list(settings, given.environ, connect)
-    except _NoList as error:
+            entries = await _fetch_list(settings, given.environ, connect)
+    except _NoModelList as error:
         return msgspec.structs.replace(status, problem=str(error))
     except TimeoutError:
         return _unreachable(status, f"no answer within {TIMEOUT_S:g} s")
     except (HttpError, SettingsError) as error:
         return _unreachable(status, str(error))
     vendor = catalog.vendor_at(settings.base_url)
-    models = tuple(_listed(entry, one.name, vendor, given, catalog) for entry in entries)
+    models = tuple(_listed_model(entry, one.name, vendor, given, catalog) for entry in entries)
     return msgspec.structs.replace(status, models=models)
 
 
@@ -166,11 +168,9 @@ def _unreachable(status: Status, problem: str) -> Status:
     return msgspec.structs.replace(status, reachable=False, problem=one_line(problem))
 
 
-async def _list(settings: ModelSettings, environ: Mapping[str, str], connect: Connect) -> list[dict[str, object]]:
-    """The entries of the endpoint's own list. Raises `HttpError`, `SettingsError` or `_NoList`, with a text for the
-    user.
-    """
-    from bradawl.app.build import build_line
+async def _fetch_list(settings: ModelSettings, environ: Mapping[str, str], connect: Connect) -> list[dict[str, object]]:
+    """The entries of the endpoint's model list. Raises `HttpError`, `SettingsError` or `_NoModelList`."""
+    from bradawl.app.model_line import build_line
     from bradawl.providers.advice import advise
     from bradawl.providers.keys import misdirected
 
@@ -192,8 +192,8 @@ async def _list(settings: ModelSettings, environ: Mapping[str, str], connect: Co
                 if len(body) > _BODY_LIMIT:
                     break
             if response.status in _NO_LIST:
-                told = f"it answers, but has no list of models there (HTTP {response.status})"
-                raise _NoList(f"{told}; if requests fail too, check the base URL.")
+                text = f"it answers, but has no list of models there (HTTP {response.status})"
+                raise _NoModelList(f"{text}; if requests fail too, check the base URL.")
             if response.status != 200:
                 raise SettingsError(
                     str(advise(line.codec.error_of(response.status, response.headers, bytes(body)), endpoint))
@@ -211,7 +211,7 @@ def _list_url(url: str) -> str:
 
 
 def _entries(body: bytes) -> list[dict[str, object]]:
-    """`{"data": [...]}`, or the bare list that some servers send."""
+    """The models in `{"data": [...]}`, or in a bare list, which some servers send."""
     try:
         answer = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -224,30 +224,32 @@ def _entries(body: bytes) -> list[dict[str, object]]:
 
 
 async def _local_servers(given: Given, connect: Connect) -> tuple[Status, ...]:
-    """Servers on this machine that nobody set up."""
+    """Servers on this machine, configured or not."""
     from bradawl.app.local_models import find_local
 
-    return tuple(_found(server) for server in await find_local(connect(None, None), given.providers, given.environ))
+    return tuple(_status_of(server) for server in await find_local(connect(None, None), given.providers, given.environ))
 
 
-def _found(server: "LocalServer") -> Status:
-    models = tuple(Listed(model.name, model.context or model.longest) for model in server.models)
+def _status_of(server: "LocalServer") -> Status:
+    models = tuple(ListedModel(model.name, model.context or model.longest) for model in server.models)
     is_ok = not server.problem
     problem = one_line(server.problem)
     return Status(server.kind, server.base_url, "openai_chat", "", is_ok, problem, models, "found")
 
 
-# ------------------------------------------------------------------ what is known of a model
+# ------------------------------------------------------------------ facts about a model
 
 _WINDOWS: Final = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
 _LONGEST: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
-def _listed(entry: Mapping[str, object], provider: str, vendor: str, given: Given, catalog: Catalog) -> Listed:
+def _listed_model(
+    entry: Mapping[str, object], provider: str, vendor: str, given: Given, catalog: Catalog
+) -> ListedModel:
     name = cast(str, entry["id"]).removeprefix("models/")
     facts = given.facts.get(f"{provider}/{name}")
     known = catalog.look_up(vendor, name) if vendor else None
-    return Listed(
+    return ListedModel(
         name=name,
         context_window=(facts and facts.context_window) or _tokens(entry, _WINDOWS) or (known and known.context_window),
         max_output=(facts and facts.max_output) or _tokens(entry, _LONGEST) or (known and known.max_output),
@@ -262,7 +264,7 @@ def _tokens(entry: Mapping[str, object], names: Sequence[str]) -> int | None:
 
 
 def _price(pricing: object) -> Price | None:
-    """OpenRouter's: US dollars per token, as text; a negative one means that it depends."""
+    """OpenRouter's price: US dollars per token, as text; a negative number means that it varies."""
     if not isinstance(pricing, dict):
         return None
     rates = cast("dict[str, object]", pricing)
@@ -280,19 +282,20 @@ def _rate(value: object) -> float | None:
     return round(rate * 1_000_000, 9) if 0 <= rate < 1 else None
 
 
-# ------------------------------------------------------------------ showing
+# ------------------------------------------------------------------ output
 
 
-def _shown(statuses: Sequence[Status], *, everything: bool) -> list[str]:
+def overview_lines(statuses: Sequence[Status], *, everything: bool) -> list[str]:
+    """The overview as a table for each provider; `everything` lists all models instead of the first ones."""
     lines: list[str] = []
     for status in statuses:
         lines += [] if not lines else [""]
-        lines += _head(status)
+        lines += _provider_lines(status)
         known = sorted(status.models, key=lambda model: model.price is None)
         shown = status.models if everything else known[:_SHOWN]
         if shown:
             lines.append(f"  {'MODEL':<51}{'WINDOW':>9}{'REPLY':>9}{'$ IN':>9}{'$ OUT':>9}{'$ CACHED':>10}")
-        lines += [_line(model) for model in shown]
+        lines += [_model_line(model) for model in shown]
         if len(shown) < len(status.models):
             left = len(status.models) - len(shown)
             lines.append(f"  and {left} more: `bradawl models {status.name}` lists them all")
@@ -300,7 +303,7 @@ def _shown(statuses: Sequence[Status], *, everything: bool) -> list[str]:
     return lines
 
 
-def _head(status: Status) -> list[str]:
+def _provider_lines(status: Status) -> list[str]:
     key = f"key from {status.key}" if status.key else "no key"
     if status.source == "found":
         key = f"found on this machine: `{_command(status)}`"
@@ -314,7 +317,7 @@ def _head(status: Status) -> list[str]:
 
 
 def models_text(count: int) -> str:
-    """How many models, in words."""
+    """`1 model`, `5 models`."""
     return "1 model" if count == 1 else f"{count} models"
 
 
@@ -325,19 +328,19 @@ def _command(status: Status) -> str:
     return f"bradawl --base-url {status.base_url} -m MODEL"
 
 
-def _line(model: Listed) -> str:
+def _model_line(model: ListedModel) -> str:
     name = one_line(model.name)
     name = name if len(name) <= 50 else f"{name[:24]}..{name[-24:]}"
     price = model.price or Price()
-    rates = "  by the hour" if model.is_hourly and model.price is None else _rates(price)
-    return f"  {name:<51}{_count(model.context_window):>9}{_count(model.max_output):>9}{rates}".rstrip()
+    rates = "  by the hour" if model.is_hourly and model.price is None else _rates_text(price)
+    return f"  {name:<51}{_tokens_text(model.context_window):>9}{_tokens_text(model.max_output):>9}{rates}".rstrip()
 
 
-def _rates(price: Price) -> str:
-    return f"{_amount(price.input):>9}{_amount(price.output):>9}{_amount(price.cache_read):>10}"
+def _rates_text(price: Price) -> str:
+    return f"{_rate_text(price.input):>9}{_rate_text(price.output):>9}{_rate_text(price.cache_read):>10}"
 
 
-def _amount(rate: float | None) -> str:
+def _rate_text(rate: float | None) -> str:
     if rate is None:
         return "-"
     text = f"{rate:.4f}".rstrip("0")
@@ -345,7 +348,7 @@ def _amount(rate: float | None) -> str:
     return f"{whole}.{cents:0<2}"
 
 
-def _count(tokens: int | None) -> str:
+def _tokens_text(tokens: int | None) -> str:
     if tokens is None:
         return "-"
     if tokens >= 1_000_000:

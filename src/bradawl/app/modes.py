@@ -1,4 +1,4 @@
-"""What a user is told of permission modes and the sandbox, and the mode a session begins in."""
+"""Permission modes and the sandbox for front ends: their descriptions, warnings, and the mode of a session."""
 
 import os
 import sys
@@ -26,16 +26,16 @@ def mode_text(mode: Mode) -> str:
 
 
 def sandbox_text(sandbox: Sandbox) -> str:
-    """What holds commands, on one line."""
+    """The sandbox of commands and what it can't hold, on one line."""
     if not sandbox.name:
         return "none: commands run with all your rights"
     return f"{sandbox.name}, which can't hold: {', '.join(sandbox.lacks)}" if sandbox.lacks else sandbox.name
 
 
 def sandbox_warning(find: Callable[[], Sandbox], settings: "Settings", *, user_is_there: bool) -> str:
-    """What must be said at the start about the sandbox; empty where it holds, or where nobody wants one.
+    """The warning for the start that there is no sandbox, or a weak one; empty if it holds or is switched off.
 
-    `find` may wait, and is not asked in the second case.
+    `find` may wait until the sandbox is found; it is not called if the sandbox is switched off.
     """
     if settings.sandbox == "off" or (sandbox := find()).holds_anything:
         return ""
@@ -47,7 +47,7 @@ def sandbox_warning(find: Callable[[], Sandbox], settings: "Settings", *, user_i
     text = f"NO SANDBOX: nothing holds what commands do, so {instead} every command that may change something."
     if sys.platform != "linux":
         return text
-    # Where it is installed, something else is in the way, such as a workspace that holds the home folder.
+    # With bubblewrap installed there is another reason, such as a workspace that contains the home folder.
     if _is_on_path("bwrap", settings.environment.get("PATH", os.defpath)):
         return f"{text} `bradawl doctor` says why there is none."
     from bradawl.app.sandbox_help import install_hint
@@ -56,39 +56,49 @@ def sandbox_warning(find: Callable[[], Sandbox], settings: "Settings", *, user_i
 
 
 def _is_on_path(name: str, path: str) -> bool:
-    """As `shutil.which`, which loads three compression libraries at each start without a sandbox."""
+    """Like `shutil.which`, whose import loads three compression libraries."""
     places = (f"{folder or '.'}/{name}" for folder in path.split(os.pathsep))
     return any(os.path.isfile(each) and os.access(each, os.X_OK) for each in places)  # noqa: PTH113 - at the start
 
 
 def help_with_refusals(settings: "Settings") -> str:
-    """What to install so that commands are not refused for want of a sandbox; empty where that would not help."""
+    """What to install so that commands run in a sandbox instead of being refused; empty where that would not help."""
     is_wanted = settings.sandbox != "off" and settings.permission_mode in (None, "auto")
     if not is_wanted or not sys.platform.startswith("linux"):
         return ""
-    from bradawl.app.build import layout_of, place_of
+    from bradawl.app.build.workspace import folders_of, layout_of
     from bradawl.app.sandbox_help import refused_hint
     from bradawl.sandbox.workspace_check import why_unsuitable
 
-    return "" if why_unsuitable(layout_of(settings, place_of(settings))) else refused_hint()
+    return "" if why_unsuitable(layout_of(settings, folders_of(settings))) else refused_hint()
 
 
 def begin_in_mode(session: "Session", settings: "Settings", *, is_asked_for: bool) -> None:
-    """Choose the mode a session begins or goes on in.
+    """Set the mode in which a session begins or continues.
 
-    What was chosen in a session holds when it goes on, unless the mode was asked for just now (`is_asked_for`), by a
-    flag or a variable, or is fixed by whoever runs the machine. Plan mode is written down where it begins.
+    A continued session keeps its mode, unless a flag or a variable of this run names one (`is_asked_for`) or the
+    machine's settings fix it. A new session records only plan mode; the other modes are those of the settings.
     """
     wanted, had = settings.permission_mode, session.state.mode
     if wanted is None or wanted == had:
         return
     is_fixed = settings.is_mode_fixed and had != "plan"
     if (is_asked_for or is_fixed) if had is not None else wanted == "plan":
-        session.choose_mode(wanted)
+        choose_mode(session, wanted)
+
+
+def current_mode(session: "Session") -> Mode:
+    """The permission mode of the session's next call."""
+    return session.mode
+
+
+def choose_mode(session: "Session", mode: Mode) -> None:
+    """Change the session's permission mode, between turns, from the next step on."""
+    session.choose_mode(mode)
 
 
 def is_asked_for(options: Mapping[str, object], environ: Mapping[str, str]) -> bool:
-    """Whether the mode was chosen for this run, by a flag or a variable."""
+    """True if a flag or a variable of this run names a mode."""
     return any(
         options.get(name) is not None or environ.get(f"BRADAWL_{name.upper()}", "").strip()
         for name in ("permission_mode", "yolo")
@@ -96,7 +106,7 @@ def is_asked_for(options: Mapping[str, object], environ: Mapping[str, str]) -> b
 
 
 def why_not(mode: Mode, settings: "Settings") -> str:
-    """What is against choosing a mode in a running session; empty if nothing is."""
+    """The reason why a running session may not change to a mode; empty if it may."""
     if settings.is_mode_fixed and mode not in ("plan", settings.permission_mode):
         return "The mode is fixed on this machine; only plan mode can be entered and left."
     if mode == "bypass" and settings.permission_mode != "bypass":

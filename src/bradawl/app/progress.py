@@ -1,22 +1,23 @@
-"""What happens in a run, a line or two for each call."""
+"""Prints the progress of a run: a line or two for each call, a line for each step of a sub-agent."""
 
 import os
 from collections.abc import Iterable
 from typing import Any, Final, TextIO
 
-from bradawl.app.tui.render import (
+from bradawl.app.rendering import (
     DEFAULT_WIDTH,
     call_line,
     command_error,
     cut,
     error_line,
+    notice_line,
     one_line,
     retry_line,
     todo_lines,
     todos_line,
     usage_text,
 )
-from bradawl.core.deltas import CallDelta, RetryScheduled
+from bradawl.core.deltas import CallDelta, Notice, RetryScheduled
 from bradawl.core.events import (
     AgentEnded,
     AgentSpawned,
@@ -46,17 +47,17 @@ _PLAIN: Final = "\x1b[0m"
 
 
 class Progress:
-    """Prints what happens. `emit` is an `Emit`.
+    """Prints events. `emit` is an `Emit`.
 
-    At a terminal a call has a line when it begins and one when it ends; elsewhere
-    one line when it ends, so that a log holds each call once and in one place.
+    At a terminal a call has a line when it begins and one when it ends; elsewhere one line when it ends, so that a
+    log contains each call once.
     A sub-agent has a line when it begins, one for each step, and one when it ends.
     """
 
     def __init__(
         self, stream: TextIO, *, colour: bool = False, width: int | None = None, is_watched: bool | None = None
     ) -> None:
-        """`is_watched`: somebody sees each line as it comes; by default when the stream is a terminal."""
+        """`is_watched`: print for a terminal; by default if the stream is one."""
         self._stream = stream
         self._colour = colour
         self._width = width or _width_of(stream)
@@ -66,7 +67,7 @@ class Progress:
         self._labels: dict[str, str] = {}
         self._last_begun = ""
         self._steps: dict[str, int] = {}
-        """Replies of each sub-agent that runs."""
+        """Replies so far of each running sub-agent."""
         self._is_closed = False
 
     def learn(self, tools: Iterable[Tool[Any]]) -> None:
@@ -78,7 +79,7 @@ class Progress:
         return self._specs.get(name) or ToolSpec(name)
 
     def emit(self, item: Envelope | Live) -> None:
-        """Print the event if it is one a user wants to see; never raises for a closed stream."""
+        """Print the event if it is worth a line. Never raises for a closed stream."""
         if isinstance(item, Live):
             self._live(item)
         elif item.agent != MAIN:
@@ -99,21 +100,23 @@ class Progress:
             self._is_closed = True
 
     def dim(self, text: str) -> None:
-        """Print a line that matters less."""
+        """Print a line, dimmed where colours are on."""
         self.line(text, _DIM)
 
     def error(self, text: str) -> None:
-        """Print a line that matters more."""
+        """Print a line, red where colours are on."""
         self.line(text, _RED)
 
     def interrupt(self) -> None:
-        """Something was printed: the end of a call no longer stands right below its beginning."""
+        """Note that something else was printed: the next end of a call repeats its label."""
         self._last_begun = ""
 
     def _live(self, live: Live) -> None:
         match live.item:
             case RetryScheduled() as retry:
-                self.dim(f"  {_whose(live.agent)}{retry_line(retry)}")
+                self.dim(f"  {_agent_prefix(live.agent)}{retry_line(retry)}")
+            case Notice() as notice:
+                self.line(notice_line(notice))
             case CallDelta(_, call_id, name) if name and live.agent == MAIN:
                 self._names[call_id] = name
             case _:
@@ -135,23 +138,25 @@ class Progress:
                 used = usage_text(self._steps.pop(name, 0), usage or Usage(), cost)
                 self.dim(f"  {name}: {reason}, {used}")
             case _:
-                self._trouble(MAIN, event)
+                self._shared_event(MAIN, event)
 
-    def _trouble(self, agent: str, event: Event) -> None:
+    def _shared_event(self, agent: str, event: Event) -> None:
         match event:
             case ReplyWithdrawn(_, failure):
-                self.dim(f"  {_whose(agent)}the reply broke off and is asked for again: {one_line(failure.message)}")
+                self.dim(
+                    f"  {_agent_prefix(agent)}the reply broke off and is asked for again: {one_line(failure.message)}"
+                )
             case Compacted():
-                self.dim(f"  {_whose(agent)}the conversation was shortened to fit the model's context window")
+                self.dim(f"  {_agent_prefix(agent)}the conversation was shortened to fit the model's context window")
             case LimitReached(limit, _, maximum):
-                self.error(f"  {_whose(agent)}limit reached: {limit} {maximum:g}")
+                self.error(f"  {_agent_prefix(agent)}limit reached: {limit} {maximum:g}")
             case _:
                 pass
 
     def _step(self, agent: str, event: Event) -> None:
-        """What a sub-agent does is one line for each reply; how its calls end is for it alone."""
+        """Print one line for each reply of a sub-agent; the results of its calls are not printed."""
         if not isinstance(event, AssistantReplied):
-            self._trouble(agent, event)
+            self._shared_event(agent, event)
             return
         self._steps[agent] = self._steps.get(agent, 0) + 1
         if calls := calls_of(event.message):
@@ -198,7 +203,7 @@ def _reason(spec: ToolSpec, finished: ToolFinished) -> str:
     return told or error_line(finished.shown)
 
 
-def _whose(agent: str) -> str:
+def _agent_prefix(agent: str) -> str:
     return "" if agent == MAIN else f"{agent}: "
 
 
@@ -214,4 +219,4 @@ def _width_of(stream: TextIO) -> int:
         columns = os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
     except (OSError, ValueError, AttributeError):
         return DEFAULT_WIDTH
-    return max(20, columns) if columns else DEFAULT_WIDTH  # some terminals claim to have none
+    return max(20, columns) if columns else DEFAULT_WIDTH  # some terminals report 0

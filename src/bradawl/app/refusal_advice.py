@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from bradawl.app.tui.render import one_line
+from bradawl.app.rendering import one_line
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Question

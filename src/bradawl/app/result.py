@@ -1,4 +1,4 @@
-"""How a run ended, as an exit code and as one JSON object; both are made from the same value."""
+"""The exit code of a run and the JSON object of `--output-format json`, both from the same `TurnResult`."""
 
 import time
 from collections.abc import Callable
@@ -32,7 +32,7 @@ NO_SANDBOX: Final = 3
 LIMIT: Final = 4
 REFUSED: Final = 5
 NOT_SAVED: Final = 74
-"""EX_IOERR: the answer is there, but not (all of) the session is on disk."""
+"""EX_IOERR: the answer is complete, but the session is not on disk, or not all of it."""
 TRY_AGAIN: Final = 75
 """EX_TEMPFAIL: the same run may succeed later."""
 CANCELLED: Final = 130
@@ -42,7 +42,7 @@ Subtype = Literal["success", "error_max_turns", "error_max_budget_usd", "error_d
 
 
 def exit_code(reason: str, failure: Failure | None, *, saved: bool, signal_code: int = CANCELLED) -> int:
-    """The exit code of a turn; `signal_code` is the one of the signal that cancelled it."""
+    """The exit code of a turn; `signal_code` is returned for a cancelled one."""
     match reason:
         case "completed":
             return OK if saved else NOT_SAVED
@@ -57,7 +57,7 @@ def exit_code(reason: str, failure: Failure | None, *, saved: bool, signal_code:
 
 
 class Denial(msgspec.Struct, frozen=True):
-    """A call nobody could allow."""
+    """A call that was denied because no user was there to allow it."""
 
     tool_name: str
     tool_use_id: str
@@ -65,7 +65,7 @@ class Denial(msgspec.Struct, frozen=True):
 
 
 class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
-    """What one model used."""
+    """Tokens and cost of one model."""
 
     input_tokens: int
     output_tokens: int
@@ -75,7 +75,7 @@ class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TokenCounts(msgspec.Struct, frozen=True):
-    """Disjoint counts of tokens."""
+    """Tokens in disjoint buckets."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -99,18 +99,18 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     permission_denials: tuple[Denial, ...] = ()
     session_id: str = ""
     answer: object = msgspec.UNSET
-    """What `result` says, where it had to satisfy a JSON Schema."""
+    """The value of `result`, where it had to satisfy a JSON Schema."""
     errors: tuple[str, ...] = ()
     reason: str = "error"
     exit_code: int = ERROR
 
     def to_json(self) -> str:
-        """One line, with its newline; nothing in it commands a terminal."""
+        """One line, with its newline; control characters are escaped."""
         return json_for_terminals(msgspec.json.encode(_without_surrogates(self)).decode()) + "\n"
 
 
 def _without_surrogates(result: Result) -> Result:
-    """Half a character can't be encoded; models do send it."""
+    """Replace lone surrogates, which can't be encoded and which models do send."""
     errors = tuple(_encodable(error) for error in result.errors)
     denials = tuple(
         Denial(_encodable(d.tool_name), _encodable(d.tool_use_id), _encodable_values(d.tool_input))
@@ -152,8 +152,21 @@ def result_of(turn: "TurnResult", code: int, errors: tuple[str, ...], meter: "Me
     )
 
 
+def result_of_command(text: str, session_id: str, meter: "Meter") -> Result:
+    """The object for a slash command: its text is the result, and no step was taken."""
+    return Result(
+        subtype="success",
+        is_error=False,
+        result=text,
+        duration_ms=meter.elapsed_ms(),
+        session_id=session_id,
+        reason="completed",
+        exit_code=OK,
+    )
+
+
 def result_of_failure(message: str, code: int, *, reason: str = "error", duration_ms: int = 0) -> Result:
-    """The object for a run that came to no turn's end."""
+    """The object for a run that failed before a turn ended."""
     return Result(
         subtype="error_during_execution",
         is_error=True,
@@ -182,7 +195,7 @@ def _denial(call: ToolCall) -> Denial:
 
 
 class Meter:
-    """Measures one turn from its events: how long, and which model used what."""
+    """Measures a run from its events: time, and the usage of each model."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -191,7 +204,7 @@ class Meter:
         self._waited = 0.0
         self._usage: dict[str, tuple[Usage, float | None]] = {}
         self._models: dict[str, str] = {}
-        """What answers each agent."""
+        """The model of each agent, by the agent's name."""
 
     def emit(self, item: Envelope | Live) -> None:
         """Take one event into account."""
@@ -224,7 +237,7 @@ class Meter:
             self._usage[model] = (before + usage, add_costs(paid, cost))
 
     def elapsed_ms(self) -> int:
-        """Milliseconds since it was made."""
+        """Milliseconds since this object was created."""
         return round((self._monotonic() - self._began) * 1000)
 
     def waited_ms(self) -> int:
@@ -232,7 +245,7 @@ class Meter:
         return round(self._waited * 1000)
 
     def by_model(self) -> dict[str, ModelUsage]:
-        """What each model used, by the name it gave itself."""
+        """The usage of each model, by the name in its replies."""
         return {
             name: ModelUsage(usage.input, usage.output, usage.cache_read, usage.cache_write, cost)
             for name, (usage, cost) in self._usage.items()

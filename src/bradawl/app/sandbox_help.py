@@ -1,4 +1,4 @@
-"""What to type where no sandbox holds commands, or only a lesser one."""
+"""Advice on how to install or repair a sandbox."""
 
 import os
 import sys
@@ -31,22 +31,22 @@ _SWITCHES: Final = (
         15_000,
     ),
 )
-"""Name, whether a value is in the way of bubblewrap, what that means, and the value to set."""
+"""Kernel setting, whether a value blocks bubblewrap, the explanation, and the value to set."""
 
 
 def install_lines() -> tuple[str, ...]:
-    """How to get a sandbox: from the system, or without root where there is a package for this machine.
+    """How to install a sandbox: a system package, or without root a Python package if this machine has one.
 
-    A line that begins with spaces is to be typed.
+    A line that begins with spaces is a command.
     """
     extra = _extra_command()
     return (f"{INSTALL}, or without root:", f"  {extra}") if extra else (f"{INSTALL}.",)
 
 
 def repair_lines(why: Iterable[str]) -> tuple[str, ...]:
-    """What to do where bubblewrap is installed and not used, or fails; `install_lines` where it is not installed.
+    """What to do where bubblewrap is installed but not used, or fails; `install_lines` if it is not installed.
 
-    `why` is what was found on the way to a sandbox, a line each.
+    `why`: the reasons found by the search for a sandbox, one line each.
     """
     is_there = False
     for line in why:
@@ -64,20 +64,17 @@ def repair_lines(why: Iterable[str]) -> tuple[str, ...]:
 
 
 def install_hint() -> str:
-    """The same in one sentence."""
+    """`install_lines` in one sentence."""
     return " ".join(line.strip() for line in install_lines()).rstrip(".") + "."
 
 
 def refused_hint() -> str:
-    """The same, for somebody whose commands were refused because nothing holds them."""
+    """`install_hint` for a run whose commands were refused for lack of a sandbox."""
     return f"{_NOT_ASKED} {install_hint()} `bradawl doctor` says what is missing."
 
 
 def _extra_command() -> str:
-    """Adds `bradawl[sandbox]` to this very installation; empty where it has nothing for this machine.
-
-    A name with the extra alone would be looked up in the index, where bradawl need not be.
-    """
+    """The command that adds `bradawl[sandbox]` to this installation; empty if it has no wheel for this machine."""
     if not _has_package():
         return ""
     if "/pipx/" in sys.prefix:
@@ -95,18 +92,18 @@ def _has_package() -> bool:
         return False
     try:
         return bool(os.confstr("CS_GNU_LIBC_VERSION"))
-    except (OSError, ValueError):  # another C library
+    except (OSError, ValueError):  # not glibc
         return False
 
 
 def kernel_hints(read: Callable[[str], str] | None = None) -> Iterable[str]:
-    """The kernel's settings that keep bubblewrap from working for this user, and how to change each."""
+    """Kernel settings that keep bubblewrap from working for this user, each followed by the command to change it."""
     for name, is_in_the_way, what, wanted in _SWITCHES:
         try:
             text = (read or _read_switch)(name)
             value = int(text)
         except (OSError, ValueError):
-            continue  # this kernel has none of that name
+            continue  # this kernel does not have the setting
         if is_in_the_way(value):
             yield what.format(value=value)
             yield f"  sudo sysctl -w {name}={wanted}"

@@ -1,4 +1,4 @@
-"""The real clock, the real source of fresh names, and the home folder."""
+"""The ports of this machine: clock and ids; and the user's home folder."""
 
 import asyncio
 import os
@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from typing import Final
 
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Crockford's base 32, in which the text order of ids is their order in time."""
+"""Crockford's base 32: ids sort by time."""
 
 
 class SystemClock:
-    """`Clock` of this machine."""
+    """The system's clock, as a `Clock`."""
 
     def now_ms(self) -> int:
         """Unix time in milliseconds."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards."""
+        """Seconds of a monotonic clock."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -27,7 +27,7 @@ class SystemClock:
 
 
 class SystemIds:
-    """`Ids` from the clock and the system's random numbers; those of one instance only ever grow."""
+    """`Ids` from the clock and the system's random numbers; the ids of one instance increase."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -44,7 +44,7 @@ class SystemIds:
 
 
 def home_in(environment: Mapping[str, str]) -> str:
-    """The home folder that programs with this environment have; empty if there is none."""
+    """The home folder: HOME if it is absolute, else that of the user database; empty if there is none."""
     home = environment.get("HOME", "")
     if home.startswith("/"):
         return home

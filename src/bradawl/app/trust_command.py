@@ -115,7 +115,7 @@ def trust_question(settings: "Settings") -> str | None:
         return None
     if _too_long(items):
         return None  # `bradawl trust` reports it
-    from bradawl.app.tui.render import one_line
+    from bradawl.app.rendering import one_line
 
     changed = "has changed since you trusted it" if settings.is_trusted else "is not trusted"
     lines = [line for item in items for line in _lines(item)]
@@ -210,7 +210,7 @@ def run_trust(options: Mapping[str, object], environ: Mapping[str, str], console
 
     Returns the exit code. Raises `SettingsError`.
     """
-    from bradawl.app.tui.render import one_line
+    from bradawl.app.rendering import one_line
 
     home = homes(environ, cwd)
     store = TrustStore(home.data, home.user)

@@ -1,4 +1,4 @@
-"""Tells the user when a conversation does not fit the model, or nobody has said how much fits."""
+"""Warns when a conversation outgrows the model's context window, or the size of that window is unknown."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,10 +10,10 @@ from bradawl.core.ports import Emit, Model
 from bradawl.folds.session_state import SessionState
 
 LONG_TOKENS: Final = 16_000
-"""Half of what is assumed of a local model; below it one prompt is not worth asking a server for."""
+"""Half of the window assumed for a local model; shorter prompts are not worth a request to the server."""
 _NEARLY_FULL: Final = 0.9
 _SILENTLY_CUT: Final = 0.5
-"""A server that counted less than this part of an estimate did not read all of it: no estimate is that wrong."""
+"""A server that counts less than this part of the estimate has dropped some of the conversation."""
 _WORTH_SAYING: Final = 2_000
 
 T = TypeVar("T")
@@ -29,26 +29,26 @@ _FIXES: Final = {
 
 
 def longer_context(provider: str, model: str, needed: int) -> str:
-    """How the user gives a local server's model room for `needed` tokens and the work to come."""
+    """How to start a local server with a context window for twice `needed` tokens."""
     tokens = next((size for size in (16_384, 32_768, 65_536, 131_072) if size >= needed * 2), 262_144)
     fix = _FIXES.get(provider, "start the server with a context of at least {tokens} tokens")
     return fix.format(tokens=tokens, model=model)
 
 
 class WindowWatch:
-    """Looks at a conversation while and after its turns; says each thing once."""
+    """Checks a conversation during and after its turns; gives each warning once."""
 
     def __init__(self, model: Model, *, is_local: bool, from_tokens: int) -> None:
-        """`is_local`: the model runs on this machine. Shorter conversations than `from_tokens` are not looked at."""
+        """`is_local`: the model runs on this machine. Conversations shorter than `from_tokens` are not checked."""
         self._model = model
         self._is_local = is_local
         self._from_tokens = from_tokens
         self._said: set[str] = set()
 
     async def during(self, run: Callable[[Emit], Awaitable[T]], emit: Emit, tell: Callable[[str], None]) -> T:
-        """Run a turn, and `tell` at its first step when a local model has not the room for it.
+        """Run a turn; at its first step `tell` a warning if the window of a local model is too small for it.
 
-        The server is asked while it answers, when the model is loaded; a model elsewhere is not asked.
+        The server is asked while it answers, because the model is loaded then. Only a local server is asked.
         """
         if not self._is_local:
             return await run(emit)
@@ -63,7 +63,7 @@ class WindowWatch:
                 estimated = item.event.estimated_tokens
             emit(item)
 
-        async def look() -> None:
+        async def check() -> None:
             await answered.wait()
             if estimated < _WORTH_SAYING:
                 return
@@ -72,17 +72,17 @@ class WindowWatch:
 
         failed: BradawlError | None = None
         async with asyncio.TaskGroup() as group:
-            looking = group.create_task(look())
+            checking = group.create_task(check())
             try:
                 return await run(note)
             except BradawlError as error:
                 failed = error  # not wrapped in a group: callers tell these errors apart
             finally:
-                looking.cancel()
+                checking.cancel()
         raise failed
 
-    async def look(self, state: SessionState) -> str | None:
-        """What the user should know now, if anything; may ask a local server once, for a second at most."""
+    async def after_turn(self, state: SessionState) -> str | None:
+        """A warning after a turn, or None; may ask a local server, which takes a second at most."""
         if (cut := self._silently_cut(state)) is not None:
             return cut
         used = state.context_tokens
@@ -118,7 +118,7 @@ class WindowWatch:
         )
 
     def _silently_cut(self, state: SessionState) -> str | None:
-        """Some local servers drop what does not fit and answer as if nothing had happened."""
+        """Some local servers drop what does not fit and answer without an error."""
         counted, estimated = state.context_tokens, state.estimated_tokens
         if not self._is_local or not state.is_anchored or not 0 < counted < estimated * _SILENTLY_CUT:
             return None

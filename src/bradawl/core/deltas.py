@@ -89,6 +89,12 @@ class ToolProgress(Value, frozen=True):
     text: str
 
 
+class Notice(Value, frozen=True):
+    """A warning for the user, such as a missing sandbox."""
+
+    text: str
+
+
 Delta = (
     ReplyStarted
     | TextDelta

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
+from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
 from bradawl.core.effects import Effects
 from bradawl.core.errors import Failure
 from bradawl.core.messages import Assistant, Document, Image, Note, Part, StopReason, Text, Value
@@ -385,4 +385,4 @@ class Live(msgspec.Struct, frozen=True):
 
     agent: str
     after_seq: int
-    item: TextDelta | ThinkingDelta | CallDelta | ToolProgress | RetryScheduled
+    item: TextDelta | ThinkingDelta | CallDelta | ToolProgress | RetryScheduled | Notice

@@ -1,1 +1,1 @@
-"""A whole run without a key or a network: the real agent repairs a small program, a script plays the model."""
+"""A complete run without key or network: the real agent repairs a small program, with a scripted model."""

@@ -1,20 +1,20 @@
-"""Approves the calls of a script, and no others."""
+"""The demo's approver: allows the calls of the script, and no others."""
 
 from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.testing.script import Script
 
 
 class ScriptApprover:
-    """`Approver` that allows a call once if the script holds a call of that tool with the same arguments.
+    """`Approver` that allows a call once if the script contains it, with the same arguments.
 
-    A call that asks to leave the sandbox is refused in any case.
+    A call that asks to leave the sandbox is always denied.
     """
 
     def __init__(self, script: Script) -> None:
         self._scripted = {(call.name, call.raw_arguments) for entry in script.entries for call in entry.tool_calls}
 
     async def ask(self, question: Question) -> Answer:
-        """Compare the call with those of the script."""
+        """Allow a call of the script, deny any other."""
         call = question.call
         is_scripted = (call.name, call.raw_arguments) in self._scripted
         if is_scripted and not question.request.effects.lifts:
@@ -22,5 +22,5 @@ class ScriptApprover:
         return Answer(False, by="nobody", message="The demo allows only the calls of its script.")
 
     async def choose(self, choice: Choice) -> str | None:
-        """No answer: nobody is asked anything in the demo."""
+        """No answer."""
         return None

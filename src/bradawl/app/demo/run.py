@@ -1,4 +1,4 @@
-"""`bradawl demo`: a broken program, the real agent, and a proof on the disk that it was repaired."""
+"""`bradawl demo`: the real agent repairs a broken program, and the files on disk prove it."""
 
 import asyncio
 import os
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 import msgspec
 
-from bradawl.app.build import build_agent
+from bradawl.app.build.agent import build_agent
 from bradawl.app.demo.approver import ScriptApprover
 from bradawl.app.modes import sandbox_text
 from bradawl.app.progress import Progress
+from bradawl.app.rendering import one_line, usage_text
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.settings import Settings
-from bradawl.app.tui.render import one_line, usage_text
 from bradawl.core.deltas import TextDelta
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import CallPrepared, Envelope, Live, ToolFinished
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 PROMPT: Final = "main.py does not run. Find out why, fix it, and show that it works."
 WANTED: Final = "Hello, bradawl!"
-"""What the program says once it is repaired."""
+"""Output of the repaired program."""
 BUG: Final = "halper"
-"""The misspelt name in the program."""
+"""The misspelled name in the program."""
 TIMEOUT_S: Final = 60
 _DATA: Final = Path(__file__).parent
 _SUFFIX: Final = ".txt"
@@ -94,10 +94,10 @@ class _Screen:
 
 
 async def run_demo(out: TextIO, script: ScriptSource | None = None) -> int:
-    """Run the demo and clean up; returns 0 only if the program failed before and runs afterwards.
+    """Run the demo and remove its files; returns 0 only if the program failed before and runs afterwards.
 
-    Everything happens in a temporary folder and on loopback. `script` is played instead of
-    the one that comes along. Raises `SettingsError` when there is no place for temporary files.
+    It uses a temporary folder and loopback only. `script` replaces the built-in one.
+    Raises `SettingsError` if no temporary folder can be created.
     """
     with _temporary_folder() as folder:
         return await _show(folder, script, _Screen(out))
@@ -128,7 +128,7 @@ async def _show(folder: Path, script: ScriptSource | None, screen: _Screen) -> i
         turn = await _run_agent(_settings(folder, project, server.base_url), played, screen)
     after = await asyncio.to_thread(_run_program, project, command)
     screen.line(f"\n{usage_text(turn.steps, turn.usage, turn.cost)}")
-    wrong = [*_doubts(turn, server, played), *_doubts_on_disk(project, files, after)]
+    wrong = [*_problems(turn, server, played), *_problems_on_disk(project, files, after)]
     return _failed(screen, wrong) if wrong else _proved(screen, command, after)
 
 
@@ -149,7 +149,7 @@ async def _run_agent(settings: Settings, script: Script, screen: _Screen) -> "Tu
     agent = build_agent(settings, ScriptApprover(script))
     screen.learn(agent.tools)
     try:
-        # Waits for the sandbox. Not in a thread: an interrupt would close the sandbox while it is looked for.
+        # Waits for the sandbox. Not in a thread: an interrupt would close the sandbox during the search.
         screen.line(_sandbox_line(agent.policy().sandbox))
         async with agent.open() as session:
             return await session.run(PROMPT, screen.emit)
@@ -164,7 +164,7 @@ def _sandbox_line(sandbox: "Sandbox") -> str:
 
 
 def _copy_project(project: Path) -> dict[str, str]:
-    """Lay the broken program out; gives back its files by name."""
+    """Copy the broken program; returns its files by name."""
     project.mkdir()
     files: dict[str, str] = {}
     for source in sorted((_DATA / "project").iterdir()):
@@ -181,7 +181,7 @@ def _own_script(command: str) -> Script:
 
 
 def _first_run(project: Path) -> tuple[str, _Run]:
-    """Run the broken program; returns the command too, which names bradawl's own Python where `python3` is no use."""
+    """Run the broken program; returns the command too, which names bradawl's own Python if `python3` does not work."""
     command = "python3 main.py"
     try:
         run = _run_program(project, command)
@@ -211,40 +211,40 @@ def _run_program(project: Path, command: str) -> _Run:
 
 
 def _environment() -> dict[str, str]:
-    """Without the user's switches for Python, some of which decide whether main.py finds utils.py.
+    """The environment without PYTHON variables, some of which decide whether main.py finds utils.py.
 
-    bradawl's own Python comes first on PATH: a sandbox shows it, which holds for no other.
+    bradawl's own Python comes first on PATH: it is the one that every sandbox contains.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     if not kept.get("HOME", "/").startswith("/"):
-        del kept["HOME"]  # refused elsewhere; the demo has a home of its own
+        del kept["HOME"]  # settings refuse it; the demo has its own home
     return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH') or os.defpath}"}
 
 
-def _doubts(turn: "TurnResult", server: WireServer, script: Script) -> list[str]:
-    doubts = [f"the model's script did not foresee this: {failure}" for failure in server.failures]
-    if doubts:
-        # The turn ended with the server's refusal; advice about the base URL would lead astray.
-        doubts.append(f"the turn ended with {turn.reason}")
+def _problems(turn: "TurnResult", server: WireServer, script: Script) -> list[str]:
+    problems = [f"the model's script did not foresee this: {failure}" for failure in server.failures]
+    if problems:
+        # The turn's failure would give advice about the base URL, which is not the cause.
+        problems.append(f"the turn ended with {turn.reason}")
     elif turn.reason != "completed":
-        doubts.append(f"the turn ended with {turn.reason}: {turn.failure or 'no reason given'}")
+        problems.append(f"the turn ended with {turn.reason}: {turn.failure or 'no reason given'}")
     if len(server.requests) != len(script.entries):
-        doubts.append(f"{len(server.requests)} requests were made instead of {len(script.entries)}")
+        problems.append(f"{len(server.requests)} requests were made instead of {len(script.entries)}")
     if not turn.saved:
-        doubts.append("the session was not saved")
-    return doubts
+        problems.append("the session was not saved")
+    return problems
 
 
-def _doubts_on_disk(project: Path, files: dict[str, str], after: _Run) -> list[str]:
+def _problems_on_disk(project: Path, files: dict[str, str], after: _Run) -> list[str]:
     wanted = files | {"main.py": files["main.py"].replace("halper", "helper")}
-    doubts = [
+    problems = [
         f"{name} does not hold what it should"
         for name, text in wanted.items()
         if (project / name).read_text(encoding="utf-8") != text
     ]
     if after.exit_code != 0 or after.stdout.strip() != WANTED:
-        doubts.append(f"the program still fails: {after.last_error or after.stdout.strip() or 'it says nothing'}")
-    return doubts
+        problems.append(f"the program still fails: {after.last_error or after.stdout.strip() or 'it says nothing'}")
+    return problems
 
 
 def _proved(screen: _Screen, command: str, after: _Run) -> int:

@@ -1,1 +1,1 @@
-"""The terminal: what is shown, what is asked, what is typed."""
+"""The terminal front end: shows events, asks for permission, reads lines. `repl` starts it."""

@@ -1,4 +1,4 @@
-"""Asking the user: before a call runs, and what the model wants to know."""
+"""Asks the user at the terminal: for permission before a call, and questions of the model."""
 
 import asyncio
 import re
@@ -22,13 +22,13 @@ _LONG: Final = frozenset({"content", "old_string", "new_string"})
 _LINES_SHOWN: Final = 20
 _VARIABLES_SHOWN: Final = 20
 _VALUE_SHOWN: Final = 500
-# Blanks that push what follows out of sight; an indentation may be longer than a gap.
+# Blanks that push the following text out of sight; an indentation may be longer than a gap.
 _GAP: Final = r"(?<=[^ \t\n])[ \t]{20,}|(?m:^)[ \t]{80,}"
 _EMPTY_LINES: Final = r"\n(?:[ \t]*\n){4,}"
 
 
 def parse_answer(text: str) -> Answer | None:
-    """The answer somebody typed; None if it can't be understood, so that nothing runs by mistake."""
+    """The typed answer; None if it is unclear, so that nothing runs by mistake."""
     word, _, rest = text.strip().partition(" ")
     match word.lower().rstrip(",.:;"):
         case "y" | "yes" if not rest:
@@ -44,10 +44,9 @@ def parse_answer(text: str) -> Answer | None:
 
 
 def question_text(question: Question, *, whole: bool = False) -> str:
-    """The tool, why it is asked, and what it was called with.
+    """The tool, the reason for the question, and all arguments.
 
-    Of long texts that are written to files only the beginning is shown, and how much is left, unless the `whole` is
-    wanted; of all else nothing is hidden.
+    Unless `whole`, a long text that is written to a file is cut, with the number of lines left; nothing else is.
     """
     call = question.call
     arguments, _ = parse_arguments(call.raw_arguments)
@@ -63,7 +62,7 @@ def question_text(question: Question, *, whole: bool = False) -> str:
 
 
 def granted_text(question: Question) -> str:
-    """What it was seen to touch, by real paths, and what a yes would give it; empty if there is nothing to say."""
+    """The declared effects of the call, with real paths, and what a yes would grant; empty if there are none."""
     effects, grant = question.request.effects, question.grant
     lines = [f"  {verb} {_in_line(name)}" for verb, names in _touched(effects) for name in names]
     if effects.seal:
@@ -87,7 +86,7 @@ def _touched(effects: Effects) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _exported(question: Question) -> Iterator[str]:
-    """The variables that earlier commands of the session changed, those first that name programs or machines."""
+    """Variables changed by earlier commands of the session; first those that name programs or hosts."""
     first = question.request.effects.variables
     names = (*first, *(name for name in question.variables if name not in (*first, "PWD", "OLDPWD")))
     for name in names[: max(len(first), _VARIABLES_SHOWN)]:
@@ -114,7 +113,7 @@ def _held(effects: Effects, grant: Grant) -> Iterator[str]:
 
 
 def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: bool = False) -> str:
-    """What may be answered; for a yes that lasts, exactly what it covers. `rules` are those offered for the project."""
+    """The possible answers, each lasting one with what it covers. `rules`: those offered for the project."""
     name = _in_line(question.call.name)
     if question.request.stands_alone:
         covered = f"this exact {'command' if question.request.effects.seal else f'{name} call'}"
@@ -129,7 +128,7 @@ def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: boo
 
 
 def _scopes(question: Question, rules: tuple[str, ...]) -> tuple[str, ...]:
-    """How far a yes may reach."""
+    """The possible scopes of a yes."""
     session = () if question.request.effects.unsealed else ("session",)
     return ("once", *session, *(("project",) if rules else ()))
 
@@ -150,7 +149,7 @@ def choice_text(choice: Choice) -> str:
 
 
 def parse_choice(text: str, options: tuple[str, ...]) -> str | None:
-    """What somebody typed stands for; None for nothing. A number is that of an option, unless it is one itself."""
+    """The chosen option or the typed text; None for none. A number means its option, unless it is one itself."""
     said = text.strip()
     same = next((option for option in options if option.casefold() == said.casefold()), None)
     number = int(said) if said.isascii() and said.isdigit() and len(said) < 3 else 0
@@ -173,7 +172,7 @@ def _indented(text: str) -> list[str]:
 
 
 def _visible(text: str) -> str:
-    """Nothing in it is hidden: what can't be seen is spelled out, and long gaps are counted."""
+    """The text with invisible characters escaped, and long gaps replaced by their length."""
     shown = escape(text)
     if "\n\n" in shown or "\n " in shown or "\n\t" in shown:
         shown = re.sub(_EMPTY_LINES, lambda gap: f"\n[{gap[0].count(chr(10)) - 1} empty lines]\n", shown)
@@ -181,7 +180,7 @@ def _visible(text: str) -> str:
 
 
 def _in_line(text: str) -> str:
-    """The same for a name, which must not begin lines of its own."""
+    """`_visible` on one line, for names."""
     return _visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -196,10 +195,9 @@ class TerminalApprover:
         hold: Callable[[], AbstractContextManager[None]] = nullcontext,
         memory: "RememberedRules | None" = None,
     ) -> None:
-        """`read` gives one line and raises EOFError or KeyboardInterrupt; `cancel` ends the running turn.
+        """`read` returns one line or raises EOFError or KeyboardInterrupt; `cancel` ends the running turn.
 
-        Within `hold()` nobody else may write to the terminal or read from it. Without `memory` nothing can be
-        allowed for longer than the session.
+        `hold()` reserves the terminal for the question. Without `memory` no answer lasts longer than the session.
         """
         self._show = show
         self._read = read
@@ -208,9 +206,9 @@ class TerminalApprover:
         self._memory = memory
 
     async def ask(self, question: Question) -> Answer:
-        """The user's word; Ctrl+C is a no that also ends the turn, a closed input is nobody's no.
+        """The user's answer. Ctrl+C is a no that also ends the turn; a closed input is a no by `nobody`.
 
-        A yes for the project is saved before it is given back, and not given back if it can't be saved.
+        A yes for the project is saved before it is returned; if it can't be saved, the question is asked again.
         """
         with self._hold():
             try:
@@ -238,7 +236,7 @@ class TerminalApprover:
                 return answer
 
     async def _saved(self, question: Question, rules: tuple[str, ...]) -> Answer | None:
-        """A yes for the project, once its rules are on the disk; None goes back to the question."""
+        """A yes for the project, once its rules are on disk; None to ask again."""
         memory = self._memory
         texts = await self._edited(rules)
         if memory is None or not texts:
@@ -255,7 +253,7 @@ class TerminalApprover:
         return Answer(True, by="user", scope="project", rules=texts)
 
     async def _edited(self, rules: tuple[str, ...]) -> tuple[str, ...]:
-        """The rules as the user wants them; none to go back."""
+        """The rules as the user edits them; none to ask again."""
         where = escape(self._memory.path) if self._memory else ""
         self._show(f"For this project it will be saved in {where}:")
         texts: list[str] = []
@@ -268,7 +266,7 @@ class TerminalApprover:
         return tuple(dict.fromkeys(texts))
 
     async def choose(self, choice: Choice) -> str | None:
-        """What the user says; nothing, Ctrl+C and a closed input are no answer, and the turn goes on."""
+        """The user's answer to a question of the model; None for an empty line, Ctrl+C or a closed input."""
         with self._hold():
             self._show(choice_text(choice))
             try:

@@ -1,4 +1,4 @@
-"""Where typed lines come from: a real terminal with an editor, or any stream of lines."""
+"""Reads typed lines: with an editor at a terminal, or plain lines from any stream."""
 
 import asyncio
 import os
@@ -18,14 +18,14 @@ MORE: Final = "  "
 
 
 class LineReader(Protocol):
-    """Reads what somebody types. One read at a time."""
+    """Reads prompts and answers. One read at a time."""
 
     async def prompt(self) -> str:
-        """One prompt, maybe of several lines. Raises `EOFError` at the end and `KeyboardInterrupt` for Ctrl+C."""
+        """One prompt, which may have several lines. Raises `EOFError` at the end and `KeyboardInterrupt` for Ctrl+C."""
         ...
 
     async def ask(self, question: str) -> str:
-        """One line in answer to a question; it is kept in no history. Raises like `prompt`."""
+        """One line in answer to a question; it does not enter the history. Raises like `prompt`."""
         ...
 
     def interrupt(self) -> bool:
@@ -34,16 +34,16 @@ class LineReader(Protocol):
 
 
 def reader_for(console: Console, home: str) -> LineReader:
-    """The editor where it can work, plain lines everywhere else."""
+    """The editor at a terminal that supports it, else plain lines."""
     if console.is_interactive and not console.is_dumb:
         return TerminalReader(console, Path(home, "history"))
     return PlainReader(console)
 
 
-class Asides:
-    """Lines typed while nothing reads them, for example during a turn; the terminal edits and echoes them itself.
+class TurnInput:
+    """Takes lines that are typed during a turn; the terminal edits and echoes them.
 
-    Only at a terminal: what comes from a pipe waits for the next prompt.
+    Only at a terminal: lines from a pipe wait for the next prompt.
     """
 
     def __init__(self, console: Console, take: Callable[[str], None]) -> None:
@@ -53,7 +53,7 @@ class Asides:
         self._is_listening = False
 
     def listen(self) -> None:
-        """Begin to take lines; needs a running loop."""
+        """Start taking lines; needs a running loop."""
         if self._descriptor is None or self._is_listening:
             return
         try:
@@ -63,7 +63,7 @@ class Asides:
         self._is_listening = True
 
     def stop(self) -> None:
-        """Take what has been entered by now, and then no more, so that somebody else may read."""
+        """Take the lines entered so far and stop, so that a reader can read."""
         self._read()
         self._end()
 
@@ -96,7 +96,7 @@ def _descriptor_of_terminal(console: Console) -> int | None:
 
 
 def _is_in_foreground(descriptor: int) -> bool:
-    """A program in the background is stopped when it reads from its terminal."""
+    """False in the background, where a read from the terminal would stop the program."""
     try:
         return os.tcgetpgrp(descriptor) == os.getpgrp()
     except OSError:
@@ -104,7 +104,7 @@ def _is_in_foreground(descriptor: int) -> bool:
 
 
 class PlainReader:
-    """Lines as they come, from a pipe, a file or a terminal that can do no more."""
+    """Reads lines from a pipe, a file or a dumb terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -115,7 +115,7 @@ class PlainReader:
         self._was_interrupted = False
 
     async def prompt(self) -> str:
-        """Lines up to one that does not end in a backslash."""
+        """Lines up to the first that does not end in a backslash."""
         lines: list[str] = []
         while True:
             line = await self._read(MORE if lines else PROMPT)
@@ -155,7 +155,7 @@ class PlainReader:
         return line.decode("utf-8", "replace").removesuffix("\r")
 
     async def _more(self) -> None:
-        """Wait without a thread, because a thread that reads can't be stopped."""
+        """Wait for input without a thread, because a reading thread can't be stopped."""
         try:
             descriptor = self._console.stdin.fileno()
         except (OSError, ValueError):
@@ -165,7 +165,7 @@ class PlainReader:
         try:
             loop.add_reader(descriptor, self._is_ready)
         except (OSError, ValueError):
-            return self._take(os.read(descriptor, 65_536))  # a regular file never makes anybody wait
+            return self._take(os.read(descriptor, 65_536))  # a regular file, which never blocks
         try:
             await self._waiting
         finally:
@@ -195,7 +195,7 @@ class TerminalReader:
         from prompt_toolkit.output.vt100 import Vt100_Output
 
         output = Vt100_Output.from_pty(console.stdout, os.environ.get("TERM"))
-        # Terminals that don't answer where the cursor is would cost two seconds and a warning.
+        # A terminal that does not report its cursor position would cost two seconds and a warning.
         output.enable_cpr = False
         keys = create_input(console.stdin)
         self._prompts: PromptSession[str] = PromptSession(
@@ -209,7 +209,7 @@ class TerminalReader:
         self._questions: PromptSession[str] = PromptSession(input=keys, output=output)
 
     async def prompt(self) -> str:
-        """What was typed up to Enter."""
+        """The text typed up to Enter."""
         return await self._prompts.prompt_async(PROMPT, handle_sigint=False)
 
     async def ask(self, question: str) -> str:
@@ -247,7 +247,7 @@ def _bindings() -> "KeyBindings":
 
 
 def _history(path: Path) -> "History":
-    """The history in a file only its owner can read; in memory where that can't be."""
+    """The history in a file that only its owner can read; in memory if that is not possible."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     class PrivateHistory(FileHistory):
@@ -261,7 +261,7 @@ def _history(path: Path) -> "History":
             try:
                 super().store_string(string.encode("utf-8", "replace").decode())
             except OSError:
-                return  # a full disk is no reason to lose the prompt
+                return  # a full disk must not lose the prompt
 
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

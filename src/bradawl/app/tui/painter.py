@@ -1,4 +1,4 @@
-"""Draws a turn while it happens: text as it comes, thinking dimmed, calls, and the diffs of edits."""
+"""Draws events at the terminal: streamed text, dimmed thinking, calls, and the diffs of edits."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -7,8 +7,8 @@ from typing import Any, Final
 from bradawl.app.console import Console, OutputError
 from bradawl.app.modes import mode_text
 from bradawl.app.progress import MAIN, Progress
-from bradawl.app.tui.render import command_output, cut, refusal_text
-from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
+from bradawl.app.rendering import command_output, cut, notice_line, refusal_text
+from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.events import (
     AssistantReplied,
     CallPrepared,
@@ -35,7 +35,7 @@ _DIM, _RED, _GREEN, _PLAIN = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[0m"
 
 
 class Painter:
-    """`emit` is an `Emit`; everything goes to stdout, cleaned."""
+    """`emit` is an `Emit`; output goes to stdout, cleaned, warnings to stderr."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -54,7 +54,7 @@ class Painter:
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Within it nothing is drawn of what happens, so that a question stays readable; it is drawn afterwards."""
+        """While it is entered, events are kept back and drawn afterwards, so that a question stays readable."""
         self._held = []
         try:
             yield
@@ -64,7 +64,7 @@ class Painter:
                 self.emit(item)
 
     def emit(self, item: Envelope | Live) -> None:
-        """Draw the event if it is one to be seen."""
+        """Draw the event if it is worth showing."""
         if self._held is not None:
             self._held.append(item)
         elif isinstance(item, Live):
@@ -74,17 +74,17 @@ class Painter:
             self._event(item)
 
     def line(self, text: str) -> None:
-        """A line of our own; ends a text that is being written."""
+        """Print a line; ends a text that is being streamed."""
         self._end_text()
         self._progress.line(text)
 
     def dim(self, text: str) -> None:
-        """A line that matters less."""
+        """Print a dimmed line."""
         self._end_text()
         self._progress.dim(text)
 
     def error(self, text: str) -> None:
-        """A line that matters more."""
+        """Print a red line."""
         self._end_text()
         self._progress.error(text)
 
@@ -97,6 +97,8 @@ class Painter:
                 self._progress.emit(live)
             case CallDelta():
                 self._progress.emit(live)
+            case Notice() as notice:
+                self._console.say(notice_line(notice))  # to stderr: stdout may be read by a program
             case _:
                 pass
 
@@ -128,12 +130,12 @@ class Painter:
         try:
             self._console.draw(text)
         except OutputError:
-            return  # `emit` may not raise, and there is nowhere else to draw
+            return  # `emit` may not raise
 
     def _event(self, envelope: Envelope) -> None:
         event = envelope.event
         if envelope.agent != MAIN:
-            self._of_sub_agent(envelope)
+            self._sub_agent_event(envelope)
         elif isinstance(event, AssistantReplied):
             self._replied(event)
         elif isinstance(event, RequestSent):
@@ -142,8 +144,8 @@ class Painter:
         else:
             self._other(envelope, event)
 
-    def _of_sub_agent(self, envelope: Envelope) -> None:
-        """Its steps have a line each; whatever else it does leaves a text that is being written in one piece."""
+    def _sub_agent_event(self, envelope: Envelope) -> None:
+        """Print one line for each step; other events of a sub-agent do not interrupt streamed text."""
         if isinstance(envelope.event, AssistantReplied | ReplyWithdrawn | LimitReached | Compacted):
             self._end_text()
             self._progress.emit(envelope)
@@ -164,7 +166,7 @@ class Painter:
         elif isinstance(event, NoteQueued) and event.note.source == "user":
             self._progress.dim("  noted; the model reads it at its next step")
         elif self._names and isinstance(event, StateChanged) and isinstance(event.state, ModeChosen):
-            # Between calls it was the user, who is told otherwise.
+            # Between calls the user chose it, and the command has answered.
             self._progress.dim(f"  mode {mode_text(event.state.mode)}")
 
     def _show_result(self, name: str, finished: ToolFinished) -> None:

@@ -1,10 +1,10 @@
-"""From events to lines of text. Pure: who prints them, where and in which colour, is not known here."""
+"""Turns calls, results, todos, failures, warnings and usage into cleaned lines of text, for every front end."""
 
 import re
 from typing import Final
 
 from bradawl.core.arguments import Arguments, parse_arguments
-from bradawl.core.deltas import RetryScheduled
+from bradawl.core.deltas import Notice, RetryScheduled
 from bradawl.core.errors import Failure
 from bradawl.core.events import Todo
 from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, text_of
@@ -48,7 +48,7 @@ def _shown(arguments: Arguments, key: str) -> str:
 
 
 def todo_lines(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> list[str]:
-    """One line for each; of a long list those that are still to do, from the one in progress on."""
+    """One line for each todo; of a long list those from the first open one on."""
     if not todos:
         return ["no todos left"]
     first = next((place for place, todo in enumerate(todos) if todo.status != "completed"), 0)
@@ -61,7 +61,7 @@ def todo_lines(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> list[str]
 
 
 def todos_line(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> str:
-    """How far the plan is, on one line."""
+    """The number of completed todos and the current one, on one line."""
     done = sum(todo.status == "completed" for todo in todos)
     now = next((f", now: {one_line(todo.content)}" for todo in todos if todo.status == "in_progress"), "")
     return cut(f"todos: {done} of {len(todos)} completed{now}", width)
@@ -78,32 +78,32 @@ def cut(text: str, width: int, end: str = "...") -> str:
 
 
 def error_line(shown: tuple[Text | Image | Document, ...], width: int = DEFAULT_WIDTH) -> str:
-    """The first line of a failed result that says something."""
+    """The first line of a failed result that is not blank."""
     lines = (one_line(line) for line in text_of(shown).splitlines())
     return cut(next((line for line in lines if line), "failed"), width)
 
 
 def command_error(shown: tuple[Text | Image | Document, ...], width: int = DEFAULT_WIDTH) -> str:
-    """How a command failed and the line that says most about why; empty for a result that is no command's."""
+    """How a command failed, and the output line most likely to say why; empty if it is not a command's result."""
     text = clean(text_of(shown))
     ending = _last_ending(text)
     if ending is None:
         return ""
     output, marked, errors = text[: ending.start()].rpartition(f"{_STDERR}\n")
-    told = _said(errors if marked else text[: ending.start()]) or _said(output)
-    line = re.sub(_SHELL, "", one_line(told[-1])) if told else ""
+    words = _said(errors if marked else text[: ending.start()]) or _said(output)
+    line = re.sub(_SHELL, "", one_line(words[-1])) if words else ""
     return cut(f"{ending[1]}: {line}" if line else ending[1], width)
 
 
 def command_output(shown: tuple[Text | Image | Document, ...]) -> list[str]:
-    """The lines a command printed, without what was added to them; those of stderr are the last."""
+    """The lines that a command printed, without those that the tool added; stderr comes last."""
     text = clean(text_of(shown))
     ending = _last_ending(text)
     return _said(text if ending is None else text[: ending.start()])
 
 
 def _last_ending(text: str) -> re.Match[str] | None:
-    """The line that says how a command ended; a command may well have printed one that looks like it."""
+    """The last line that says how a command ended; the command may have printed a similar one before."""
     return next(reversed(list(re.finditer(_ENDING, text))), None)
 
 
@@ -112,7 +112,7 @@ def _said(text: str) -> list[str]:
 
 
 def retry_line(retry: RetryScheduled) -> str:
-    """That a request is made again, when and why; what can be done about it is said the first time only."""
+    """When and why a request is repeated; advice only the first time."""
     seconds = f"{retry.delay_s:.1f}"
     when = "now" if seconds == "0.0" else f"in {seconds} s"
     attempt = f" (attempt {retry.attempt})" if retry.attempt else ""
@@ -120,18 +120,23 @@ def retry_line(retry: RetryScheduled) -> str:
     return f"trying again {when}{attempt}: {one_line(why)}"
 
 
+def notice_line(notice: Notice) -> str:
+    """`note: ` and the warning."""
+    return f"note: {one_line(notice.text)}"
+
+
 def failure_text(failure: Failure | None) -> str:
-    """What happened and what to do, on one line."""
+    """The failure and its advice, on one line."""
     return one_line(str(failure)) if failure else "The turn ended with an error."
 
 
 def refusal_text(reply: Assistant | None) -> str:
-    """The words in which the model refused, where they are no part of its answer; empty if there are none."""
+    """The text of the reply's refusal parts; empty if there are none."""
     return "" if reply is None else "".join(part.text for part in reply.parts if isinstance(part, Refusal))
 
 
 def usage_text(steps: int, usage: Usage, cost: float | None) -> str:
-    """`12 steps, 48.1k tokens in (41.0k cached), 2,104 out, $0.12`; `~` stands before what is only estimated."""
+    """`12 steps, 48.1k tokens in (41.0k cached), 2,104 out, $0.12`; `~` marks an estimate."""
     count = f"{steps} step{'' if steps == 1 else 's'}"
     if not usage.prompt and not usage.output:
         return count
@@ -142,12 +147,12 @@ def usage_text(steps: int, usage: Usage, cost: float | None) -> str:
 
 
 def token_count(tokens: int) -> str:
-    """A number that is read at a glance: `9,999`, `48.1k`, `3.2M`."""
+    """A short number: `9,999`, `48.1k`, `3.2M`."""
     if tokens < 10_000:
         return f"{tokens:,}"
     return f"{tokens / 1_000:.1f}k" if tokens < 999_950 else f"{tokens / 1_000_000:.1f}M"
 
 
 def price_text(cost: float) -> str:
-    """US dollars: cents from ten of them on, below that enough digits to tell two steps apart."""
+    """US dollars: two decimals from $0.10 on, four below."""
     return f"${cost:,.2f}" if cost >= 0.1 else f"${cost:.4f}"

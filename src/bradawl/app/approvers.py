@@ -1,0 +1,29 @@
+"""The approver of runs without a user: it denies every question."""
+
+from collections.abc import Callable
+from typing import Final
+
+from bradawl.core.permissions import Answer, Choice, Question
+
+_KEPT_QUESTIONS: Final = 50
+
+
+class DenyAllApprover:
+    """`Approver` that denies every question and keeps the first of them."""
+
+    def __init__(self, home: str = "", without_sandbox: Callable[[], str] = str) -> None:
+        """`home` is the user's home folder. `without_sandbox` returns advice on how to get a sandbox."""
+        self.home = home
+        self.without_sandbox = without_sandbox
+        self.refused: list[Question] = []
+        """The first questions, to explain at the end how such calls would be allowed."""
+
+    async def ask(self, question: Question) -> Answer:
+        """Deny."""
+        if len(self.refused) < _KEPT_QUESTIONS:
+            self.refused.append(question)
+        return Answer(False, by="nobody", message="Nobody is there to be asked.")
+
+    async def choose(self, choice: Choice) -> str | None:
+        """No answer."""
+        return None

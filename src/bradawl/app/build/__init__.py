@@ -1,0 +1,5 @@
+"""The composition root: the one package where concrete classes of several rooms meet.
+
+`agent` builds the agent, `model` what talks to a model, `tools` what the model may call, `workspace` the folders,
+programs, processes and sandbox they work with.
+"""

@@ -1,0 +1,97 @@
+"""Builds an agent from settings: model, tools, workspace, permission policy, session store and system prompt."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from bradawl._version import __version__
+from bradawl.agent.agent import Agent
+from bradawl.agent.middleware.limits import Limits
+from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.build.model import build_model
+from bradawl.app.build.tools import given_tools, offered_tools, with_extra_tools
+from bradawl.app.build.workspace import Workspace, open_workspace, with_real_home
+from bradawl.app.environment import SystemPrompt
+from bradawl.app.policies import Policies
+from bradawl.app.settings.settings import Settings
+from bradawl.app.system import SystemClock, SystemIds
+from bradawl.core.events import RequestParams
+from bradawl.core.ports import Approver, Tool
+from bradawl.core.retry import RetryBudget
+from bradawl.session.store import LocalStore
+from bradawl.tools.json_schema import check_for
+
+_INTERACTIVE_RETRY = RetryBudget(deadline_s=120.0, longest_wait_s=60.0)
+"""Shorter than in a headless run: a user at the terminal can decide what to do."""
+
+
+def build_agent(
+    settings: Settings,
+    approver: Approver | None = None,
+    tools: Sequence[Tool[Any]] | None = None,
+    tell: Callable[[str], None] | None = None,
+    *,
+    extra_tools: Sequence[Tool[Any]] = (),
+) -> Agent:
+    """An agent with these settings. Without an approver every call that would be asked about is denied.
+
+    `extra_tools` are offered besides bradawl's own tools and the user's. `tools` is the exact list instead; a `Bash`
+    in it gets the workspace and home folder it was made without.
+    `tell` is called with each warning, such as a user tool that can't be loaded or a debug log that can't be written.
+    The agent owns connections, processes and a sandbox: `aclose` it. Raises `SettingsError`.
+    """
+    clock, ids = SystemClock(), SystemIds()
+    settings = with_real_home(settings)
+    workspace = open_workspace(settings)
+    policies = _policies(settings, workspace)
+    headless = settings.headless or approver is None
+    if tools is None:
+        offered = offered_tools(settings, workspace, policies, tell, headless=headless)
+    else:
+        offered = given_tools(settings, workspace, tools, headless=headless)
+    small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
+    return Agent(
+        model=build_model(settings, clock, ids, tell),
+        small_model=build_model(small, clock, ids, tell) if small else None,
+        tools=offered if tools is None and not extra_tools else with_extra_tools(offered, extra_tools),
+        store=LocalStore(settings.home, workspace.folders.project, clock, ids),
+        files=workspace.files,
+        processes=workspace.processes,
+        approver=approver or DenyAllApprover(),
+        clock=clock,
+        ids=ids,
+        policy=policies,
+        system_prompt=_system_prompt(settings, workspace),
+        project=workspace.folders.project,
+        version=__version__,
+        limits=Limits(max_steps=settings.max_steps),
+        retry=RetryBudget() if settings.headless else _INTERACTIVE_RETRY,
+        params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
+        check_for=check_for,
+        on_close=workspace.close,
+    )
+
+
+def _policies(settings: Settings, workspace: Workspace) -> Policies:
+    folders, choice = workspace.folders, workspace.choice
+    scratch = (choice.layout.scratch,) if choice else ()
+    return Policies(settings, (*folders.roots, *scratch), folders.own, folders.blobs, workspace.sandbox)
+
+
+def _system_prompt(settings: Settings, workspace: Workspace) -> Callable[[], Awaitable[str]]:
+    write = SystemPrompt(
+        workspace.folders.project,
+        user_present=not settings.headless,
+        is_trusted=settings.is_trusted,
+        git=workspace.git_status,
+    )
+    choice = workspace.choice
+    if choice is None:
+        return write
+
+    async def write_and_find_sandbox() -> str:
+        choice.start()  # finished before the model's first reply
+        return await write()
+
+    return write_and_find_sandbox

@@ -1,0 +1,67 @@
+"""Builds the model of the settings: its HTTP client, the fallback model behind it, and the debug log."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from bradawl.app.model_line import build_line
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.providers import SCRIPTED
+from bradawl.app.settings.settings import Settings, debug_folder
+from bradawl.core.messages import Origin
+from bradawl.core.ports import Clock, Http, Ids, Model, ModelInfo
+
+if TYPE_CHECKING:
+    from bradawl.providers.cooldown import CoolDowns
+    from bradawl.providers.debug_log import DebugLog
+
+
+def build_model(settings: Settings, clock: Clock, ids: Ids, tell: Callable[[str], None] | None = None) -> Model:
+    """The model of the settings, with its fallback model if there is one.
+
+    `tell` is called at most once, when the debug log can't be written.
+    """
+    log = None
+    if settings.debug_log:
+        from bradawl.providers.debug_log import DebugLog
+
+        log = DebugLog(debug_folder(settings), on_problem=tell)
+    if settings.fallback is None:
+        return _one_model(settings.model, settings, clock, ids, None, log)
+    from bradawl.providers.cooldown import CoolDowns
+    from bradawl.providers.fallback import FallbackModel
+
+    cool_downs = CoolDowns()  # both may be at one host
+    models = (settings.model, settings.fallback)
+    return FallbackModel([_one_model(each, settings, clock, ids, cool_downs, log) for each in models])
+
+
+def _one_model(
+    chosen: ModelSettings,
+    settings: Settings,
+    clock: Clock,
+    ids: Ids,
+    cool_downs: "CoolDowns | None",
+    log: "DebugLog | None",
+) -> Model:
+    """An HTTP model at its provider's endpoint, or a scripted one."""
+    if chosen.provider == SCRIPTED:
+        from bradawl.testing.scripted import ScriptedModel
+
+        return ScriptedModel(chosen.name, clock=clock, context_window=chosen.context_window)
+    from bradawl.providers.client import HttpModel
+
+    line = build_line(chosen, settings.environment)
+    origin = Origin(line.codec.api, chosen.provider, chosen.name)
+    info = ModelInfo(origin, chosen.context_window, chosen.price, chosen.max_output)
+    return HttpModel(line, build_http(chosen.proxy, chosen.ca_file), clock, ids, info, cool_downs, log)
+
+
+def build_http(proxy: str | None, ca_file: str | None) -> Http:
+    """The small HTTP/1.1 client; with a proxy or a CA file the library that supports them."""
+    if proxy is None and ca_file is None:
+        from bradawl.providers.http_h11 import DirectHttp
+
+        return DirectHttp()
+    from bradawl.providers.http_httpx2 import Httpx2Http
+
+    return Httpx2Http(proxy=proxy, ca_file=ca_file)

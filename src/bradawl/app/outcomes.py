@@ -1,0 +1,65 @@
+"""How a turn ended, in words for the user; the same for every front end."""
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from bradawl.app.rendering import failure_text, one_line
+from bradawl.core.messages import ToolCall
+
+if TYPE_CHECKING:
+    from bradawl.agent.session import TurnResult
+
+
+class Outcome(NamedTuple):
+    """What to tell the user after a turn."""
+
+    kind: Literal["completed", "cancelled", "stopped", "failed"]
+    """`stopped`: by a limit or a refusal; `failed`: by an error."""
+    text: str = ""
+    """Cleaned, on one line; empty if there is nothing to tell."""
+
+
+COMPLETED: Final = Outcome("completed")
+
+
+def outcome_of(turn: "TurnResult", *, user_is_there: bool, refusal: str = "", denials: str = "") -> Outcome:
+    """The outcome of a turn. With a user it says how to continue in the conversation, without one what to do next time.
+
+    `refusal` is the model's text if it refused and the front end has not shown it; `denials` is `denials_text`.
+    """
+    match turn.reason:
+        case "completed":
+            return COMPLETED if turn.saved or user_is_there else Outcome("completed", _NOT_SAVED)
+        case "steps" | "budget" | "time":
+            next_step = "; say `go on` to continue" if user_is_there else _FLAGS.get(turn.reason, "")
+            return Outcome("stopped", f"The limit of {turn.reason} is reached{next_step}.")
+        case "refused":
+            return _refused(turn, user_is_there=user_is_there, refusal=refusal, denials=denials)
+        case "cancelled":
+            text = "Interrupted. What was done so far is kept." if user_is_there else _INTERRUPTED
+            return Outcome("cancelled", text)
+        case "interrupted" if not user_is_there:
+            return Outcome("cancelled", _INTERRUPTED)
+        case _:
+            return Outcome("failed", failure_text(turn.failure))
+
+
+_NOT_SAVED: Final = "The session could not be saved; the answer itself is whole."
+_INTERRUPTED: Final = "The run was interrupted."
+_FLAGS: Final = {"steps": "; --max-steps sets another"}
+
+
+def _refused(turn: "TurnResult", *, user_is_there: bool, refusal: str, denials: str) -> Outcome:
+    if turn.denials:
+        return Outcome("stopped", "The turn ended because nobody answered a question." if user_is_there else denials)
+    if refusal.strip():
+        return Outcome("stopped", f"The model refused: {one_line(refusal)}")
+    if turn.failure is not None:
+        return Outcome("failed", failure_text(turn.failure))
+    return Outcome("stopped", "The model refused.")
+
+
+def denials_text(denials: tuple[ToolCall, ...], advice: str) -> str:
+    """`2 calls refused (bash, edit_file).` and the advice."""
+    names = ", ".join(sorted({one_line(call.name) for call in denials}))
+    count = len(denials)
+    return f"{count} call{'' if count == 1 else 's'} refused ({names}). {advice}"

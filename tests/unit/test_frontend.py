@@ -1,0 +1,169 @@
+"""What all front ends share: one stream of warnings, the mode, and the words in which a turn's end is told."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from test_cli import World
+
+from bradawl.agent.session import TurnResult
+from bradawl.app.frontend import RunRequest
+from bradawl.app.launch import load_builtin_commands
+from bradawl.app.notices import NoticeStream
+from bradawl.app.outcomes import outcome_of
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
+from bradawl.core.deltas import Notice
+from bradawl.core.errors import Failure, SettingsError
+from bradawl.core.events import Envelope, Live
+from bradawl.core.messages import ToolCall
+from bradawl.core.ports import OpenSession
+from bradawl.core.usage import Usage
+from bradawl.testing.fakes import MemoryStore, ScriptedApprover
+
+SETTINGS = Settings(model=ModelSettings("scripted", "x"), cwd="/project", home="/home/u")
+
+
+class Recorder:
+    """A front end that renders nothing: what it is shown, warnings as their texts."""
+
+    def __init__(self) -> None:
+        self.shown: list[Any] = []
+
+    def emit(self, item: Envelope | Live) -> None:
+        self.shown.append(item.item.text if isinstance(item, Live) and isinstance(item.item, Notice) else item)
+
+    @property
+    def warnings(self) -> list[str]:
+        return [each for each in self.shown if isinstance(each, str)]
+
+
+def start(world: World, recorder: Recorder, settings: Settings = SETTINGS, **changes: Any) -> Any:
+    """A front end over a scripted agent; its stream of warnings began before it."""
+    early = Recorder()
+    notices = NoticeStream(early.emit)
+    notices("from the settings")
+
+    def build(settings: Settings, approver: Any) -> Any:
+        agent = world.build(settings, approver)
+        notices("from the build")
+        return agent
+
+    request = RunRequest(settings, build, lambda _: None, load_builtin_commands, lambda: settings, notices)
+    frontend = request.start(ScriptedApprover(), recorder.emit, user_is_there=True, **changes)
+    assert early.warnings == ["from the settings"]
+    return frontend
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A world whose model says `Done.`"""
+    return World(tmp_path, [{"text": "Done."}])
+
+
+def test_all_warnings_reach_a_front_end_in_the_stream_of_its_events(world):
+    recorder = Recorder()
+    frontend = start(world, recorder, warnings=lambda: ["from the front end"])
+
+    async def main() -> None:
+        async with frontend.open() as session:
+            await session.run("go")
+
+    asyncio.run(main())
+    assert recorder.warnings[0] == "from the build"
+    assert recorder.warnings[1].startswith("NO SANDBOX")
+    assert recorder.warnings[2:] == ["from the front end"]
+
+
+class StoreWithNotice(MemoryStore):
+    """A store that warns with each session it opens."""
+
+    def open(self, session_id: str) -> OpenSession:
+        """The session, without its stored texts."""
+        opened = super().open(session_id)
+        return OpenSession(opened.log, MemoryStore().blobs, opened.entries, ("from the store",))
+
+
+def test_a_warning_of_the_session_is_passed_on_when_it_opens_or_with_the_turn_that_caused_it(world):
+    world.store = StoreWithNotice()
+    world.script = [{"text": "One."}, {"text": "Two."}]
+    recorder = Recorder()
+    frontend = start(world, recorder, msgspec.structs.replace(SETTINGS, sandbox="off"))
+
+    async def main() -> None:
+        async with frontend.open() as session:
+            await session.run("go")
+        async with frontend.open(session.id) as session:
+            assert recorder.warnings[1:] == ["from the store"]
+            await session.run("go on")
+
+    asyncio.run(main())
+    assert recorder.warnings[2].startswith("The system prompt of this session is lost")
+    assert len(recorder.warnings) == 3
+
+
+def test_warnings_for_the_start_are_given_once_and_before_a_turn_where_that_is_wanted(world):
+    recorder = Recorder()
+    frontend = start(world, recorder)
+    frontend.announce()
+
+    async def main() -> None:
+        async with frontend.open() as session:
+            await session.run("go")
+
+    asyncio.run(main())
+    assert [text[:10] for text in recorder.warnings] == ["from the b", "NO SANDBOX"]
+    assert isinstance(recorder.shown[1], str)
+
+
+def test_plan_mode_is_left_for_the_mode_before_it_and_a_fixed_mode_is_kept(world):
+    frontend = start(world, Recorder())
+    fixed = start(world, Recorder(), msgspec.structs.replace(SETTINGS, permission_mode="default", is_mode_fixed=True))
+
+    async def main() -> None:
+        async with frontend.open() as session:
+            session.choose_mode("accept-edits")
+            session.toggle_plan_mode()
+            assert session.mode == "plan"
+            session.toggle_plan_mode()
+            assert session.mode == "accept-edits"
+            with pytest.raises(SettingsError, match="only be switched off at the start"):
+                session.choose_mode("bypass")
+        async with fixed.open() as session:
+            with pytest.raises(SettingsError, match="fixed"):
+                session.choose_mode("auto")
+
+    asyncio.run(main())
+
+
+def turn(reason: Any, failure: Failure | None = None, *, saved: bool = True, denials: tuple[ToolCall, ...] = ()) -> Any:
+    return TurnResult(reason, "", 1, Usage(), None, failure, "id", saved, denials)
+
+
+DOWN = Failure("server", "The server is down.", retryable=True)
+CALLS = (ToolCall("a", "bash", "{}"),)
+
+
+@pytest.mark.parametrize(
+    ("ended", "kind", "with_user", "without_user"),
+    [
+        (turn("completed"), "completed", "", ""),
+        (turn("steps"), "stopped", "The limit of steps is reached; say `go on`", "--max-steps sets another."),
+        (turn("budget"), "stopped", "The limit of budget is reached; say `go on`", "The limit of budget is reached."),
+        (turn("refused"), "stopped", "The model refused.", "The model refused: I can't."),
+        (turn("refused", denials=CALLS), "stopped", "nobody answered a question", "DENIED"),
+        (turn("refused", DOWN), "failed", "The server is down.", "The model refused: I can't."),
+        (turn("cancelled"), "cancelled", "What was done so far is kept.", "The run was interrupted."),
+        (turn("error", DOWN), "failed", "The server is down.", "The server is down."),
+        (turn("error"), "failed", "The turn ended with an error.", "The turn ended with an error."),
+    ],
+)
+def test_the_end_of_a_turn_has_one_wording_with_a_user_and_one_without(ended, kind, with_user, without_user):
+    attended = outcome_of(ended, user_is_there=True)
+    assert attended.kind == kind and with_user in attended.text
+    assert without_user in outcome_of(ended, user_is_there=False, refusal="I can't.", denials="DENIED").text
+
+
+def test_an_answer_that_is_not_saved_is_told_where_nobody_saw_it(world):
+    assert "could not be saved" in outcome_of(turn("completed", saved=False), user_is_there=False).text

@@ -1,0 +1,227 @@
+"""Slash commands: one function each, typed arguments, the same at the terminal and in a headless run."""
+
+import asyncio
+import io
+import json
+from typing import Annotated, Any, Literal
+
+import pytest
+from test_cli import World
+
+from bradawl.app import builtin_commands as builtin
+from bradawl.app.cli import parse
+from bradawl.app.console import Console
+from bradawl.app.launch import launch
+from bradawl.app.slash_commands import (
+    CommandError,
+    CommandRegistry,
+    CommandResult,
+    Rest,
+    SlashCommand,
+    command,
+    commands_in,
+    is_command,
+)
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A world whose model says `Done.`"""
+    return World(tmp_path, [{"text": "Done."}])
+
+
+# ------------------------------------------------------------------ one function is a command
+
+
+@command("count", "number")
+def count(session: Any, what: str, times: int = 1) -> str:
+    """Count the letters of a word.
+
+    TIMES multiplies the count.
+    """
+    return f"{what}: {len(what) * times} in {session.mode}"
+
+
+def with_count() -> CommandRegistry:
+    """The registry of `builtin_commands`, as if `count` were defined in that module."""
+    return CommandRegistry(commands_in({**vars(builtin), "count": count}))
+
+
+def start(world: World, *argv: str, stdin: str = "") -> int:
+    """Run the program with the command `count` added."""
+    console = Console(io.StringIO(stdin), world.stdout, world.stderr, world.environ, patience_s=0.05)
+    as_json = "json" in argv
+    options = parse(argv)
+    return launch(options, world.environ, console, as_json=as_json, build=world.build, load_commands=with_count)
+
+
+def test_a_function_is_a_command_at_the_terminal_with_its_docstring_as_help(world):
+    assert start(world, stdin="/help\n/help count\n/count word 2\n/NUMBER word\n/count\n/count word many\n/exit\n") == 0
+    lines = world.out.splitlines()
+    assert "/count    Count the letters of a word" in lines
+    place = lines.index("/count WHAT [TIMES]")
+    assert lines[place + 1 : place + 5] == [
+        "Count the letters of a word.",
+        "",
+        "TIMES multiplies the count.",
+        "Also: /number.",
+    ]
+    assert lines[place + 5 : place + 9] == [
+        "word: 8 in default",
+        "word: 4 in default",
+        "/count needs WHAT: /count WHAT [TIMES]",
+        "/count: times must be a whole number, not 'many'.",
+    ]
+
+
+def test_the_same_function_is_a_command_of_a_headless_run(world):
+    assert start(world, "-p", "/count word 3", stdin="what is piped in belongs to a prompt") == 0
+    assert (world.out, world.err, world.model.requests) == ("word: 12 in default\n", "", [])
+
+
+def test_a_headless_command_gives_one_json_object(world):
+    assert start(world, "-p", "/count word", "--output-format", "json") == 0
+    result = json.loads(world.out)
+    assert (result["result"], result["is_error"], result["exit_code"]) == ("word: 4 in default", False, 0)
+    assert (result["num_turns"], result["reason"]) == (0, "completed")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("/count word many", "/count: times must be a whole number, not 'many'."),
+        ("/nonsense", "There is no command /nonsense; /help lists those there are."),
+        ("/exit", "/exit works only in a conversation, not with -p."),
+    ],
+)
+def test_a_headless_command_that_can_not_run_is_wrong_usage(world, line, message):
+    assert start(world, "-p", line, "--output-format", "json") == 2
+    assert world.err == f"bradawl: {message}\n"
+    assert json.loads(world.out)["errors"] == [message]
+    assert world.model is None or world.model.requests == []
+
+
+def test_only_the_command_line_holds_commands_and_a_path_is_a_prompt(world):
+    assert start(world, "-p", stdin="/count word") == 0
+    assert start(world, "-p", "/etc/hosts is wrong") == 0
+    assert world.out == "Done.\nDone.\n"
+
+
+def test_the_status_of_a_continued_session_is_known_without_a_request(world):
+    assert start(world, "-p", "hello") == 0
+    session_id = world.store.latest()
+    world.stdout = io.StringIO()
+    assert start(world, "-c", "-p", "/status") == 0
+    assert f"session    {session_id}\n" in world.out
+    assert "\nused       1 step" in world.out
+
+
+# ------------------------------------------------------------------ names
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("/help", "help"),
+        ("/?", "help"),
+        ("/QUIT ", "exit"),
+        ("/exit", "exit"),
+        ("/new", "clear"),
+        ("/model", "model"),
+        ("/status", "status"),
+        ("/MODE Accept_Edits", "mode"),
+        ("/plan", "plan"),
+    ],
+)
+def test_a_slash_begins_a_command_whose_name_may_be_written_in_any_case(line, name):
+    assert is_command(line)
+    assert builtin.builtin_commands().find(line.split()[0]).name == name
+
+
+@pytest.mark.parametrize("line", ["fix /help", "/etc/hosts is wrong", "hello", ""])
+def test_other_texts_and_paths_are_prompts(line):
+    assert not is_command(line)
+
+
+@pytest.mark.parametrize("line", ["/nonsense", "/", "/model gpt", "/mode fast", "/plan a thing", "/clear x"])
+def test_an_unknown_command_or_argument_is_an_error(line):
+    assert is_command(line)
+    with pytest.raises(CommandError):
+        asyncio.run(builtin.builtin_commands().run(None, line, user_is_there=True))
+
+
+def test_two_commands_can_not_have_a_name_in_common():
+    with pytest.raises(ValueError, match="/number"):
+        CommandRegistry((count, SlashCommand(count.function, ("number",))))
+
+
+def test_every_built_in_command_has_a_help_that_fits_on_a_line():
+    for each in builtin.builtin_commands().commands:
+        assert each.summary and len(each.summary) < 90, each.name
+
+
+# ------------------------------------------------------------------ arguments
+
+
+@command("try")
+async def try_all(
+    session: Any,
+    level: Literal["low", "very-high"],
+    size: float | None = None,
+    flag: bool = False,
+    text: Rest = "",
+) -> CommandResult:
+    """Take one argument of each kind."""
+    return CommandResult(repr((level, size, flag, text)))
+
+
+def tried(line: str) -> str:
+    return asyncio.run(CommandRegistry((try_all,)).run(None, line, user_is_there=True)).text
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("/try low", ("low", None, False, "")),
+        ("/try VERY_HIGH 2", ("very-high", 2.0, False, "")),
+        ("/try  veryhigh  1.5  true  all the  rest", ("very-high", 1.5, True, "all the  rest")),
+    ],
+)
+def test_arguments_have_the_types_of_their_annotations(line, values):
+    assert tried(line) == repr(values)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("/try", "/try needs LEVEL: /try LEVEL [SIZE] [FLAG] [TEXT]"),
+        ("/try medium", "There is no level medium; there are low, very-high."),
+        ("/try low much", "/try: size must be a number, not 'much'."),
+        ("/try low 1 maybe", "/try: flag must be true or false, not 'maybe'."),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_it_must_be(line, message):
+    with pytest.raises(CommandError) as raised:
+        tried(line)
+    assert str(raised.value) == message
+
+
+def test_arguments_too_many_are_refused_and_other_names_of_a_choice_are_known():
+    @command("pick")
+    def pick(session: Any, colour: Annotated[Literal["red"], ("scarlet", "red")]) -> str:
+        """Pick a colour."""
+        return colour
+
+    registry = CommandRegistry((pick,))
+    assert asyncio.run(registry.run(None, "/pick Scarlet", user_is_there=False)).text == "red"
+    with pytest.raises(CommandError, match=r"/pick takes only /pick COLOUR; see /help pick\."):
+        asyncio.run(registry.run(None, "/pick red blue", user_is_there=False))
+
+
+def test_a_parameter_that_no_word_can_fill_is_a_defect_of_the_command():
+    with pytest.raises(TypeError, match="positional"):
+
+        @command("bad")
+        def bad(session: Any, *, option: str = "") -> str:
+            """Never."""
+            return option
