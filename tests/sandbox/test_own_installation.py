@@ -15,8 +15,8 @@ from bradawl.safety.trusted_programs import installation_paths
 ATTACKER = """
 import asyncio, json, os, sys
 from bradawl.app.build.agent import build_agent
-from bradawl.app.model_settings import ModelSettings
-from bradawl.app.settings import Settings
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.settings import Settings
 from bradawl.core.permissions import Allow, Grant, Request, decide
 from bradawl.core.workspace import Command
 from bradawl.core.effects import Effects

@@ -483,3 +483,10 @@ def test_no_text_makes_it_raise(pieces: list[str]):
 )
 def test_what_stands_in_front_does_not_hide_it(line: str, before: str):
     assert look(before + line).danger
+
+
+def test_links_of_a_line_that_multiply_paths_end_the_scan_instead_of_going_on():
+    names = ("a", "a/b", "a/b/c", "b", "b/a", "a/a", ".")
+    moves = ["mv " + " ".join(names[place:] + names[:place]) for place in range(len(names))]
+    seen = look_through("; ".join(moves * 3) + "; rm -rf ~", cwd=WS, ground=GROUND)
+    assert not seen.is_whole and seen.danger

@@ -11,6 +11,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.shell.deny.expansion import DOUBT, UNTOLD, as_fnmatch
+from bradawl.safety.shell.deny.parsed_command import TooMuch
 from bradawl.safety.shell.deny.wrappers import names
 
 SECRET = chr(1)
@@ -31,6 +32,9 @@ _DEVICE = re.compile(r"/dev/(?!(?:shm|fd|mqueue)(?:/|\Z))[^/]+|/dev/pts/[^/]+")
 _HISTORIES = re.compile(r"/\.(?:bash|zsh|sh|ksh|fish)_history\Z|/fish/fish_history\Z|/\.histfile\Z|/\.\*_?history\Z")
 _ENVIRON = re.compile(r"/proc/.{1,40}/environ")
 _DEEPEST = 30
+_MOST_PLACES = 32
+"""Places that one path may lead to through the links of a line."""
+_MOST_LINKS = 100
 _LONGEST_PATH = 4_096
 _CLASS = r"\[(?:[!^][^\]/]+|[^\]/]*(?:-|\[:)[^\]/]*:?\]?)\]"  # with a range, or of all but a few
 _PURE_PATTERN = re.compile(rf"(?:[*?.]|{_CLASS})*(?:[*?]|{_CLASS})(?:[*?.]|{_CLASS})*")
@@ -61,7 +65,10 @@ class Ground(msgspec.Struct, frozen=True):
     """Variables of the shell; None where they are not known."""
 
     def places(self, text: str, cwd: str | None) -> tuple[str, ...]:
-        """Where a path may lead: as it is written, and with symlinks followed. Nothing if that can't be told."""
+        """Where a path may lead: as it is written, and with symlinks followed. Nothing if that can't be told.
+
+        Raises `TooMuch`: the links of the line multiply the places beyond any use.
+        """
         path = _written(text, cwd)
         if not path:
             return ()
@@ -72,6 +79,8 @@ class Ground(msgspec.Struct, frozen=True):
             for each in tuple(found):
                 if is_within(each, link):
                     found[self._real(target.rstrip("/") + each[len(link) :])] = None
+            if len(found) > _MOST_PLACES:
+                raise TooMuch
         return tuple(found)
 
     def _real(self, path: str) -> str:
@@ -81,10 +90,16 @@ class Ground(msgspec.Struct, frozen=True):
             return path
 
     def linking(self, link: str, target: str, cwd: str | None, start: str | None = None) -> "Ground":
-        """The same, once `link` leads to `target`, which is seen from `start`, or from `cwd` as the link is."""
+        """The same, once `link` leads to `target`, which is seen from `start`, or from `cwd` as the link is.
+
+        Raises `TooMuch`.
+        """
         targets = self.places(target, start or cwd)[-1:]
         made = [(path, place) for path in self.places(link, cwd) for place in targets]
-        return msgspec.structs.replace(self, links=(*self.links, *made)) if made else self
+        links = tuple(dict.fromkeys((*self.links, *made)))
+        if len(links) > _MOST_LINKS:
+            raise TooMuch
+        return msgspec.structs.replace(self, links=links) if made else self
 
     def variable(self, name: str) -> tuple[str, ...]:
         """What a variable holds that the line has not set."""
