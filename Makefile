@@ -1,7 +1,7 @@
 # `make test` and `make demo` work in a fresh clone with Python 3.11 or newer, make and a package index.
 # PYTHON=... chooses the interpreter, WORKERS=... the number of test processes (2).
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types gates unit matrix peers mutants bench torture fuzz fuzz-shell format clean dev run
+.PHONY: help demo test lint types gates unit matrix peers mutants bench torture fuzz fuzz-shell architecture format clean dev run
 
 PYTHON ?=
 export PYTHON
@@ -48,6 +48,9 @@ fuzz: dev ## random streams into the wire decoders, random lines at bash, random
 
 fuzz-shell: dev ## a minute of random lines, what is predicted for them against what bash does; SEED=... repeats a run
 	@$(BIN)/python tests/fuzz_shell.py 60 $(SEED)
+
+architecture: dev ## rewrite the tables and the picture of docs/architecture.md from the code
+	@$(BIN)/python scripts/architecture.py
 
 format: dev ## rewrite the code in house style
 	@$(BIN)/ruff format .

@@ -3,7 +3,7 @@
 import ast
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -121,3 +121,45 @@ def dotted(node: ast.expr, names: dict[str, str]) -> str:
         value = dotted(node.value, names)
         return f"{value}.{node.attr}" if value else ""
     return ""
+
+
+def import_cycles(modules: Iterable[Module]) -> list[list[str]]:
+    """Groups of modules that import each other, directly or around; imports for type checking count too.
+
+    Tarjan's strongly connected components, without recursion.
+    """
+    known = {each.name for each in modules}
+    graph = {each.name: sorted(_imported_modules(each, known)) for each in modules}
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: list[str] = []
+    cycles: list[list[str]] = []
+    for start in graph:
+        work = [] if start in number else [(start, iter(graph[start]))]
+        while work:
+            name, targets = work[-1]
+            if name not in number:
+                number[name] = lowest[name] = len(number)
+                path.append(name)
+            follow = next((each for each in targets if each not in number or each in path), None)
+            if follow is not None and follow not in number:
+                work.append((follow, iter(graph[follow])))
+                continue
+            if follow is not None:
+                lowest[name] = min(lowest[name], number[follow])
+                continue
+            work.pop()
+            if work:
+                lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[name])
+            if lowest[name] == number[name]:
+                cycle, path = path[path.index(name) :], path[: path.index(name)]
+                cycles += [sorted(cycle)] if len(cycle) > 1 else []
+    return cycles
+
+
+def _imported_modules(module: Module, known: set[str]) -> set[str]:
+    """`from x import y` names the module `x.y` if there is one, else `x`."""
+    found: set[str] = set()
+    for name, _ in imported_names(module.tree):
+        found.add(name if name in known else name.rpartition(".")[0])
+    return (found & known) - {module.name}
