@@ -80,12 +80,12 @@ def test_a_model_that_only_claims_the_repair_does_not_get_through(script, reason
         assert reason in shown
 
 
-def test_a_reader_who_goes_away_does_not_stop_the_demo():
+async def test_a_reader_who_goes_away_does_not_stop_the_demo():
     class Gone(io.StringIO):
         def write(self, text):
             raise BrokenPipeError
 
-    assert asyncio.run(run_demo(Gone())) == 0
+    assert (await run_demo(Gone())) == 0
 
 
 def test_without_a_place_for_temporary_files_the_user_is_told_what_to_do(tmp_path):
@@ -201,7 +201,7 @@ def test_the_demo_completes_without_streams():
         ("edit_file", '{"file_path":"a"}', ("network",), False),
     ],
 )
-def test_only_the_calls_of_the_script_are_allowed(name, arguments, lifts, is_allowed):
+async def test_only_the_calls_of_the_script_are_allowed(name, arguments, lifts, is_allowed):
     script = script_from([{"tool_calls": [{"name": "edit_file", "arguments": {"file_path": "a"}}]}])
     question = Question(ToolCall("1", name, arguments), Request(name, "", Effects(lifts=lifts)), "it changes something")
-    assert asyncio.run(ScriptApprover(script).ask(question)).allowed is is_allowed
+    assert (await ScriptApprover(script).ask(question)).allowed is is_allowed

@@ -83,7 +83,7 @@ def test_a_line_over_its_time_is_ended_and_what_it_changed_put_back(made, proces
     assert len(result.restored) == 1
 
 
-def test_a_cancelled_line_is_put_back_too(made, processes):
+async def test_a_cancelled_line_is_put_back_too(made, processes):
     async def main():
         command = Command(("echo bad > .git/config; echo ready; sleep 60",), str(made.root), is_shell=True)
         ready = asyncio.Event()
@@ -94,7 +94,7 @@ def test_a_cancelled_line_is_put_back_too(made, processes):
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    await asyncio.wait_for(main(), 20)
     assert (made.root / ".git/config").read_text() == "[core]\n"
 
 
@@ -103,9 +103,9 @@ def test_a_line_granted_to_run_outside_is_not_held(made, processes):
     assert (result.exit_code, result.sandbox) == (0, "")
 
 
-def test_a_folder_that_is_gone_is_told_as_without_a_sandbox(made, processes):
+async def test_a_folder_that_is_gone_is_told_as_without_a_sandbox(made, processes):
     with pytest.raises(ToolError, match="does not exist any more"):
-        asyncio.run(processes.run(Command(("true",), "/gone", is_shell=True), Grant(writable=made.layout.roots)))
+        await processes.run(Command(("true",), "/gone", is_shell=True), Grant(writable=made.layout.roots))
 
 
 @pytest.mark.parametrize("older", range(1, 8))

@@ -174,32 +174,26 @@ def test_a_line_that_leaves_nothing_does_not_say_so(made):
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.001, 0.003, 0.006, 0.01, 0.1])
-def test_cancelling_at_any_time_leaves_nothing(made, seconds, after_s):
-    async def main() -> None:
-        for _ in range(3):
-            task = asyncio.ensure_future(made.arun(f"setsid sleep {seconds} & sleep {seconds}"))
-            await asyncio.sleep(after_s)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    asyncio.run(main())
+async def test_cancelling_at_any_time_leaves_nothing(made, seconds, after_s):
+    for _ in range(3):
+        task = asyncio.ensure_future(made.arun(f"setsid sleep {seconds} & sleep {seconds}"))
+        await asyncio.sleep(after_s)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert until(lambda: not sleepers(seconds))
     assert not (made.root / ".mcp.json").exists()
 
 
-def test_closing_ends_what_runs(made, seconds):
-    async def main() -> None:
-        command = Command((f"sleep {seconds}",), made.cwd, is_shell=True)
-        await made.processes.start(command, made.grant)
-        await asyncio.to_thread(until, lambda: sleepers(seconds))
-        made.processes.close()
-
-    asyncio.run(main())
+async def test_closing_ends_what_runs(made, seconds):
+    command = Command((f"sleep {seconds}",), made.cwd, is_shell=True)
+    await made.processes.start(command, made.grant)
+    await asyncio.to_thread(until, lambda: sleepers(seconds))
+    made.processes.close()
     assert not sleepers(seconds)
 
 
-def test_a_job_goes_on_while_others_come_and_go(made, seconds):
+async def test_a_job_goes_on_while_others_come_and_go(made, seconds):
     async def main() -> tuple[bytes, bool]:
         command = Command((f"echo up; sleep {seconds}",), made.cwd, is_shell=True)
         job = await made.processes.start(command, made.grant)
@@ -210,7 +204,7 @@ def test_a_job_goes_on_while_others_come_and_go(made, seconds):
         await job.end()
         return printed, (made.root / ".mcp.json").exists()
 
-    assert asyncio.run(main()) == (b"up\n", False)
+    assert (await main()) == (b"up\n", False)
     assert not sleepers(seconds)
 
 
@@ -255,7 +249,7 @@ def test_a_flood_is_ended(made):
     assert not sleepers("yes")
 
 
-def test_many_calls_leave_no_descriptor(made):
+async def test_many_calls_leave_no_descriptor(made):
     async def main() -> tuple[int, int]:
         await made.arun("true")
         before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
@@ -263,21 +257,21 @@ def test_many_calls_leave_no_descriptor(made):
             await made.arun(("true", "exit 3", "kill -9 $$", "sleep 9 &")[number % 4])
         return before, len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
 
-    before, after = asyncio.run(main())
+    before, after = await main()
     assert after <= before
 
 
-def test_many_at_once_do_not_meet(made):
+async def test_many_at_once_do_not_meet(made):
     async def main() -> list[bytes]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(made.arun(f"echo {n} > {n}; cat {n}; ls -d .mcp.json")) for n in range(16)]
         return [task.result().stdout for task in tasks]
 
-    assert asyncio.run(main()) == [f"{n}\n.mcp.json\n".encode() for n in range(16)]
+    assert (await main()) == [f"{n}\n.mcp.json\n".encode() for n in range(16)]
     assert not (made.root / ".mcp.json").exists()
 
 
-def test_two_agents_in_one_workspace_do_not_take_each_others_cover_away(tmp_path):
+async def test_two_agents_in_one_workspace_do_not_take_each_others_cover_away(tmp_path):
     with held(tmp_path) as first:
         second = Held(tmp_path, scratch=str(tmp_path / "scratch2"), state=str(first.own / "state2"))
 
@@ -297,7 +291,7 @@ def test_two_agents_in_one_workspace_do_not_take_each_others_cover_away(tmp_path
             return late.result().stdout
 
         try:
-            assert asyncio.run(main()) == b".mcp.json\n"
+            assert (await main()) == b".mcp.json\n"
         finally:
             second.close()
         assert not (first.root / ".mcp.json").is_file()
@@ -322,14 +316,14 @@ def test_a_line_starts_only_with_the_grant_for_its_seal(made):
             started(**changed)
 
 
-def test_another_folder_of_the_same_name_is_another_place(made):
+async def test_another_folder_of_the_same_name_is_another_place(made):
     (made.root / "sub").mkdir()
     command = Command(("echo ran",), f"{made.root}/sub", is_shell=True)
     grant = Grant(writable=made.layout.roots, command_hash=made.processes.seal(command))
     (made.root / "sub").rename(made.root / "old")
     (made.root / "sub").mkdir()
     with pytest.raises(ToolError, match="changed since it was approved"):
-        asyncio.run(made.processes.run(command, grant))
+        await made.processes.run(command, grant)
 
 
 def test_a_grant_for_the_sandbox_is_none_for_the_machine(made):

@@ -44,13 +44,13 @@ async def _try_often(made, line: str, times: int) -> None:
         await running.end()
 
 
-def test_nothing_is_written_outside_while_a_folder_is_swapped_for_a_link(made):
+async def test_nothing_is_written_outside_while_a_folder_is_swapped_for_a_link(made):
     made.write("swap.py", SWAP)
-    asyncio.run(_try_often(made, "for each in 1 2 3 4; do echo x > n/x/new$each; done 2>/dev/null; true", 60))
+    await _try_often(made, "for each in 1 2 3 4; do echo x > n/x/new$each; done 2>/dev/null; true", 60)
     assert [path.name for path in made.outside.iterdir()] == ["file"]
 
 
-def test_nothing_hidden_is_read_while_a_covered_folder_is_swapped_for_a_link(made):
+async def test_nothing_hidden_is_read_while_a_covered_folder_is_swapped_for_a_link(made):
     swap = SWAP.replace('b"n/x", -100, b"n/xl"', 'b"n", -100, b"nl"').replace('"n/xl"', '"nl"')
     made.write("swap.py", swap)
     made.outside = made.home / ".ssh"
@@ -66,7 +66,7 @@ def test_nothing_hidden_is_read_while_a_covered_folder_is_swapped_for_a_link(mad
             await running.end()
         return printed
 
-    assert b"PRIVATE" not in asyncio.run(act())
+    assert b"PRIVATE" not in (await act())
 
 
 def test_what_lies_beside_a_new_link_can_be_written_as_soon_as_nothing_else_runs(made):

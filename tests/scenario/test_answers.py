@@ -48,12 +48,12 @@ def test_a_good_answer_is_given_as_a_value_and_as_json_alone(said: str) -> None:
     assert json.loads(model.params[0].answer_schema) == SCHEMA
 
 
-def test_a_stream_of_events_can_be_held_to_a_schema_too() -> None:
+async def test_a_stream_of_events_can_be_held_to_a_schema_too() -> None:
     async def go() -> list[Any]:
         agent, _, _ = build([{"text": "no"}, {"text": GOOD}], check_for=check_for)
         return [item.event async for item in agent.stream("go", answer_schema=SCHEMA) if isinstance(item, Envelope)]
 
-    events = asyncio.run(go())
+    events = await go()
     assert events[-1].reason == "completed"
     assert sum(isinstance(event, AssistantReplied) for event in events) == 2
 
@@ -92,7 +92,7 @@ def test_a_second_bad_answer_is_an_error_that_keeps_the_text() -> None:
     assert result.text == '{"name": 1}' and "$.name" in result.failure.message and len(model.requests) == 2
 
 
-def test_each_turn_is_checked_by_its_own_schema() -> None:
+async def test_each_turn_is_checked_by_its_own_schema() -> None:
     agent, model, _ = build([{"text": "1"}, {"text": "free text"}, {"text": "x"}, {"text": "[]"}], check_for=check_for)
 
     async def main() -> list[Any]:
@@ -102,7 +102,7 @@ def test_each_turn_is_checked_by_its_own_schema() -> None:
             third = await session.run("c", answer_schema='{"type": "array"}')
             return [first.answer, second.answer, second.text, third.answer, third.steps]
 
-    assert asyncio.run(main()) == [1, None, "free text", [], 2]
+    assert (await main()) == [1, None, "free text", [], 2]
     assert [bool(params.answer_schema) for params in model.params] == [True, False, True, True]
 
 
@@ -142,24 +142,21 @@ def test_a_turn_that_failed_keeps_its_own_failure() -> None:
         ({"const": float("nan")}, "JSON"),
     ],
 )
-def test_a_schema_that_is_none_is_refused_before_anything_is_sent(schema: Any, says: str) -> None:
+async def test_a_schema_that_is_none_is_refused_before_anything_is_sent(schema: Any, says: str) -> None:
     agent, model, _ = build([{"text": "1"}], check_for=check_for)
     emit = RecordingEmit()
 
-    async def main() -> None:
-        async with agent.open() as session:
-            with pytest.raises(SettingsError, match=says.replace("$", ".")):
-                await session.run("go", emit, answer_schema=schema)
-            assert (await session.run("go", emit)).text == "1", "the session is none the worse for it"
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        with pytest.raises(SettingsError, match=says.replace("$", ".")):
+            await session.run("go", emit, answer_schema=schema)
+        assert (await session.run("go", emit)).text == "1", "the session is none the worse for it"
     assert len(model.requests) == 1
 
 
-def test_an_agent_without_a_validator_says_so() -> None:
+async def test_an_agent_without_a_validator_says_so() -> None:
     agent, *_ = build([{"text": "1"}])
     with pytest.raises(SettingsError, match="check_for"):
-        asyncio.run(agent.run("go", answer_schema={}))
+        await agent.run("go", answer_schema={})
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ async def answered_with(adapter, answer, **deadlines):
 
 
 @ADAPTERS
-def test_comments_keep_a_stream_alive(adapter):
+async def test_comments_keep_a_stream_alive(adapter):
     async def answer(writer, _body):
         writer.write(HEAD + event("Hel"))
         for _ in range(12):
@@ -224,25 +224,25 @@ def test_comments_keep_a_stream_alive(adapter):
         writer.write(event("lo", "stop") + framed(b"data: [DONE]\n\n") + b"0\r\n\r\n")
         await writer.drain()
 
-    deltas = asyncio.run(answered_with(adapter, answer, first_byte_s=5, idle_s=0.5))
+    deltas = await answered_with(adapter, answer, first_byte_s=5, idle_s=0.5)
     assert isinstance(deltas[-1], ReplyEnded)
 
 
 @ADAPTERS
-def test_without_bytes_a_stream_is_given_up(adapter):
-    deltas = asyncio.run(answered_with(adapter, half_a_reply, first_byte_s=5, idle_s=0.1))
+async def test_without_bytes_a_stream_is_given_up(adapter):
+    deltas = await answered_with(adapter, half_a_reply, first_byte_s=5, idle_s=0.1)
     assert isinstance(deltas[-1], StreamFailed)
     assert (deltas[-1].failure.kind, deltas[-1].failure.retryable) == ("timeout", True)
     assert "silent for 0.1 s" in deltas[-1].failure.message
 
 
 @ADAPTERS
-def test_headers_without_a_body_are_given_up_after_the_time_for_the_first_byte(adapter):
+async def test_headers_without_a_body_are_given_up_after_the_time_for_the_first_byte(adapter):
     async def answer(writer, _body):
         writer.write(HEAD)
         await writer.drain()
 
-    deltas = asyncio.run(answered_with(adapter, answer, connect_s=0.05, first_byte_s=0.1, idle_s=60))
+    deltas = await answered_with(adapter, answer, connect_s=0.05, first_byte_s=0.1, idle_s=60)
     assert isinstance(deltas[-1], StreamFailed)
     assert "sent nothing for 0.1 s" in deltas[-1].failure.message
 
@@ -251,7 +251,7 @@ def test_headers_without_a_body_are_given_up_after_the_time_for_the_first_byte(a
 
 
 @ADAPTERS
-def test_streams_at_the_same_time_do_not_mix(adapter):
+async def test_streams_at_the_same_time_do_not_mix(adapter):
     async def answer(writer, body):
         word = body["messages"][-1]["content"]
         writer.write(HEAD)
@@ -273,5 +273,5 @@ def test_streams_at_the_same_time_do_not_mix(adapter):
             for word, task in tasks.items()
         }
 
-    for word, text in asyncio.run(go()).items():
+    for word, text in (await go()).items():
         assert text == "".join(f"{word}.{number} " for number in range(20))

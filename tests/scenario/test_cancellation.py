@@ -130,7 +130,7 @@ def test_cancelled_at_any_await_the_conversation_stays_valid(tmp_path: Path) -> 
     assert reasons.count("cancelled") > waits * 0.9, reasons
 
 
-def test_what_was_shown_before_the_cancellation_is_kept() -> None:
+async def test_what_was_shown_before_the_cancellation_is_kept() -> None:
     agent, *_ = build([{"text": "one two three four"}])
 
     async def main() -> list[Any]:
@@ -144,11 +144,11 @@ def test_what_was_shown_before_the_cancellation_is_kept() -> None:
             assert (result.reason, result.text) == ("cancelled", "one two")
             return session.transcript.messages
 
-    last = asyncio.run(main())[-1]
+    last = (await main())[-1]
     assert isinstance(last, Assistant) and not last.complete and last.parts == (Text("one two"),)
 
 
-def test_cancelling_the_caller_cancels_the_turn_and_closes_the_log() -> None:
+async def test_cancelling_the_caller_cancels_the_turn_and_closes_the_log() -> None:
     agent, _, probe = build([{"tool_calls": [call("a")]}, {"text": "ok"}])
 
     async def main() -> list[Any]:
@@ -162,22 +162,19 @@ def test_cancelling_the_caller_cancels_the_turn_and_closes_the_log() -> None:
             assert_valid(session.transcript.messages)
             return [entry.event for entry in session.log.entries]
 
-    events = asyncio.run(main())
+    events = await main()
     assert events[-1] == TurnFinished("cancelled")
 
 
-def test_a_cancelled_session_takes_the_next_prompt() -> None:
+async def test_a_cancelled_session_takes_the_next_prompt() -> None:
     agent, model, probe = build([{"tool_calls": [call("a")]}, {"text": "hello again"}])
 
-    async def main() -> None:
-        probe.gate("a")
-        async with agent.open() as session:
-            turn = asyncio.ensure_future(session.run("go"))
-            await probe.has_started("a").wait()
-            session.cancel()
-            assert (await turn).reason == "cancelled"
-            assert (await session.run("and now?")).text == "hello again"
-            assert_valid(session.transcript.messages)
-
-    asyncio.run(main())
+    probe.gate("a")
+    async with agent.open() as session:
+        turn = asyncio.ensure_future(session.run("go"))
+        await probe.has_started("a").wait()
+        session.cancel()
+        assert (await turn).reason == "cancelled"
+        assert (await session.run("and now?")).text == "hello again"
+        assert_valid(session.transcript.messages)
     assert_valid(list(model.requests[1]))

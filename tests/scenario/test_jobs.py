@@ -61,7 +61,7 @@ def notes(session) -> list[str]:
     return [note.text for note in session.inbox.waiting]
 
 
-def test_a_server_runs_while_other_calls_use_it_and_ends_with_the_session(real, tmp_path):
+async def test_a_server_runs_while_other_calls_use_it_and_ends_with_the_session(real, tmp_path):
     serve = "echo $$ > pid; echo ready; trap 'echo bye > bye; exit 0' TERM; while :; do sleep 0.05; done"
     script = [
         use(1, "bash", command=serve, run_in_background=True),
@@ -71,24 +71,21 @@ def test_a_server_runs_while_other_calls_use_it_and_ends_with_the_session(real, 
         {"text": "done"},
     ]
 
-    async def main() -> None:
-        agent, *_ = build(script, **real)
-        async with agent.open() as session:
-            await session.run("go")
-            assert_valid(session.transcript.messages)
-            started, used, looked, unknown = results(session.transcript.messages)
-            assert "in the background as job-1" in started and used == "up\n[exit code 0]"
-            assert "[job-1 is running" in looked
-            assert unknown == "there is no job 'job-7'; there are job-1"
-            pid = pid_in(tmp_path / "pid")
-            assert lives(pid)
-        assert not lives(pid)
-        assert (tmp_path / "bye").exists()  # it was asked, not killed
-
-    asyncio.run(main())
+    agent, *_ = build(script, **real)
+    async with agent.open() as session:
+        await session.run("go")
+        assert_valid(session.transcript.messages)
+        started, used, looked, unknown = results(session.transcript.messages)
+        assert "in the background as job-1" in started and used == "up\n[exit code 0]"
+        assert "[job-1 is running" in looked
+        assert unknown == "there is no job 'job-7'; there are job-1"
+        pid = pid_in(tmp_path / "pid")
+        assert lives(pid)
+    assert not lives(pid)
+    assert (tmp_path / "bye").exists()  # it was asked, not killed
 
 
-def test_calls_of_one_reply_that_begin_look_at_and_end_a_job_keep_their_order(real):
+async def test_calls_of_one_reply_that_begin_look_at_and_end_a_job_keep_their_order(real):
     calls = [
         use(1, "bash", command="echo up; sleep 300", run_in_background=True),
         use(2, "bash_output", job_id="job-1"),
@@ -103,13 +100,13 @@ def test_calls_of_one_reply_that_begin_look_at_and_end_a_job_keep_their_order(re
             await session.run("go")
             return results(session.transcript.messages)
 
-    started, looked, killed, again = asyncio.run(main())
+    started, looked, killed, again = await main()
     assert started.startswith("up\n[in the background as job-1")
     assert "[job-1 is running" in looked
     assert "[job-1 has ended with exit code 143" in killed and "[job-1 has ended with exit code 143" in again
 
 
-def test_a_job_is_ended_by_call_without_a_note(real, tmp_path):
+async def test_a_job_is_ended_by_call_without_a_note(real, tmp_path):
     script = [
         use(1, "bash", command="echo $$ > pid; setsid sleep 300 & echo $! > child; wait", run_in_background=True),
         use(2, "bash_kill", job_id="job-1"),
@@ -117,19 +114,16 @@ def test_a_job_is_ended_by_call_without_a_note(real, tmp_path):
         {"text": "done"},
     ]
 
-    async def main() -> None:
-        agent, *_ = build(script, **real)
-        async with agent.open() as session:
-            await session.run("go")
-            _, killed, looked = results(session.transcript.messages)
-            assert "[job-1 has ended with exit code 143" in killed and "[job-1 has ended" in looked
-            assert not lives(pid_in(tmp_path / "pid")) and not lives(pid_in(tmp_path / "child"))
-            assert notes(session) == []
-
-    asyncio.run(main())
+    agent, *_ = build(script, **real)
+    async with agent.open() as session:
+        await session.run("go")
+        _, killed, looked = results(session.transcript.messages)
+        assert "[job-1 has ended with exit code 143" in killed and "[job-1 has ended" in looked
+        assert not lives(pid_in(tmp_path / "pid")) and not lives(pid_in(tmp_path / "child"))
+        assert notes(session) == []
 
 
-def test_the_model_is_told_when_a_job_ends(real, tmp_path):
+async def test_the_model_is_told_when_a_job_ends(real, tmp_path):
     wait = "until [ -e go ]; do sleep 0.01; done; "
     script = [
         use(1, "bash", command=wait + "seq 1 20; echo -e '\\e[31mred\\e[0m'; exit 3", run_in_background=True),
@@ -137,33 +131,27 @@ def test_the_model_is_told_when_a_job_ends(real, tmp_path):
         {"text": "done"},
     ]
 
-    async def main() -> None:
-        agent, *_ = build(script, **real)
-        async with agent.open() as session:
-            events: list[Any] = []
-            await session.run("go", lambda item: events.append(item))
-            (tmp_path / "go").touch()
-            await until(lambda: notes(session))
-            (text,) = notes(session)
-            assert text.startswith("job-1 (until [ -e go ]; do sleep 0.01; done; seq 1 20; ")
-            assert "has ended with exit code 3 after" in text
-            assert text.endswith("Its last lines:\n17\n18\n19\n20\nred")
-            await session.run("and?")
-            told = [
-                note.text
-                for message in session.transcript.messages
-                if isinstance(message, User)
-                for note in message.notes
-            ]
-            assert told == [text]
-            kinds = [item.event for item in events if isinstance(item, Envelope)]
-            assert JobStarted("job-1", "id_1", script[0]["tool_calls"][0]["arguments"]["command"]) in kinds
-            assert JobEnded("job-1", 3) in kinds
-
-    asyncio.run(main())
+    agent, *_ = build(script, **real)
+    async with agent.open() as session:
+        events: list[Any] = []
+        await session.run("go", lambda item: events.append(item))
+        (tmp_path / "go").touch()
+        await until(lambda: notes(session))
+        (text,) = notes(session)
+        assert text.startswith("job-1 (until [ -e go ]; do sleep 0.01; done; seq 1 20; ")
+        assert "has ended with exit code 3 after" in text
+        assert text.endswith("Its last lines:\n17\n18\n19\n20\nred")
+        await session.run("and?")
+        told = [
+            note.text for message in session.transcript.messages if isinstance(message, User) for note in message.notes
+        ]
+        assert told == [text]
+        kinds = [item.event for item in events if isinstance(item, Envelope)]
+        assert JobStarted("job-1", "id_1", script[0]["tool_calls"][0]["arguments"]["command"]) in kinds
+        assert JobEnded("job-1", 3) in kinds
 
 
-def test_a_command_without_a_timeout_is_moved_and_told_of(real, tmp_path):
+async def test_a_command_without_a_timeout_is_moved_and_told_of(real, tmp_path):
     script = [
         use(1, "bash", command="echo half; until [ -e go ]; do sleep 0.01; done; echo whole"),
         use(2, "bash", command="touch go"),
@@ -171,39 +159,33 @@ def test_a_command_without_a_timeout_is_moved_and_told_of(real, tmp_path):
         {"text": "done"},
     ]
 
-    async def main() -> None:
-        agent, *_ = build(script, **real)
-        async with agent.open() as session:
-            await session.run("go")
-            moved, _, looked = results(session.transcript.messages)
-            assert moved.startswith("half\n[still running after 1 s, in the background as job-1;")
-            assert looked.startswith("whole\n[job-1 has ended with exit code 0")
-            assert notes(session) == []  # it was told already
-
-    asyncio.run(main())
+    agent, *_ = build(script, **real)
+    async with agent.open() as session:
+        await session.run("go")
+        moved, _, looked = results(session.transcript.messages)
+        assert moved.startswith("half\n[still running after 1 s, in the background as job-1;")
+        assert looked.startswith("whole\n[job-1 has ended with exit code 0")
+        assert notes(session) == []  # it was told already
 
 
-def test_jobs_go_on_when_a_turn_is_cancelled(real, tmp_path):
+async def test_jobs_go_on_when_a_turn_is_cancelled(real, tmp_path):
     script = [
         use(1, "bash", command="echo $$ > job; exec sleep 300", run_in_background=True),
         use(2, "bash", command="echo $$ > call; exec sleep 300", timeout=300),
     ]
 
-    async def main() -> None:
-        agent, *_ = build(script, **real)
-        async with agent.open() as session:
-            turn = asyncio.ensure_future(session.run("go"))
-            await until(lambda: (tmp_path / "call").exists() and (tmp_path / "call").read_text())
-            session.cancel()
-            assert (await turn).reason == "cancelled"
-            assert not lives(pid_in(tmp_path / "call"))
-            assert lives(pid_in(tmp_path / "job"))
-        assert not lives(pid_in(tmp_path / "job"))
-
-    asyncio.run(main())
+    agent, *_ = build(script, **real)
+    async with agent.open() as session:
+        turn = asyncio.ensure_future(session.run("go"))
+        await until(lambda: (tmp_path / "call").exists() and (tmp_path / "call").read_text())
+        session.cancel()
+        assert (await turn).reason == "cancelled"
+        assert not lives(pid_in(tmp_path / "call"))
+        assert lives(pid_in(tmp_path / "job"))
+    assert not lives(pid_in(tmp_path / "job"))
 
 
-def test_a_session_that_is_cancelled_takes_its_jobs_along(real, tmp_path):
+async def test_a_session_that_is_cancelled_takes_its_jobs_along(real, tmp_path):
     script = [use(1, "bash", command="echo $$ > job; trap '' TERM; while :; do sleep 1; done", run_in_background=True)]
 
     async def life(opened: asyncio.Event) -> None:
@@ -213,16 +195,13 @@ def test_a_session_that_is_cancelled_takes_its_jobs_along(real, tmp_path):
             opened.set()
             await asyncio.Event().wait()
 
-    async def main() -> None:
-        opened = asyncio.Event()
-        task = asyncio.ensure_future(life(opened))
-        await opened.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert not lives(pid_in(tmp_path / "job"))
-
-    asyncio.run(main())
+    opened = asyncio.Event()
+    task = asyncio.ensure_future(life(opened))
+    await opened.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not lives(pid_in(tmp_path / "job"))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +219,7 @@ def test_a_session_that_is_cancelled_takes_its_jobs_along(real, tmp_path):
         (b"", False),
     ],
 )
-def test_a_job_that_seems_to_wait_for_an_answer_is_told_of_once(printed, is_told):
+async def test_a_job_that_seems_to_wait_for_an_answer_is_told_of_once(printed, is_told):
     async def main() -> None:
         processes = ScriptedProcesses({"ask": CommandResult(0, printed, b"")})
         processes.hold("ask")
@@ -266,54 +245,48 @@ def test_a_job_that_seems_to_wait_for_an_answer_is_told_of_once(printed, is_told
                 job.print(b"and again? ")
                 await until(lambda: len(notes(session)) == 2)
 
-    asyncio.run(main())
+    await main()
 
 
-def test_who_resumes_a_session_is_told_which_jobs_are_gone():
-    async def main() -> None:
-        store = MemoryStore()
-        processes = ScriptedProcesses({"serve": CommandResult(0, b"", b"")})
-        processes.hold("serve")
-        script = [use(1, "bash", command="serve", run_in_background=True), {"text": "done"}]
-        agent, *_ = build(script, tools=TOOLS, processes=processes, store=store, clock=FakeClock())
-        async with agent.open() as session:
-            await session.run("go")
-            entries = tuple(store.logs[session.id].entries)  # as a killed program leaves them
-        agent, *_ = build([{"text": "again"}], tools=TOOLS, processes=processes, store=store, clock=FakeClock())
-        async with agent.open(session.id) as session:
-            jobs = BackgroundJobs(session.conversation, entries)
-            jobs.tasks = session.jobs.tasks
-            await session.run("hello")
-            jobs.recover()
-            jobs.recover()
-            (text,) = notes(session)
-            assert text == "job-1 (serve) ended when the session was left. Start it again if it is needed."
-            assert [entry.event for entry in store.logs[session.id].entries if isinstance(entry.event, JobEnded)] == [
-                JobEnded("job-1")
-            ]
-            assert any(isinstance(entry.event, NoteQueued) for entry in store.logs[session.id].entries)
-            assert jobs.add(await processes.start(processes.commands[0], processes.grants[0]), "serve", "c") == "job-2"
-            with pytest.raises(ToolError, match="there are job-2"):
-                await jobs.read_output("job-1")
-            await jobs.close()
-
-    asyncio.run(main())
+async def test_who_resumes_a_session_is_told_which_jobs_are_gone():
+    store = MemoryStore()
+    processes = ScriptedProcesses({"serve": CommandResult(0, b"", b"")})
+    processes.hold("serve")
+    script = [use(1, "bash", command="serve", run_in_background=True), {"text": "done"}]
+    agent, *_ = build(script, tools=TOOLS, processes=processes, store=store, clock=FakeClock())
+    async with agent.open() as session:
+        await session.run("go")
+        entries = tuple(store.logs[session.id].entries)  # as a killed program leaves them
+    agent, *_ = build([{"text": "again"}], tools=TOOLS, processes=processes, store=store, clock=FakeClock())
+    async with agent.open(session.id) as session:
+        jobs = BackgroundJobs(session.conversation, entries)
+        jobs.tasks = session.jobs.tasks
+        await session.run("hello")
+        jobs.recover()
+        jobs.recover()
+        (text,) = notes(session)
+        assert text == "job-1 (serve) ended when the session was left. Start it again if it is needed."
+        assert [entry.event for entry in store.logs[session.id].entries if isinstance(entry.event, JobEnded)] == [
+            JobEnded("job-1")
+        ]
+        assert any(isinstance(entry.event, NoteQueued) for entry in store.logs[session.id].entries)
+        assert jobs.add(await processes.start(processes.commands[0], processes.grants[0]), "serve", "c") == "job-2"
+        with pytest.raises(ToolError, match="there are job-2"):
+            await jobs.read_output("job-1")
+        await jobs.close()
 
 
-def test_a_closed_job_is_closed_in_the_log():
-    async def main() -> None:
-        store = MemoryStore()
-        processes = ScriptedProcesses({"serve": CommandResult(0, b"", b"")})
-        processes.hold("serve")
-        script = [use(1, "bash", command="serve", run_in_background=True), {"text": "done"}]
-        agent, *_ = build(script, tools=TOOLS, processes=processes, store=store, clock=FakeClock())
-        async with agent.open() as session:
-            await session.run("go")
-        events = [entry.event for entry in store.logs[session.id].entries]
-        assert JobEnded("job-1", -15) in events
-        assert processes.running == 0
-
-    asyncio.run(main())
+async def test_a_closed_job_is_closed_in_the_log():
+    store = MemoryStore()
+    processes = ScriptedProcesses({"serve": CommandResult(0, b"", b"")})
+    processes.hold("serve")
+    script = [use(1, "bash", command="serve", run_in_background=True), {"text": "done"}]
+    agent, *_ = build(script, tools=TOOLS, processes=processes, store=store, clock=FakeClock())
+    async with agent.open() as session:
+        await session.run("go")
+    events = [entry.event for entry in store.logs[session.id].entries]
+    assert JobEnded("job-1", -15) in events
+    assert processes.running == 0
 
 
 def serving(script: list[dict[str, Any]], printed: bytes = b"") -> tuple[Any, ScriptedProcesses]:
@@ -325,41 +298,35 @@ def serving(script: list[dict[str, Any]], printed: bytes = b"") -> tuple[Any, Sc
     return agent, processes
 
 
-def test_a_job_is_told_of_when_it_ends_after_all_who_waited_for_it_have_given_up():
-    async def main() -> None:
-        agent, processes = serving([{"text": "done"}])
-        async with agent.open() as session:
-            await session.run("go")
-            async with asyncio.TaskGroup() as group:
-                group.create_task(session.jobs.read_output("job-1", 0.01))
-                group.create_task(session.jobs.read_output("job-1", 0.02))
-            processes.release("serve")
-            await until(lambda: notes(session), 2.0)
-
-    asyncio.run(main())
+async def test_a_job_is_told_of_when_it_ends_after_all_who_waited_for_it_have_given_up():
+    agent, processes = serving([{"text": "done"}])
+    async with agent.open() as session:
+        await session.run("go")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(session.jobs.read_output("job-1", 0.01))
+            group.create_task(session.jobs.read_output("job-1", 0.02))
+        processes.release("serve")
+        await until(lambda: notes(session), 2.0)
 
 
-def test_what_a_broken_reply_was_shown_of_a_job_stands_in_the_conversation_once():
+async def test_what_a_broken_reply_was_shown_of_a_job_stands_in_the_conversation_once():
     looks = [use(2, "bash_output", job_id="job-1"), use(3, "bash_output", job_id="job-1", wait=0)]
     long = {"id": "id_9", "name": "bash_output", "arguments": {"job_id": "none" * 50}}
     looks[0]["tool_calls"].append(long)
     broken = {**looks[0], "faults": {"cut_at_byte": 80}}
 
-    async def main() -> None:
-        agent, processes = serving([{"text": "begun"}, broken, looks[1], {"text": "done"}])
-        async with agent.open() as session:
-            await session.run("go")
-            processes.started[0].print(b"listening\n")
-            await session.run("look")
-            shown = [text for text in results(session.transcript.messages) if "listening" in text]
-            assert len(shown) == 1 and shown[0].startswith("listening\n[job-1 is running")
-            processes.started[0].print(b"more\n")
-            assert (await session.jobs.read_output("job-1")).printed == b"more\n"
-
-    asyncio.run(main())
+    agent, processes = serving([{"text": "begun"}, broken, looks[1], {"text": "done"}])
+    async with agent.open() as session:
+        await session.run("go")
+        processes.started[0].print(b"listening\n")
+        await session.run("look")
+        shown = [text for text in results(session.transcript.messages) if "listening" in text]
+        assert len(shown) == 1 and shown[0].startswith("listening\n[job-1 is running")
+        processes.started[0].print(b"more\n")
+        assert (await session.jobs.read_output("job-1")).printed == b"more\n"
 
 
-def test_a_session_that_is_cancelled_while_its_jobs_end_leaves_none_of_them_running():
+async def test_a_session_that_is_cancelled_while_its_jobs_end_leaves_none_of_them_running():
     async def life(agent, processes, opened: asyncio.Event) -> None:
         async with agent.open() as session:
             await session.run("go")
@@ -367,18 +334,15 @@ def test_a_session_that_is_cancelled_while_its_jobs_end_leaves_none_of_them_runn
             opened.set()
             await asyncio.Event().wait()
 
-    async def main() -> None:
-        opened = asyncio.Event()
-        agent, processes = serving([{"text": "done"}])
-        task = asyncio.ensure_future(life(agent, processes, opened))
-        await opened.wait()
-        for _ in range(2):
-            task.cancel()
-            await asyncio.wait([task], timeout=0.05)
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert asyncio.all_tasks() == {asyncio.current_task()} and processes.running == 0
-        (log,) = agent.store.logs.values()
-        assert JobEnded("job-1", -15) in [entry.event for entry in log.entries]
-
-    asyncio.run(main())
+    opened = asyncio.Event()
+    agent, processes = serving([{"text": "done"}])
+    task = asyncio.ensure_future(life(agent, processes, opened))
+    await opened.wait()
+    for _ in range(2):
+        task.cancel()
+        await asyncio.wait([task], timeout=0.05)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() == {asyncio.current_task()} and processes.running == 0
+    (log,) = agent.store.logs.values()
+    assert JobEnded("job-1", -15) in [entry.event for entry in log.entries]

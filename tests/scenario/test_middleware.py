@@ -141,17 +141,17 @@ def test_a_conversation_that_does_not_fit_after_a_compaction_ends_with_the_provi
     assert len(model.requests) == 2 and len(only(events, Compacted)) == 1
 
 
-def test_a_compacted_session_is_resumed_with_its_replacement() -> None:
+async def test_a_compacted_session_is_resumed_with_its_replacement() -> None:
     store = MemoryStore()
     agent, *_ = build([OVERFLOW, {"text": "done"}], middleware=(Compaction,), store=store)
-    session_id = asyncio.run(agent.run("go")).session_id
+    session_id = (await agent.run("go")).session_id
     agent, model, _ = build([{"text": "again"}], store=store)
-    asyncio.run(agent.run("more", session_id))
+    await agent.run("more", session_id)
     assert model.requests[0][0] == SUMMARY and text_of(model.requests[0][1].parts) == "done"
     assert len(model.requests[0]) == 3
 
 
-def test_a_replacement_that_is_lost_is_said_and_the_session_goes_on() -> None:
+async def test_a_replacement_that_is_lost_is_said_and_the_session_goes_on() -> None:
     agent, model, _ = build([{"text": "done"}])
 
     async def main() -> tuple[str, ...]:
@@ -160,7 +160,7 @@ def test_a_replacement_that_is_lost_is_said_and_the_session_goes_on() -> None:
             await session.run("go")
             return session.notices
 
-    (notice,) = asyncio.run(main())
+    (notice,) = await main()
     assert notice.startswith("The summary of the earlier conversation is lost: ") and len(model.requests[0]) == 1
 
 
@@ -265,7 +265,7 @@ def test_a_middleware_can_not_retry_for_ever_nor_a_step_that_is_in_the_log() -> 
     assert result.reason == "completed" and not only(events, ReplyWithdrawn)
 
 
-def test_a_turn_that_a_middleware_refuses_leaves_no_trace() -> None:
+async def test_a_turn_that_a_middleware_refuses_leaves_no_trace() -> None:
     class Refuses(Middleware):
         def __init__(self, context: MiddlewareContext) -> None:
             self.turns = 0
@@ -276,11 +276,8 @@ def test_a_turn_that_a_middleware_refuses_leaves_no_trace() -> None:
     emit = RecordingEmit()
     agent, model, _ = build([{"text": "never"}], middleware=(Refuses,))
 
-    async def main() -> None:
-        async with agent.open() as session:
-            for _ in range(2):
-                with pytest.raises(SettingsError, match="not like this"):
-                    await session.run("go", emit)
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        for _ in range(2):
+            with pytest.raises(SettingsError, match="not like this"):
+                await session.run("go", emit)
     assert not emit.events and not model.requests

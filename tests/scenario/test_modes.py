@@ -147,31 +147,25 @@ def test_a_resumed_session_is_still_in_plan_mode_and_says_it_only_if_it_is_no_lo
     assert notes(model.requests[0]) == [PLAN_ENDED]
 
 
-def test_after_a_compaction_plan_mode_is_said_again():
+async def test_after_a_compaction_plan_mode_is_said_again():
     agent, model, _ = build([{"text": "1"}, {"text": "2"}], tools=(Probe(), ExitPlan()), **policy())
 
-    async def main() -> None:
-        async with agent.open() as session:
-            session.choose_mode("plan")
-            await session.run("a")
-            session.conversation.record(Compacted("summary", 0, "0" * 64))
-            await session.run("b")
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        session.choose_mode("plan")
+        await session.run("a")
+        session.conversation.record(Compacted("summary", 0, "0" * 64))
+        await session.run("b")
     assert [len(notes(request)) for request in model.requests] == [1, 1]
 
 
-def test_a_mode_that_was_chosen_before_the_first_prompt_is_in_the_log():
+async def test_a_mode_that_was_chosen_before_the_first_prompt_is_in_the_log():
     emit = RecordingEmit()
     agent, *_ = build([{"text": "1"}], **policy())
 
-    async def main() -> None:
-        async with agent.open() as session:
-            session.choose_mode("plan")
-            assert session.mode == "plan"
-            await session.run("a", emit)
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        session.choose_mode("plan")
+        assert session.mode == "plan"
+        await session.run("a", emit)
     assert StateChanged(ModeChosen("plan")) in emit.events
 
 
@@ -192,7 +186,7 @@ def test_a_sub_agent_obeys_plan_mode_is_told_so_and_has_no_plan_to_offer():
     assert probe.log == [] and "I looked." in results(session.transcript.messages)[0]
 
 
-def test_a_sub_agent_obeys_a_mode_that_changes_while_it_runs():
+async def test_a_sub_agent_obeys_a_mode_that_changes_while_it_runs():
     now: dict[str, Any] = {"mode": "bypass"}
     script = [
         DELEGATE,
@@ -209,11 +203,8 @@ def test_a_sub_agent_obeys_a_mode_that_changes_while_it_runs():
         if probe.log:
             now["mode"] = "plan"
 
-    async def main() -> None:
-        async with agent.open() as session:
-            await session.run("go", watch)
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go", watch)
     assert probe.log == ["+a", "-a"]
 
 

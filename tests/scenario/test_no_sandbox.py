@@ -76,7 +76,7 @@ def test_a_command_that_would_have_to_be_held_is_not_run_where_nobody_can_be_ask
     assert result.reason == ("refused" if asked else "completed")
 
 
-def test_what_only_reads_runs_unasked():
+async def test_what_only_reads_runs_unasked():
     """Else the test above would say nothing of the commands in it."""
     processes = ScriptedProcesses({"ls -l": "x"})
     script = [{"tool_calls": [{"name": "bash", "arguments": {"command": "ls -l"}}]}, {"text": "done"}]
@@ -87,5 +87,5 @@ def test_what_only_reads_runs_unasked():
         async with agent.open() as session:
             return await session.run("go")
 
-    assert asyncio.run(main()).reason == "completed"
+    assert (await main()).reason == "completed"
     assert len(processes.commands) == 1

@@ -132,10 +132,10 @@ def test_each_turn_may_be_continued_anew() -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.api)
-def test_every_format_takes_a_cut_reply_and_the_word_to_go_on(form: Format) -> None:
+async def test_every_format_takes_a_cut_reply_and_the_word_to_go_on(form: Format) -> None:
     model = WireModel([{"text": "half an ans", "stop": "max_tokens"}, {"text": "wer"}], form.new)
     agent, *_ = build([], model=model)
-    assert asyncio.run(agent.run("go")).text == "half an answer"
+    assert (await agent.run("go")).text == "half an answer"
     assert form.check(model.bodies[1]) == [] and b"Continue exactly where you stopped" in model.bodies[1]
 
 
@@ -143,10 +143,10 @@ def test_every_format_takes_a_cut_reply_and_the_word_to_go_on(form: Format) -> N
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.api)
-def test_a_paused_reply_is_sent_back_unchanged_and_goes_on(form: Format) -> None:
+async def test_a_paused_reply_is_sent_back_unchanged_and_goes_on(form: Format) -> None:
     model = WireModel([{"text": "searching... ", "stop": "pause"}, {"text": "found."}], form.new)
     agent, *_ = build([], model=model)
-    result = asyncio.run(agent.run("go"))
+    result = await agent.run("go")
     assert (result.reason, result.text, result.steps) == ("completed", "searching... found.", 2)
     assert form.check(model.bodies[1]) == []
     assert model.bodies[1].count(b"searching") == 1 and b"<note" not in model.bodies[1]
@@ -189,7 +189,7 @@ def test_a_request_that_never_got_an_answer_costs_nothing() -> None:
     assert (withdrawn.usage, result.usage) == (None, Usage(7, 1))
 
 
-def test_what_a_cancelled_reply_had_brought_is_estimated() -> None:
+async def test_what_a_cancelled_reply_had_brought_is_estimated() -> None:
     agent, *_ = build([{"text": "one two three four five six"}])
     emit = RecordingEmit()
 
@@ -203,7 +203,7 @@ def test_what_a_cancelled_reply_had_brought_is_estimated() -> None:
 
             return await session.run("go", show)
 
-    result = asyncio.run(main())
+    result = await main()
     (reply,) = [event for event in emit.events if isinstance(event, AssistantReplied)]
     assert result.reason == "cancelled" and reply.cut
     assert reply.usage is not None and reply.usage.source == "estimated" and reply.usage.output > 0

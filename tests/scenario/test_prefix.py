@@ -171,20 +171,17 @@ def test_a_lost_system_prompt_that_can_be_made_again_changes_nothing_and_another
     assert opened(events) == [("changed", "system")]
 
 
-def test_an_encoding_the_server_forces_in_the_middle_of_a_session_is_said() -> None:
+async def test_an_encoding_the_server_forces_in_the_middle_of_a_session_is_said() -> None:
     model = WireModel(steps(4), FORMATS[0].new)
     agent, *_ = build([], model=model)
     emit = RecordingEmit()
 
-    async def main() -> None:
-        async with agent.open() as session:
-            await session.run("go", emit)
-            conversation = model.sessions[0]
-            conversation.encoder = Rewriting(conversation.encoder, 0)
-            conversation.encoder.prefix_hash = lambda: "0" * 64
-            await session.run("more", emit)
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go", emit)
+        conversation = model.sessions[0]
+        conversation.encoder = Rewriting(conversation.encoder, 0)
+        conversation.encoder.prefix_hash = lambda: "0" * 64
+        await session.run("more", emit)
     assert opened(list(emit.events)) == [("start", ""), ("changed", "the encoding of what was already sent")]
 
 

@@ -123,7 +123,7 @@ def test_nothing_runs_of_arguments_cut_by_the_length():
     assert house.probe.log == []
 
 
-def test_a_change_that_ran_before_the_break_stands_and_is_not_asked_for_again():
+async def test_a_change_that_ran_before_the_break_stands_and_is_not_asked_for_again():
     first = call(0, "a", '{"name": "a", "writes": ["/project/x"]}')
     gate = asyncio.Event()
     house = House([reply(first, call(1, "b", '{"name"'), end=(gate, Cut())), DONE])
@@ -140,7 +140,7 @@ def test_a_change_that_ran_before_the_break_stands_and_is_not_asked_for_again():
             assert_valid(session.transcript.messages)
             return result, results(session.transcript.messages)
 
-    result, said = asyncio.run(go())
+    result, said = await go()
     assert (result.text, house.probe.log, said) == ("Done.", ["+a", "-a"], ["did a"])
     assert [event.cut for event in house.events(AssistantReplied)] == [True, False]
     assert house.events(ReplyWithdrawn) == []
@@ -164,7 +164,7 @@ def test_a_busy_model_is_replaced_for_the_rest_of_the_session_and_the_log_says_s
     assert [message["content"] for message in house.sent(1, place=1)][-3:] == ["go", "Done.", "again"]
 
 
-def test_a_model_that_breaks_off_behind_a_change_leaves_its_work_to_the_next():
+async def test_a_model_that_breaks_off_behind_a_change_leaves_its_work_to_the_next():
     first = call(0, "a", '{"name": "a", "writes": ["/project/x"]}')
     gate = asyncio.Event()
     overloaded = {"error": {"message": "overloaded", "code": 529}}
@@ -180,7 +180,7 @@ def test_a_model_that_breaks_off_behind_a_change_leaves_its_work_to_the_next():
             group.create_task(open_gate())
             return await session.run("go", house.shown.append)
 
-    assert asyncio.run(go()).text == "Done."
+    assert (await go()).text == "Done."
     assert house.probe.log == ["+a", "-a"]
     replies = [(event.message.origin.model, event.cut) for event in house.events(AssistantReplied)]
     assert replies == [("model0", True), ("model1", False)]

@@ -84,7 +84,7 @@ def test_nothing_is_asked_for_a_reply_that_breaks_off():
     assert results(session.transcript.messages)[0] == "The user says: once"
 
 
-def test_a_question_ends_with_the_turn():
+async def test_a_question_ends_with_the_turn():
     guest = Guest()
     guest.gate = asyncio.Event()
     agent, *_ = build([{"tool_calls": [ask("q")]}, {"text": "never"}], approver=guest, tools=(AskUser(),))
@@ -99,6 +99,6 @@ def test_a_question_ends_with_the_turn():
             assert not session.calls.asking.locked()
         return result, session
 
-    result, session = asyncio.run(main())
+    result, session = await main()
     assert result.reason == "cancelled"
     assert "cancelled while it was running" in results(session.transcript.messages)[0]

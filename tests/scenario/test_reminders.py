@@ -64,21 +64,18 @@ def test_a_list_that_is_done_empty_or_never_was_is_not_recalled():
     assert not any(run(work(2 * PATIENCE))[0])
 
 
-def test_notes_come_with_the_last_results_and_what_was_sent_stays_as_it_was():
+async def test_notes_come_with_the_last_results_and_what_was_sent_stays_as_it_was():
     emit = RecordingEmit()
     agent, model, _ = build([OPEN, *work(PATIENCE + 3), {"text": "done"}], tools=(TodoWrite(), Probe()))
 
-    async def main() -> None:
-        async with agent.open() as session:
-            await session.run("go", emit)
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go", emit)
     assert sum(isinstance(event, NoteQueued) for event in emit.events) == 1
     for earlier, later in zip(model.requests, model.requests[1:], strict=False):
         assert later[: len(earlier)] == earlier
 
 
-def test_after_a_compaction_the_todos_are_still_there_and_said_again_at_once():
+async def test_after_a_compaction_the_todos_are_still_there_and_said_again_at_once():
     emit = RecordingEmit()
     agent, *_ = build([OPEN, {"text": "one"}, {"text": "two"}, {"text": "three"}], tools=(TodoWrite(),))
 
@@ -90,7 +87,7 @@ def test_after_a_compaction_the_todos_are_still_there_and_said_again_at_once():
             await session.run("and on", emit)
         return session
 
-    session = asyncio.run(main())
+    session = await main()
     assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
     said = [event for event in emit.events if isinstance(event, NoteQueued | PromptSubmitted)]
     assert [type(event) for event in said] == [PromptSubmitted, NoteQueued, PromptSubmitted]

@@ -10,7 +10,7 @@ from bradawl.core.events import Live, NoteDelivered, PromptSubmitted, SessionOpe
 from bradawl.testing.fakes import FakeIds, MemoryStore, RecordingEmit
 
 
-def test_a_note_sent_while_calls_run_is_delivered_with_their_results() -> None:
+async def test_a_note_sent_while_calls_run_is_delivered_with_their_results() -> None:
     agent, model, probe = build([{"tool_calls": [call("a")]}, {"text": "I see"}])
 
     async def main():
@@ -24,12 +24,12 @@ def test_a_note_sent_while_calls_run_is_delivered_with_their_results() -> None:
             await turn
         return emit.events
 
-    events = asyncio.run(main())
+    events = await main()
     assert any(isinstance(e, NoteDelivered) for e in events)
     assert [note.text for note in model.requests[1][-1].notes] == ["use tabs"]
 
 
-def test_a_word_of_the_user_during_the_last_reply_keeps_the_turn_going() -> None:
+async def test_a_word_of_the_user_during_the_last_reply_keeps_the_turn_going() -> None:
     agent, model, _ = build([{"text": "all done here"}, {"text": "and now that too"}])
 
     async def main():
@@ -41,12 +41,12 @@ def test_a_word_of_the_user_during_the_last_reply_keeps_the_turn_going() -> None
 
             return await session.run("go", emit)
 
-    result = asyncio.run(main())
+    result = await main()
     assert (result.reason, result.text, result.steps) == ("completed", "and now that too", 2)
     assert [note.text for note in model.requests[1][-1].notes] == ["one more thing"]
 
 
-def test_a_note_sent_before_the_first_prompt_comes_with_it() -> None:
+async def test_a_note_sent_before_the_first_prompt_comes_with_it() -> None:
     agent, model, _ = build([{"text": "ok"}])
 
     async def main():
@@ -55,30 +55,27 @@ def test_a_note_sent_before_the_first_prompt_comes_with_it() -> None:
             await session.run("go")
             return [entry.event for entry in session.log.entries]
 
-    events = asyncio.run(main())
+    events = await main()
     assert isinstance(events[0], SessionOpened)
     assert [note.text for note in model.requests[0][0].notes] == ["be brief"]
 
 
-def test_a_note_that_was_never_delivered_is_delivered_once_after_a_resume() -> None:
+async def test_a_note_that_was_never_delivered_is_delivered_once_after_a_resume() -> None:
     store, ids = MemoryStore(), FakeIds()
     agent, *_ = build([{"text": "one"}], store=store, ids=ids)
     again, model, _ = build([{"text": "two"}], store=store, ids=ids)
 
-    async def main():
-        async with agent.open() as session:
-            await session.run("first")
-            session.send("late")
-            session_id = session.id
-        async with again.open(session_id) as session:
-            session.send("later")
-            await session.run("second")
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("first")
+        session.send("late")
+        session_id = session.id
+    async with again.open(session_id) as session:
+        session.send("later")
+        await session.run("second")
     assert [note.text for note in model.requests[0][-1].notes] == ["late", "later"]
 
 
-def test_the_log_of_a_turn_folds_to_the_transcript_and_a_resumed_session_goes_on() -> None:
+async def test_the_log_of_a_turn_folds_to_the_transcript_and_a_resumed_session_goes_on() -> None:
     store = MemoryStore()
     agent, first_model, _ = build([{"tool_calls": [call("a")]}, {"text": "one"}], store=store)
     again, second_model, _ = build([{"text": "two"}], store=store)
@@ -93,52 +90,46 @@ def test_the_log_of_a_turn_folds_to_the_transcript_and_a_resumed_session_goes_on
             result = await resumed.run("second")
             return result, resumed.state
 
-    result, state = asyncio.run(main())
+    result, state = await main()
     assert result.text == "two" and state.steps == 3
     assert second_model.requests[0][: len(first_model.requests[-1])] == first_model.requests[-1]
     assert second_model.prefixes == first_model.prefixes, "a resumed session keeps its prefix"
 
 
-def test_two_turns_in_one_session_do_not_run_at_once() -> None:
+async def test_two_turns_in_one_session_do_not_run_at_once() -> None:
     agent, _, probe = build([{"tool_calls": [call("a")]}, {"text": "ok"}])
 
-    async def main():
-        gate = probe.gate("a")
-        async with agent.open() as session:
-            turn = asyncio.ensure_future(session.run("go"))
-            await probe.has_started("a").wait()
-            with pytest.raises(SessionError, match="already running"):
-                await session.run("me too")
-            gate.set()
-            assert (await turn).reason == "completed"
-
-    asyncio.run(main())
+    gate = probe.gate("a")
+    async with agent.open() as session:
+        turn = asyncio.ensure_future(session.run("go"))
+        await probe.has_started("a").wait()
+        with pytest.raises(SessionError, match="already running"):
+            await session.run("me too")
+        gate.set()
+        assert (await turn).reason == "completed"
 
 
-def test_stream_yields_every_event_to_the_last() -> None:
+async def test_stream_yields_every_event_to_the_last() -> None:
     agent, *_ = build([{"text": "hello"}])
 
     async def main():
         return [item async for item in agent.stream("go")]
 
-    items = asyncio.run(main())
+    items = await main()
     assert isinstance(items[0].event, SessionOpened) and isinstance(items[2].event, PromptSubmitted)
     assert items[-1].event == TurnFinished("completed")
     assert "".join(item.item.text for item in items if isinstance(item, Live)) == "hello"
 
 
-def test_closing_a_stream_early_cancels_the_turn() -> None:
+async def test_closing_a_stream_early_cancels_the_turn() -> None:
     agent, _, probe = build([{"tool_calls": [call("a")]}, {"text": "ok"}])
 
-    async def main():
-        probe.gate("a")
-        events = agent.stream("go")
-        async for item in events:
-            if not isinstance(item, Live) and isinstance(item.event, ToolStarted):
-                break
-        await events.aclose()
-
-    asyncio.run(main())
+    probe.gate("a")
+    events = agent.stream("go")
+    async for item in events:
+        if not isinstance(item, Live) and isinstance(item.event, ToolStarted):
+            break
+    await events.aclose()
     assert "-a" not in probe.log and probe.running == 0
 
 

@@ -234,7 +234,7 @@ def test_what_was_written_before_is_there_when_it_begins_and_what_is_written_aft
     assert probe.log == ["+before", "-before", "+in", "-in", "+after", "-after"]
 
 
-def test_more_than_a_session_can_ever_need_are_not_started():
+async def test_more_than_a_session_can_ever_need_are_not_started():
     store = MemoryStore()
     agent, *_ = family(ONE, [{"text": "ok"}], store=store)
 
@@ -249,7 +249,7 @@ def test_more_than_a_session_can_ever_need_are_not_started():
             await resumed.run("go")
             return resumed
 
-    assert "which is the limit" in results(asyncio.run(main()).transcript.messages)[0]
+    assert "which is the limit" in results((await main()).transcript.messages)[0]
 
 
 # ------------------------------------------------------------------ that end otherwise
@@ -349,7 +349,7 @@ def test_a_question_for_a_sub_agent_says_who_asks():
     assert probe.log == ["+u", "-u"]
 
 
-def test_questions_of_several_are_asked_one_at_a_time_and_a_lasting_yes_holds_for_all():
+async def test_questions_of_several_are_asked_one_at_a_time_and_a_lasting_yes_holds_for_all():
     class Slow:
         """Somebody who takes a while, and says yes for good to the second question."""
 
@@ -373,12 +373,9 @@ def test_questions_of_several_are_asked_one_at_a_time_and_a_lasting_yes_holds_fo
         policy=lambda: Policy(roots=("/",)),
     )
 
-    async def main() -> None:
-        async with agent.open() as session:
-            session.calls.allowed.add("agent")
-            await session.run("go")
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        session.calls.allowed.add("agent")
+        await session.run("go")
     assert slow.most == 1 and slow.asked == 2
     assert probe.log.count("+w") == 4
 

@@ -70,7 +70,7 @@ def test_wherever_a_turn_is_cancelled_its_sub_agents_are_closed_and_every_call_i
     assert reasons == {"cancelled", "completed"}
 
 
-def test_cancelling_the_parent_ends_all_at_once_and_answers_every_call():
+async def test_cancelling_the_parent_ends_all_at_once_and_answers_every_call():
     main = [{"tool_calls": [task(f"t{n}") for n in range(10)]}, {"text": "never"}]
     sub = [
         {"text": "A first clue.", "tool_calls": [call("r", writes=["/p/a"]), call("w", writes=["/p/a"])]},
@@ -93,7 +93,7 @@ def test_cancelling_the_parent_ends_all_at_once_and_answers_every_call():
         assert len(asyncio.all_tasks()) == 1
         return result, session, took
 
-    result, session, took = asyncio.run(main_())
+    result, session, took = await main_()
     assert result.reason == "cancelled" and is_within(took, 0.2)
     told = results(session.transcript.messages)
     assert len(told) == 10 and all(
@@ -106,7 +106,7 @@ def test_cancelling_the_parent_ends_all_at_once_and_answers_every_call():
         assert not own.open_calls and not own.started and not own.turn_is_open
 
 
-def test_a_session_with_sub_agents_is_read_again_from_its_file(tmp_path: Path) -> None:
+async def test_a_session_with_sub_agents_is_read_again_from_its_file(tmp_path: Path) -> None:
     clock, ids = FakeClock(is_eager=True), FakeIds()
     agent, *_ = family(MAIN, SUB, store=LocalStore(tmp_path, tmp_path, clock, ids), clock=clock, ids=ids)
 
@@ -115,19 +115,16 @@ def test_a_session_with_sub_agents_is_read_again_from_its_file(tmp_path: Path) -
             await session.run("go")
             return session.id, session.state, session.transcript.messages
 
-    name, before, messages = asyncio.run(first())
+    name, before, messages = await first()
     store = LocalStore(tmp_path, tmp_path, clock, ids)
     again, *_ = family([{"tool_calls": [task("three")]}, {"text": "done"}], SUB, store=store, clock=clock, ids=ids)
 
-    async def second() -> None:
-        async with again.open(name) as session:
-            assert session.transcript.messages == messages
-            assert (session.state.usage, session.state.cost) == (before.usage, before.cost)
-            assert not session.notices
-            await session.run("once more")
-            assert_valid(session.transcript.messages)
-
-    asyncio.run(second())
+    async with again.open(name) as session:
+        assert session.transcript.messages == messages
+        assert (session.state.usage, session.state.cost) == (before.usage, before.cost)
+        assert not session.notices
+        await session.run("once more")
+        assert_valid(session.transcript.messages)
     opened = LocalStore(tmp_path, tmp_path, clock, ids).open(name)
     opened.log.close()
     replies = [entry.agent for entry in opened.entries if isinstance(entry.event, AssistantReplied)]

@@ -74,7 +74,7 @@ def test_a_new_tool_can_be_called_at_once_and_the_prefix_changes_once() -> None:
     assert [len(request) for request in model.requests] == [1, 3, 5, 7], "the whole transcript goes with it"
 
 
-def test_tools_can_change_while_a_turn_runs() -> None:
+async def test_tools_can_change_while_a_turn_runs() -> None:
     agent, model, probe = build([{"tool_calls": [call("a")]}, GREETING, {"text": "done"}])
     gate = probe.gate("a")
 
@@ -87,7 +87,7 @@ def test_tools_can_change_while_a_turn_runs() -> None:
             await turn
             return results(session.transcript.messages)
 
-    assert asyncio.run(main()) == ["did a", "hello"] and offered(model) == [["probe"], ["greet"]]
+    assert (await main()) == ["did a", "hello"] and offered(model) == [["probe"], ["greet"]]
 
 
 def test_a_removed_tool_is_refused_with_a_text_that_says_so() -> None:
@@ -142,7 +142,7 @@ def test_a_resumed_session_says_which_of_its_tools_are_missing_and_refuses_them(
     assert [event.reason for event in only(list(emit.events), PrefixOpened)] == ["tools"]
 
 
-def test_a_sub_agent_gets_the_tools_its_session_has_now() -> None:
+async def test_a_sub_agent_gets_the_tools_its_session_has_now() -> None:
     model = TwoScripts([{"text": "1"}, {"tool_calls": [task("t")]}, {"text": "2"}], [GREETING, {"text": "it greets"}])
     agent, *_ = build([], model=model, tools=(AgentTool(),))
 
@@ -153,4 +153,4 @@ def test_a_sub_agent_gets_the_tools_its_session_has_now() -> None:
             await session.run("two")
             return results(session.transcript.messages)
 
-    assert asyncio.run(main()) == ["it greets"] and offered(model.sub) == [["greet"]]
+    assert (await main()) == ["it greets"] and offered(model.sub) == [["greet"]]

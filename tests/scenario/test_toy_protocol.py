@@ -1,6 +1,5 @@
 """A wire protocol is one folder and one row of the table: the toy in `wire/toy` works everywhere with its row."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def model_at(base_url: str) -> HttpModel:
     return HttpModel(target, DirectHttp(), FakeClock(), FakeIds(), info)
 
 
-def test_a_turn_with_a_tool_runs_over_the_protocol():
+async def test_a_turn_with_a_tool_runs_over_the_protocol():
     async def run():
         script = [{"text": "I look.", "tool_calls": [call("a")]}, {"text": "Done.", "expect": "did a"}]
         async with WireServer(script, find_format=toy_or_known) as server:
@@ -46,14 +45,14 @@ def test_a_turn_with_a_tool_runs_over_the_protocol():
             await agent.model.aclose()
         return server, probe, result
 
-    server, probe, result = asyncio.run(run())
+    server, probe, result = await run()
     assert (result.reason, result.text) == ("completed", "Done.")
     assert server.failures == []
     assert probe.log == ["+a", "-a"]
     assert [message["from"] for message in server.requests[-1]["messages"]] == ["user", "model", "tool"]
 
 
-def test_a_failure_of_the_server_is_typed():
+async def test_a_failure_of_the_server_is_typed():
     async def run():
         refusal = {"text": "wrong key", "faults": {"status": 401}}
         async with WireServer([refusal], find_format=toy_or_known) as server:
@@ -62,7 +61,7 @@ def test_a_failure_of_the_server_is_typed():
             await agent.model.aclose()
         return result
 
-    result = asyncio.run(run())
+    result = await run()
     assert result.reason == "error"
     assert "wrong key" in str(result.failure)
 

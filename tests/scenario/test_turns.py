@@ -62,7 +62,7 @@ def test_the_finish_reason_does_not_decide_whether_calls_run() -> None:
     assert result.reason == "completed" and results(messages) == ["did a"]
 
 
-def test_results_stand_in_call_order_however_long_the_calls_take() -> None:
+async def test_results_stand_in_call_order_however_long_the_calls_take() -> None:
     agent, _, probe = build([{"tool_calls": [call("slow"), call("quick")]}, {"text": "ok"}])
 
     async def main():
@@ -75,11 +75,11 @@ def test_results_stand_in_call_order_however_long_the_calls_take() -> None:
             await turn
             return results(session.transcript.messages)
 
-    assert asyncio.run(main()) == ["did slow", "did quick"]
+    assert (await main()) == ["did slow", "did quick"]
     assert probe.log == ["+slow", "+quick", "-quick", "-slow"]
 
 
-def test_calls_that_conflict_never_overlap_and_keep_their_order() -> None:
+async def test_calls_that_conflict_never_overlap_and_keep_their_order() -> None:
     calls = [
         call("read1", reads=["/p/a"]),
         call("write", writes=["/p/a"]),
@@ -100,7 +100,7 @@ def test_calls_that_conflict_never_overlap_and_keep_their_order() -> None:
             await turn
         return waiting
 
-    waiting = asyncio.run(main())
+    waiting = await main()
     assert "+write" not in waiting and "+alone" not in waiting, "a call waits for those it conflicts with"
     log = probe.log
     assert log.index("-read1") < log.index("+write") < log.index("-write") < log.index("+read2")
@@ -108,7 +108,7 @@ def test_calls_that_conflict_never_overlap_and_keep_their_order() -> None:
     assert log.index("-alone") < log.index("+last")
 
 
-def test_no_more_than_the_cap_run_at_once() -> None:
+async def test_no_more_than_the_cap_run_at_once() -> None:
     agent, _, probe = build([{"tool_calls": [call(f"c{n}") for n in range(25)]}, {"text": "ok"}])
 
     async def main():
@@ -123,12 +123,12 @@ def test_no_more_than_the_cap_run_at_once() -> None:
             await turn
             return session.transcript.messages
 
-    messages = asyncio.run(main())
+    messages = await main()
     assert probe.most_running == 10
     assert results(messages) == [f"did c{n}" for n in range(25)]
 
 
-def test_a_closed_call_starts_while_the_model_is_still_talking() -> None:
+async def test_a_closed_call_starts_while_the_model_is_still_talking() -> None:
     agent, _, probe = build([{"tool_calls": [call("early"), call("late")]}, {"text": "ok"}])
     seen: list[str] = []
 
@@ -137,11 +137,8 @@ def test_a_closed_call_starts_while_the_model_is_still_talking() -> None:
             return
         seen.append(type(item.event).__name__)
 
-    async def main():
-        async with agent.open() as session:
-            await session.run("go", emit)
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go", emit)
     assert seen.index("ToolStarted") < seen.index("AssistantReplied")
     assert probe.log[0] == "+early"
 
@@ -235,7 +232,7 @@ def test_a_yes_for_the_session_to_one_command_does_not_cover_another() -> None:
     assert sum(isinstance(e, PermissionAsked) for e in events) == 2
 
 
-def test_what_a_cancelled_call_had_printed_is_kept_for_the_model() -> None:
+async def test_what_a_cancelled_call_had_printed_is_kept_for_the_model() -> None:
     class Talker(Probe):
         async def run(self, params, context):
             context.progress("half of it\n")
@@ -253,7 +250,7 @@ def test_what_a_cancelled_call_had_printed_is_kept_for_the_model() -> None:
             await turn
             return results(session.transcript.messages)
 
-    (text,) = asyncio.run(main())
+    (text,) = await main()
     assert text.startswith("half of it\n") and "cancelled while it was running" in text
 
 
@@ -333,7 +330,7 @@ def test_a_final_failure_is_not_retried() -> None:
     assert len(model.requests) == 1
 
 
-def test_a_call_is_in_the_log_before_it_may_change_anything() -> None:
+async def test_a_call_is_in_the_log_before_it_may_change_anything() -> None:
     store = MemoryStore()
     agent, _, probe = build([{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "ok"}], store=store)
 
@@ -349,7 +346,7 @@ def test_a_call_is_in_the_log_before_it_may_change_anything() -> None:
             await turn
         return events, awaited, started.seq
 
-    events, awaited, started = asyncio.run(main())
+    events, awaited, started = await main()
     assert any(isinstance(e, CallPrepared) for e in events) and started in awaited
 
 
@@ -370,7 +367,7 @@ def test_hooks_amend_calls_and_results_and_can_refuse() -> None:
     assert results(messages) == ["amended", "amended"] and probe.log == ["+a", "-a"]
 
 
-def test_what_a_hook_made_of_a_call_holds_when_the_working_directory_moved_meanwhile() -> None:
+async def test_what_a_hook_made_of_a_call_holds_when_the_working_directory_moved_meanwhile() -> None:
     class Rename:
         name = "rename"
 
@@ -401,7 +398,7 @@ def test_what_a_hook_made_of_a_call_holds_when_the_working_directory_moved_meanw
             await session.run("go", emit)
             return results(session.transcript.messages)
 
-    assert asyncio.run(main()) == ["did move", "did harmless"] and "+risky" not in mover.log
+    assert (await main()) == ["did move", "did harmless"] and "+risky" not in mover.log
 
 
 def test_a_change_whose_files_can_not_be_saved_first_is_not_made() -> None:

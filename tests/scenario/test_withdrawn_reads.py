@@ -1,7 +1,5 @@
 """What a withdrawn reply had read, the model has not seen."""
 
-import asyncio
-
 from house import build, results
 
 from bradawl.testing.fakes import MemoryFiles
@@ -13,7 +11,7 @@ def use(number: int, name: str, **arguments: str) -> dict:
     return {"id": f"id_{number}", "name": name, "arguments": arguments}
 
 
-def test_a_file_that_only_a_withdrawn_reply_had_read_can_not_be_overwritten() -> None:
+async def test_a_file_that_only_a_withdrawn_reply_had_read_can_not_be_overwritten() -> None:
     files = MemoryFiles({"/project/x": b"precious\n"})
     reads = [use(1, "read_file", file_path="x"), use(2, "read_file", file_path="/none" * 60)]
     script = [
@@ -30,6 +28,6 @@ def test_a_file_that_only_a_withdrawn_reply_had_read_can_not_be_overwritten() ->
             await session.run("go")
             return results(session.transcript.messages)
 
-    refused, read, written = asyncio.run(main())
+    refused, read, written = await main()
     assert "exists and you have not read it" in refused and "precious" in read
     assert written.startswith("Wrote 1 line") and files.files == {"/project/x": b"new"}

@@ -1,6 +1,5 @@
 """Modes and the sandbox as a user meets them: what is said of them, and the mode a session goes on in."""
 
-import asyncio
 import tomllib
 from typing import Any
 
@@ -194,10 +193,10 @@ def test_hostile_words_of_a_command_can_not_leave_their_place():
     assert "\x1b" not in text
 
 
-def test_an_old_name_of_nobody_is_still_one():
+async def test_an_old_name_of_nobody_is_still_one():
     nobody = DenyAllApprover("/home/u")
     for number in range(100):
-        asyncio.run(nobody.ask(question(Effects(writes=(f"/ws/{number}",)), "write_file")))
+        await nobody.ask(question(Effects(writes=(f"/ws/{number}",)), "write_file"))
     assert len(nobody.refused) == 50
 
 

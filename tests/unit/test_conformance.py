@@ -1,6 +1,5 @@
 """The fakes and the real adapters keep the same promises."""
 
-import asyncio
 import os
 import threading
 from contextlib import contextmanager
@@ -33,10 +32,10 @@ from bradawl.workspace.processes import LocalProcesses
 
 @pytest.mark.parametrize("check", suite.FILES_CASES)
 @pytest.mark.parametrize("kind", ["fake", "real"])
-def test_files(check, kind, tmp_path):
+async def test_files(check, kind, tmp_path):
     root = str(tmp_path.resolve())
     make = {"fake": lambda: (MemoryFiles(), "/work"), "real": lambda: (LocalFiles(root), root)}[kind]
-    asyncio.run(check(make))
+    await check(make)
 
 
 def _scripted(answers):
@@ -50,45 +49,45 @@ def _scripted(answers):
 
 @pytest.mark.parametrize("check", suite.PROCESSES_CASES)
 @pytest.mark.parametrize("kind", ["fake", "real"])
-def test_processes(check, kind, tmp_path):
+async def test_processes(check, kind, tmp_path):
     real = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)})
-    asyncio.run(check(_scripted if kind == "fake" else lambda answers: real))
+    await check(_scripted if kind == "fake" else lambda answers: real)
     real.close()
 
 
 @pytest.mark.parametrize("check", suite.LOG_CASES)
 @pytest.mark.parametrize("kind", ["fake", "real"])
-def test_logs(check, kind, tmp_path):
+async def test_logs(check, kind, tmp_path):
     make = {
         "fake": lambda: MemoryLog("S", FakeClock(), saved=True),
         "real": lambda: Journal.create(tmp_path / "sessions" / "S.jsonl", FakeClock()),
     }[kind]
-    asyncio.run(check(make))
+    await check(make)
 
 
 @pytest.mark.parametrize("check", suite.BLOBS_CASES)
 @pytest.mark.parametrize("kind", ["fake", "real"])
-def test_blobs(check, kind, tmp_path):
-    asyncio.run(check(MemoryBlobs if kind == "fake" else lambda: LocalBlobs(tmp_path / "blobs")))
+async def test_blobs(check, kind, tmp_path):
+    await check(MemoryBlobs if kind == "fake" else lambda: LocalBlobs(tmp_path / "blobs"))
 
 
 @pytest.mark.parametrize("check", suite.STORE_CASES)
 @pytest.mark.parametrize("kind", ["fake", "real"])
-def test_stores(check, kind, tmp_path):
+async def test_stores(check, kind, tmp_path):
     real = LocalStore(tmp_path / "data", tmp_path, FakeClock(), FakeIds())
-    asyncio.run(check(MemoryStore if kind == "fake" else lambda: real))
+    await check(MemoryStore if kind == "fake" else lambda: real)
 
 
 @pytest.mark.parametrize("check", suite.CLOCK_CASES)
 @pytest.mark.parametrize("make", [lambda: FakeClock(is_eager=True), SystemClock], ids=["fake", "real"])
-def test_clocks(check, make):
-    asyncio.run(check(make))
+async def test_clocks(check, make):
+    await check(make)
 
 
 @pytest.mark.parametrize("check", suite.IDS_CASES)
 @pytest.mark.parametrize("make", [FakeIds, SystemIds], ids=["fake", "real"])
-def test_ids(check, make):
-    asyncio.run(check(make))
+async def test_ids(check, make):
+    await check(make)
 
 
 class EchoHandler(BaseHTTPRequestHandler):
@@ -145,11 +144,11 @@ def _scripted_server(request):
 
 
 @pytest.mark.parametrize("check", suite.HTTP_CASES)
-def test_scripted_http(check):
-    asyncio.run(check(lambda: (ScriptedHttp(_scripted_server), "http://fake")))
+async def test_scripted_http(check):
+    await check(lambda: (ScriptedHttp(_scripted_server), "http://fake"))
 
 
 @pytest.mark.parametrize("check", suite.HTTP_CASES)
-def test_real_http(check):
+async def test_real_http(check):
     with echo_server() as base_url:
-        asyncio.run(check(lambda: (Httpx2Http(), base_url)))
+        await check(lambda: (Httpx2Http(), base_url))

@@ -30,7 +30,7 @@ CALL = ToolCall("c1", "bash", "{}")
 QUESTION = Question(CALL, Request("bash", "digest", Effects()), "why")
 
 
-def test_a_clock_wakes_its_sleepers_in_order_when_it_is_advanced():
+async def test_a_clock_wakes_its_sleepers_in_order_when_it_is_advanced():
     async def story() -> list[str]:
         clock, woken = FakeClock(), []
 
@@ -50,44 +50,38 @@ def test_a_clock_wakes_its_sleepers_in_order_when_it_is_advanced():
         assert clock.monotonic() == 5.5 and clock.now_ms() == FakeClock().now_ms() + 5500
         return woken
 
-    assert asyncio.run(story()) == ["early", "late"]
+    assert (await story()) == ["early", "late"]
 
 
-def test_checkpoints_bring_back_what_was_there_and_what_was_not():
-    async def story() -> None:
-        files = MemoryFiles({"/p/a": b"old", "/p/same": b"same"})
-        checkpoints = FakeCheckpoints(files)
-        ref = await checkpoints.take(("/p/a", "/p/new", "/p/same"))
-        files.files.update({"/p/a": b"changed", "/p/new": b"made"})
-        assert await checkpoints.restore(ref) == ("/p/a", "/p/new")
-        assert files.files == {"/p/a": b"old", "/p/same": b"same"}
-        for unknown in ("checkpoint-1", "other-0", ""):
-            with pytest.raises(ToolError):
-                await checkpoints.restore(unknown)
-
-    asyncio.run(story())
+async def test_checkpoints_bring_back_what_was_there_and_what_was_not():
+    files = MemoryFiles({"/p/a": b"old", "/p/same": b"same"})
+    checkpoints = FakeCheckpoints(files)
+    ref = await checkpoints.take(("/p/a", "/p/new", "/p/same"))
+    files.files.update({"/p/a": b"changed", "/p/new": b"made"})
+    assert await checkpoints.restore(ref) == ("/p/a", "/p/new")
+    assert files.files == {"/p/a": b"old", "/p/same": b"same"}
+    for unknown in ("checkpoint-1", "other-0", ""):
+        with pytest.raises(ToolError):
+            await checkpoints.restore(unknown)
 
 
-def test_processes_record_what_ran_and_can_be_held_and_cancelled():
-    async def story() -> None:
-        done = CommandResult(0, b"ok", b"")
-        processes = ScriptedProcesses({("rg", "x"): done, "make": ToolError("no make")})
-        processes.hold(("rg", "x"))
-        command = Command(("rg", "x"), "/")
-        first = asyncio.ensure_future(processes.run(command, Grant(network=True)))
-        second = asyncio.ensure_future(processes.run(command, Grant()))
-        await asyncio.sleep(0)
-        assert processes.running == 2
-        second.cancel()
-        await asyncio.wait((second,))
-        assert processes.cancelled == [command] and processes.running == 1
-        processes.release(("rg", "x"))
-        assert await first == done and processes.grants == [Grant(network=True), Grant()]
-        for line in ("make", "unheard of"):
-            with pytest.raises(ToolError, match=line):
-                await processes.run(Command((line,), "/", is_shell=True), Grant())
-
-    asyncio.run(story())
+async def test_processes_record_what_ran_and_can_be_held_and_cancelled():
+    done = CommandResult(0, b"ok", b"")
+    processes = ScriptedProcesses({("rg", "x"): done, "make": ToolError("no make")})
+    processes.hold(("rg", "x"))
+    command = Command(("rg", "x"), "/")
+    first = asyncio.ensure_future(processes.run(command, Grant(network=True)))
+    second = asyncio.ensure_future(processes.run(command, Grant()))
+    await asyncio.sleep(0)
+    assert processes.running == 2
+    second.cancel()
+    await asyncio.wait((second,))
+    assert processes.cancelled == [command] and processes.running == 1
+    processes.release(("rg", "x"))
+    assert await first == done and processes.grants == [Grant(network=True), Grant()]
+    for line in ("make", "unheard of"):
+        with pytest.raises(ToolError, match=line):
+            await processes.run(Command((line,), "/", is_shell=True), Grant())
 
 
 def test_a_ledger_never_promises_more_than_its_cap():
@@ -98,56 +92,47 @@ def test_a_ledger_never_promises_more_than_its_cap():
     assert FakeLedger().reserve(1e9) and ledger.reserve(None)
 
 
-def test_http_replies_follow_the_script_wait_for_events_and_end():
-    async def story() -> None:
-        gate = asyncio.Event()
-        http = ScriptedHttp([Reply(200, (b"a", gate, b"b"), (("X-A", "1"),))])
-        request = HttpRequest("GET", "http://x", ())
-        async with http.stream(request) as response:
-            assert (response.status, response.headers, http.open) == (200, {"x-a": "1"}, 1)
-            chunks = response.chunks()
-            assert await anext(chunks) == b"a"
-            following = asyncio.ensure_future(anext(chunks))
-            await asyncio.sleep(0)
-            assert not following.done()
-            gate.set()
-            assert await following == b"b"
-        with pytest.raises(HttpError, match="Only 1"):
-            async with http.stream(request):
-                pass
-        await http.aclose()
-        assert http.is_closed and http.open == 0 and http.requests == [request, request]
-
-    asyncio.run(story())
+async def test_http_replies_follow_the_script_wait_for_events_and_end():
+    gate = asyncio.Event()
+    http = ScriptedHttp([Reply(200, (b"a", gate, b"b"), (("X-A", "1"),))])
+    request = HttpRequest("GET", "http://x", ())
+    async with http.stream(request) as response:
+        assert (response.status, response.headers, http.open) == (200, {"x-a": "1"}, 1)
+        chunks = response.chunks()
+        assert await anext(chunks) == b"a"
+        following = asyncio.ensure_future(anext(chunks))
+        await asyncio.sleep(0)
+        assert not following.done()
+        gate.set()
+        assert await following == b"b"
+    with pytest.raises(HttpError, match="Only 1"):
+        async with http.stream(request):
+            pass
+    await http.aclose()
+    assert http.is_closed and http.open == 0 and http.requests == [request, request]
 
 
-def test_fakes_with_scripted_answers_give_them_in_order_and_end():
-    async def story() -> None:
-        approver = ScriptedApprover([True, Answer(allowed=False, by="user", message="not that")])
-        yes, no, nobody = [await approver.ask(QUESTION) for _ in range(3)]
-        assert (yes.allowed, yes.by, no.message) == (True, "user", "not that")
-        assert (nobody, approver.questions) == (Answer(allowed=False, by="nobody"), [QUESTION] * 3)
-        spawner = FakeSpawner(["first"])
-        conclusion, ended = await spawner.spawn("explore", "look", "c1")
-        assert (conclusion, ended.reason, spawner.spawned) == ("first", "completed", [("explore", "look", "c1")])
-        with pytest.raises(ToolError, match="1 conclusions"):
-            await spawner.spawn("explore", "again", "c2")
-
-    asyncio.run(story())
+async def test_fakes_with_scripted_answers_give_them_in_order_and_end():
+    approver = ScriptedApprover([True, Answer(allowed=False, by="user", message="not that")])
+    yes, no, nobody = [await approver.ask(QUESTION) for _ in range(3)]
+    assert (yes.allowed, yes.by, no.message) == (True, "user", "not that")
+    assert (nobody, approver.questions) == (Answer(allowed=False, by="nobody"), [QUESTION] * 3)
+    spawner = FakeSpawner(["first"])
+    conclusion, ended = await spawner.spawn("explore", "look", "c1")
+    assert (conclusion, ended.reason, spawner.spawned) == ("first", "completed", [("explore", "look", "c1")])
+    with pytest.raises(ToolError, match="1 conclusions"):
+        await spawner.spawn("explore", "again", "c2")
 
 
-def test_fakes_made_of_values_or_functions_give_what_they_were_given():
-    async def story() -> None:
-        result = ToolResult("c1", "bash", (Text("x"),))
-        assert (await FakeHook().before_call(CALL), await FakeHook().after_call(CALL, result)) == (CALL, result)
-        hook = FakeHook(lambda call: f"not {call.name}", lambda call, result: ToolResult("c1", call.name, ()), "strict")
-        assert await hook.before_call(CALL) == "not bash"
-        assert (await hook.after_call(CALL, result)).parts == ()
-        assert (hook.name, hook.seen) == ("strict", ["c1", "c1"])
-        emit, live = RecordingEmit(), Live("main", 0, TextDelta(0, "x"))
-        finished = Envelope(0, None, 1, "main", TurnFinished("completed"))
-        emit(live)
-        emit(finished)
-        assert (emit.items, emit.events) == ([live, finished], (finished.event,))
-
-    asyncio.run(story())
+async def test_fakes_made_of_values_or_functions_give_what_they_were_given():
+    result = ToolResult("c1", "bash", (Text("x"),))
+    assert (await FakeHook().before_call(CALL), await FakeHook().after_call(CALL, result)) == (CALL, result)
+    hook = FakeHook(lambda call: f"not {call.name}", lambda call, result: ToolResult("c1", call.name, ()), "strict")
+    assert await hook.before_call(CALL) == "not bash"
+    assert (await hook.after_call(CALL, result)).parts == ()
+    assert (hook.name, hook.seen) == ("strict", ["c1", "c1"])
+    emit, live = RecordingEmit(), Live("main", 0, TextDelta(0, "x"))
+    finished = Envelope(0, None, 1, "main", TurnFinished("completed"))
+    emit(live)
+    emit(finished)
+    assert (emit.items, emit.events) == ([live, finished], (finished.event,))

@@ -86,7 +86,7 @@ def test_name_description_parameters_and_defaults_are_those_of_the_function():
     assert look_up("a", exact=True) == "a 5 True"
 
 
-def test_parameters_of_every_kind_arrive_as_they_were_annotated(house):
+async def test_parameters_of_every_kind_arrive_as_they_were_annotated(house):
     @tool
     def take(
         text: str,
@@ -107,10 +107,10 @@ def test_parameters_of_every_kind_arrive_as_they_were_annotated(house):
 
     given = '{"text":"t","color":"red","point":{"x":1},"box":{"name":"n"},"numbers":[1,2.5],"table":{"k":1}}'
     params = msgspec.json.decode(given, type=take.params)
-    said = text_of(asyncio.run(take.run(params, house.context())).parts)
+    said = text_of((await take.run(params, house.context())).parts)
     assert said == repr(("t", Color.RED, Point(1), Box("n"), [1.0, 2.5], {"k": 1}, "a", None, None, ("x",), None))
     more = msgspec.convert({**json.loads(given), "maybe": 3, "point_or_not": {"x": 2}, "names": []}, take.params)
-    assert text_of(asyncio.run(take.run(more, house.context())).parts).endswith("3, Point(x=2, y=0), (), None)")
+    assert text_of((await take.run(more, house.context())).parts).endswith("3, Point(x=2, y=0), (), None)")
     assert "anyOf" not in json.dumps(msgspec.json.schema(take.params))
 
 
@@ -332,7 +332,7 @@ def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(house):
     assert house.text(tool(here)) == f"MainThread {house.cwd}"
 
 
-def test_cancelling_does_not_wait_for_a_thread(house):
+async def test_cancelling_does_not_wait_for_a_thread(house):
     release, begun = threading.Event(), threading.Event()
 
     @tool
@@ -352,7 +352,7 @@ def test_cancelling_does_not_wait_for_a_thread(house):
         return time.monotonic() - started
 
     try:
-        assert asyncio.run(main()) < 0.2
+        assert (await main()) < 0.2
     finally:
         release.set()
     for thread in threading.enumerate():

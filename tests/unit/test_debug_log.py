@@ -30,9 +30,9 @@ def run(folder, *replies, **fields):
     return asyncio.run(ask(model, budget=RetryBudget(attempts=3)))
 
 
-def test_nothing_is_written_unless_asked_for(tmp_path, monkeypatch):
+async def test_nothing_is_written_unless_asked_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    asyncio.run(ask(model_of(ScriptedHttp([good()]))))
+    await ask(model_of(ScriptedHttp([good()])))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -66,16 +66,13 @@ def test_a_request_its_answer_and_what_was_decided_are_told(tmp_path):
     assert answer["at_ms"] - request["at_ms"] == 2250
 
 
-def test_a_reply_that_is_broken_off_here_is_told(tmp_path):
-    async def go():
-        reply = Reply(200, (sse(chunk("Hel")), asyncio.Event()), STREAM)
-        deltas = model_of(ScriptedHttp([reply]), debug_log=DebugLog(tmp_path)).open(Prefix("", ()), "s1")
-        stream = deltas.stream(RequestParams(), RetryBudget())
-        async for _ in stream:
-            break
-        await stream.aclose()
-
-    asyncio.run(go())
+async def test_a_reply_that_is_broken_off_here_is_told(tmp_path):
+    reply = Reply(200, (sse(chunk("Hel")), asyncio.Event()), STREAM)
+    deltas = model_of(ScriptedHttp([reply]), debug_log=DebugLog(tmp_path)).open(Prefix("", ()), "s1")
+    stream = deltas.stream(RequestParams(), RetryBudget())
+    async for _ in stream:
+        break
+    await stream.aclose()
     assert lines(tmp_path)[-1]["stop"] == "cancelled"
 
 
@@ -90,10 +87,10 @@ def test_only_the_user_can_read_it(tmp_path):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_it_ends_at_its_limit_with_a_line_that_says_so(tmp_path):
+async def test_it_ends_at_its_limit_with_a_line_that_says_so(tmp_path):
     log = DebugLog(tmp_path, limit_bytes=1500)
     for _ in range(3):
-        asyncio.run(ask(model_of(ScriptedHttp([good()] * 3), debug_log=log)))
+        await ask(model_of(ScriptedHttp([good()] * 3), debug_log=log))
     assert (tmp_path / "s1.jsonl").stat().st_size <= 1500
     assert lines(tmp_path)[-1] == {"event": "full", "limit_bytes": 1500}
     assert [line["event"] for line in lines(tmp_path)].count("full") == 1
@@ -125,11 +122,11 @@ def test_no_name_of_a_session_leads_out_of_the_folder(tmp_path, session_id):
     assert [path.parent for path in tmp_path.rglob("*.jsonl")] == [folder]
 
 
-def test_a_log_that_cannot_be_written_is_said_once_and_disturbs_nobody(tmp_path):
+async def test_a_log_that_cannot_be_written_is_said_once_and_disturbs_nobody(tmp_path):
     (tmp_path / "file").write_text("")
     said = []
     log = DebugLog(tmp_path / "file" / "logs", on_problem=said.append)
-    deltas = asyncio.run(ask(model_of(ScriptedHttp([bad(500), good()]), debug_log=log)))
+    deltas = await ask(model_of(ScriptedHttp([bad(500), good()]), debug_log=log))
     assert is_answered(deltas)
     assert len(said) == 1
     assert "can't be written" in log.problem == said[0]

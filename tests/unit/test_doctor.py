@@ -297,11 +297,11 @@ def state_of(counted, estimated):
         (0, 12_000, True, False),
     ],
 )
-def test_a_prompt_that_was_cut_without_a_word_is_noticed(counted, estimated, is_local, is_told):
+async def test_a_prompt_that_was_cut_without_a_word_is_noticed(counted, estimated, is_local, is_told):
     watch = WindowWatch(AskedModel(32_768), is_local=is_local, from_tokens=16_000)
-    warning = asyncio.run(watch.after_turn(state_of(counted, estimated)))
+    warning = await watch.after_turn(state_of(counted, estimated))
     assert (warning is not None) is is_told
-    assert asyncio.run(watch.after_turn(state_of(counted, estimated))) is None
+    assert (await watch.after_turn(state_of(counted, estimated))) is None
 
 
 @pytest.mark.parametrize("provider", ["ollama", "lmstudio", "llamacpp", "vllm", "sglang", "mine"])

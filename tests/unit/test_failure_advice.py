@@ -101,7 +101,7 @@ def test_a_file_without_certificates_is_not_tried_again(tmp_path):
 
 
 @pytest.mark.parametrize("make", [DirectHttp, Httpx2Http])
-def test_https_to_a_plain_server_says_so(make):
+async def test_https_to_a_plain_server_says_so(make):
     async def complain(reader, writer):
         await reader.read(10)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -111,7 +111,7 @@ def test_https_to_a_plain_server_says_so(make):
         async with await asyncio.start_server(complain, "127.0.0.1", 0) as server:
             return await failure_at(server.sockets[0].getsockname()[1], make)
 
-    failure = asyncio.run(go())
+    failure = await go()
     assert (failure.retryable, "http://" in failure.hint) == (False, True)
 
 

@@ -172,7 +172,7 @@ def test_a_model_that_does_not_retry_by_itself_gets_its_chances_too():
     assert isinstance(last, ReplyEnded)
 
 
-def test_closing_the_stream_closes_the_models_stream():
+async def test_closing_the_stream_closes_the_models_stream():
     async def go():
         http = ScriptedHttp([Reply(200, (sse(chunk("Hel")), asyncio.Event()), STREAM)])
         session = FallbackModel([model_of(http), model_of(ScriptedHttp([]))]).open(Prefix("", ()))
@@ -183,13 +183,13 @@ def test_closing_the_stream_closes_the_models_stream():
         await stream.aclose()
         return http.open
 
-    assert asyncio.run(go()) == 0
+    assert (await go()) == 0
 
 
-def test_all_models_are_closed():
+async def test_all_models_are_closed():
     house = House([])
-    asyncio.run(house.model.aclose())
-    asyncio.run(house.model.aclose())
+    await house.model.aclose()
+    await house.model.aclose()
     assert [http.is_closed for http in house.https] == [True, True]
 
 
@@ -200,9 +200,9 @@ def test_one_model_is_enough_and_none_is_not():
     assert "takes over" not in failure_in(asyncio.run(ask(model))).hint
 
 
-def test_the_window_is_that_of_the_first_model():
+async def test_the_window_is_that_of_the_first_model():
     house = House([])
-    assert asyncio.run(house.model.window()).tokens == 128_000
+    assert (await house.model.window()).tokens == 128_000
 
 
 def test_an_adapter_that_breaks_is_a_failure_of_the_server():

@@ -39,8 +39,8 @@ def read(files: LocalFiles, path: object, limit: int = 1_000_000) -> bytes:
 
 
 @pytest.mark.parametrize("case", FILES_CASES, ids=lambda case: case.__name__)
-def test_the_port_is_kept(case, tmp_path):
-    asyncio.run(case(lambda: (LocalFiles(), os.path.realpath(tmp_path))))
+async def test_the_port_is_kept(case, tmp_path):
+    await case(lambda: (LocalFiles(), os.path.realpath(tmp_path)))
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "x" * 300, "d/" * 3000, "\ud800", "bad\udcff"])
@@ -109,7 +109,7 @@ def test_where_nothing_can_be_created_that_is_said(files, path):
         replace(files, path, b"x", None)
 
 
-def test_a_file_that_came_meanwhile_is_not_overwritten(files, tmp_path):
+async def test_a_file_that_came_meanwhile_is_not_overwritten(files, tmp_path):
     async def main() -> list[BaseException | None]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(attempt(b"%d" % number)) for number in range(8)]
@@ -122,7 +122,7 @@ def test_a_file_that_came_meanwhile_is_not_overwritten(files, tmp_path):
             return error
         return None
 
-    errors = asyncio.run(main())
+    errors = await main()
     assert errors.count(None) == 1
     assert (tmp_path / "f").read_bytes() == b"%d" % errors.index(None)
     assert all("exists already" in str(error) for error in errors if error)
@@ -211,7 +211,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_temporary_one(files, tmp_
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "other"]
 
 
-def test_of_many_writers_no_update_is_lost(files, tmp_path):
+async def test_of_many_writers_no_update_is_lost(files, tmp_path):
     path = tmp_path / "count"
     path.write_bytes(b"")
     link = tmp_path / "link"
@@ -226,28 +226,22 @@ def test_of_many_writers_no_update_is_lost(files, tmp_path):
                 continue
             return
 
-    async def main() -> None:
-        async with asyncio.TaskGroup() as group:
-            for number in range(20):
-                group.create_task(add(link if number % 2 else path))
-
-    asyncio.run(main())
+    async with asyncio.TaskGroup() as group:
+        for number in range(20):
+            group.create_task(add(link if number % 2 else path))
     assert path.read_bytes() == b"x" * 20
 
 
-def test_a_cancelled_replace_is_either_done_or_not_begun(files, tmp_path):
+async def test_a_cancelled_replace_is_either_done_or_not_begun(files, tmp_path):
     path = tmp_path / "file"
 
-    async def main() -> None:
-        task = asyncio.create_task(files.replace(str(path), b"new", None))
-        await asyncio.sleep(0)
-        task.cancel()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert [entry.name for entry in tmp_path.iterdir()] in ([], ["file"])
-
-    asyncio.run(main())
+    task = asyncio.create_task(files.replace(str(path), b"new", None))
+    await asyncio.sleep(0)
+    task.cancel()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [entry.name for entry in tmp_path.iterdir()] in ([], ["file"])
 
 
 def listed(files: LocalFiles, root: Path, limit: int = 1000) -> list[str]:

@@ -86,17 +86,17 @@ def test_a_file_that_is_swapped_for_a_link_is_not_followed(ws: Path, action: str
     assert (ws / "a/b/f").is_symlink()
 
 
-def test_a_folder_to_list_that_is_swapped_for_a_link_is_not_followed(ws: Path) -> None:
+async def test_a_folder_to_list_that_is_swapped_for_a_link_is_not_followed(ws: Path) -> None:
     path = LocalFiles().resolve("a/b", str(ws))
     swap(ws, "a/b")
     with pytest.raises(ToolError, match=CHANGED):
-        asyncio.run(LocalFiles().list(path, 10))
+        await LocalFiles().list(path, 10)
 
 
-def test_names_of_a_folder_behind_a_link_are_not_told(ws: Path) -> None:
+async def test_names_of_a_folder_behind_a_link_are_not_told(ws: Path) -> None:
     swap(ws, "a")
     with pytest.raises(ToolError) as error:
-        asyncio.run(LocalFiles().read(f"{ws}/a/b/none", 10))
+        await LocalFiles().read(f"{ws}/a/b/none", 10)
     assert "f" not in str(error.value).rpartition(";")[2].split()
 
 
@@ -117,18 +117,18 @@ def test_a_folder_that_is_swapped_while_the_tree_is_walked_is_not_entered(ws: Pa
 
 
 @pytest.mark.parametrize("path", ["f", "./f", "{}/a/../a/b/f", "/{}/a/b/f", "{}/a//b/f", "{}/a/b/.", "{}/a/b/", ""])
-def test_a_path_that_is_not_resolved_is_refused(ws: Path, path: str) -> None:
+async def test_a_path_that_is_not_resolved_is_refused(ws: Path, path: str) -> None:
     path = path.format(ws)
     files = LocalFiles()
     for action in (files.read(path, 1_000), files.replace(path, b"", None), files.list(path, 10)):
         with pytest.raises(ToolError):
-            asyncio.run(action)
+            await action
 
 
-def test_the_root_folder_is_a_folder() -> None:
+async def test_the_root_folder_is_a_folder() -> None:
     with pytest.raises(ToolError, match="/ is a folder"):
-        asyncio.run(LocalFiles().read("/", 10))
-    assert asyncio.run(LocalFiles().list("/", 0)) == ((), True)
+        await LocalFiles().read("/", 10)
+    assert (await LocalFiles().list("/", 0)) == ((), True)
 
 
 class Storm(threading.Thread):
@@ -177,12 +177,12 @@ async def work_below(ws: Path) -> tuple[int, int]:
     return done, refused
 
 
-def test_in_a_storm_of_swaps_nothing_outside_is_ever_read_or_written(ws: Path) -> None:
+async def test_in_a_storm_of_swaps_nothing_outside_is_ever_read_or_written(ws: Path) -> None:
     outside = ws.parent / "outside"
     storm = Storm(ws / "a", outside / "a")
     storm.start()
     try:
-        done, refused = asyncio.run(work_below(ws))
+        done, refused = await work_below(ws)
     finally:
         storm.is_over.set()
         storm.join()
@@ -277,7 +277,7 @@ def test_devices_and_descriptors_are_refused_quickly(path: str) -> None:
     assert is_within(time.monotonic() - began, 2)
 
 
-def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
+async def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
     path = os.path.realpath(tmp_path) + "/pipe"
     os.mkfifo(path)
     opened = threading.Event()
@@ -290,7 +290,7 @@ def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
     writer.start()
     try:
         with pytest.raises(ToolError, match="not a regular file"):
-            asyncio.run(LocalFiles().read(path, 10))
+            await LocalFiles().read(path, 10)
         assert not opened.is_set()
     finally:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))

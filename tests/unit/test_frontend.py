@@ -1,6 +1,5 @@
 """What all front ends share: one stream of warnings, the mode, and the words in which a turn's end is told."""
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -62,15 +61,12 @@ def world(tmp_path):
     return World(tmp_path, [{"text": "Done."}])
 
 
-def test_all_warnings_reach_a_front_end_in_the_stream_of_its_events(world):
+async def test_all_warnings_reach_a_front_end_in_the_stream_of_its_events(world):
     recorder = Recorder()
     frontend = start(world, recorder, warnings=lambda: ["from the front end"])
 
-    async def main() -> None:
-        async with frontend.open() as session:
-            await session.run("go")
-
-    asyncio.run(main())
+    async with frontend.open() as session:
+        await session.run("go")
     assert recorder.warnings[0] == "from the build"
     assert recorder.warnings[1].startswith("NO SANDBOX")
     assert recorder.warnings[2:] == ["from the front end"]
@@ -85,56 +81,47 @@ class StoreWithNotice(MemoryStore):
         return OpenSession(opened.log, MemoryStore().blobs, opened.entries, ("from the store",))
 
 
-def test_a_warning_of_the_session_is_passed_on_when_it_opens_or_with_the_turn_that_caused_it(world):
+async def test_a_warning_of_the_session_is_passed_on_when_it_opens_or_with_the_turn_that_caused_it(world):
     world.store = StoreWithNotice()
     world.script = [{"text": "One."}, {"text": "Two."}]
     recorder = Recorder()
     frontend = start(world, recorder, msgspec.structs.replace(SETTINGS, sandbox="off"))
 
-    async def main() -> None:
-        async with frontend.open() as session:
-            await session.run("go")
-        async with frontend.open(session.id) as session:
-            assert recorder.warnings[1:] == ["from the store"]
-            await session.run("go on")
-
-    asyncio.run(main())
+    async with frontend.open() as session:
+        await session.run("go")
+    async with frontend.open(session.id) as session:
+        assert recorder.warnings[1:] == ["from the store"]
+        await session.run("go on")
     assert recorder.warnings[2].startswith("The system prompt of this session is lost")
     assert len(recorder.warnings) == 3
 
 
-def test_warnings_for_the_start_are_given_once_and_before_a_turn_where_that_is_wanted(world):
+async def test_warnings_for_the_start_are_given_once_and_before_a_turn_where_that_is_wanted(world):
     recorder = Recorder()
     frontend = start(world, recorder)
     frontend.announce()
 
-    async def main() -> None:
-        async with frontend.open() as session:
-            await session.run("go")
-
-    asyncio.run(main())
+    async with frontend.open() as session:
+        await session.run("go")
     assert [text[:10] for text in recorder.warnings] == ["from the b", "NO SANDBOX"]
     assert isinstance(recorder.shown[1], str)
 
 
-def test_plan_mode_is_left_for_the_mode_before_it_and_a_fixed_mode_is_kept(world):
+async def test_plan_mode_is_left_for_the_mode_before_it_and_a_fixed_mode_is_kept(world):
     frontend = start(world, Recorder())
     fixed = start(world, Recorder(), msgspec.structs.replace(SETTINGS, permission_mode="default", is_mode_fixed=True))
 
-    async def main() -> None:
-        async with frontend.open() as session:
-            session.choose_mode("accept-edits")
-            session.toggle_plan_mode()
-            assert session.mode == "plan"
-            session.toggle_plan_mode()
-            assert session.mode == "accept-edits"
-            with pytest.raises(SettingsError, match="only be switched off at the start"):
-                session.choose_mode("bypass")
-        async with fixed.open() as session:
-            with pytest.raises(SettingsError, match="fixed"):
-                session.choose_mode("auto")
-
-    asyncio.run(main())
+    async with frontend.open() as session:
+        session.choose_mode("accept-edits")
+        session.toggle_plan_mode()
+        assert session.mode == "plan"
+        session.toggle_plan_mode()
+        assert session.mode == "accept-edits"
+        with pytest.raises(SettingsError, match="only be switched off at the start"):
+            session.choose_mode("bypass")
+    async with fixed.open() as session:
+        with pytest.raises(SettingsError, match="fixed"):
+            session.choose_mode("auto")
 
 
 def turn(reason: Any, failure: Failure | None = None, *, saved: bool = True, denials: tuple[ToolCall, ...] = ()) -> Any:

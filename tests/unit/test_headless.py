@@ -205,8 +205,8 @@ def test_a_closed_input_is_nobodys_no():
     assert (answer.allowed, answer.by, cancelled) == (False, "nobody", [])
 
 
-def test_without_anybody_every_answer_is_no():
-    answer = asyncio.run(DenyAllApprover().ask(question()))
+async def test_without_anybody_every_answer_is_no():
+    answer = await DenyAllApprover().ask(question())
     assert (answer.allowed, answer.by, answer.message) == (False, "nobody", "Nobody is there to be asked.")
 
 

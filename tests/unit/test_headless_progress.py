@@ -170,7 +170,7 @@ async def a_few_rounds():
         await asyncio.sleep(0)
 
 
-def test_a_silent_model_is_mentioned_once_for_each_request():
+async def test_a_silent_model_is_mentioned_once_for_each_request():
     async def go():
         stream = Heard()
         wait = ModelWait(Progress(stream), patience_s=0.0)
@@ -181,10 +181,10 @@ def test_a_silent_model_is_mentioned_once_for_each_request():
         await a_few_rounds()
         return stream.getvalue()
 
-    assert asyncio.run(go()) == "  waiting for the model...\n"
+    assert (await go()) == "  waiting for the model...\n"
 
 
-def test_a_wait_that_is_stopped_says_nothing():
+async def test_a_wait_that_is_stopped_says_nothing():
     async def go():
         stream = Heard()
         wait = ModelWait(Progress(stream), patience_s=0.0)
@@ -193,7 +193,7 @@ def test_a_wait_that_is_stopped_says_nothing():
         await a_few_rounds()
         return stream.getvalue()
 
-    assert asyncio.run(go()) == ""
+    assert (await go()) == ""
 
 
 def test_colour_is_only_for_those_who_want_it():
@@ -278,7 +278,7 @@ def test_a_note_of_the_user_is_acknowledged():
     assert painted(envelope(NoteQueued(Note("n", "job 1 ended", "job")))) == ""
 
 
-def test_nothing_is_painted_over_an_open_question():
+async def test_nothing_is_painted_over_an_open_question():
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
     console.draw = console.stdout.write
     painter = Painter(console)
@@ -292,7 +292,7 @@ def test_nothing_is_painted_over_an_open_question():
         return "n"
 
     approver = TerminalApprover(painter.line, read, lambda: None, painter.holding)
-    assert not asyncio.run(approver.ask(QUESTION)).allowed
+    assert not (await approver.ask(QUESTION)).allowed
     assert console.stdout.getvalue().endswith("(a reason may follow)\n> look()  ok\n")
 
 

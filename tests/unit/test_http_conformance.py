@@ -1,6 +1,5 @@
 """Both HTTP adapters keep the same promises, plain and with TLS."""
 
-import asyncio
 import ssl
 
 import pytest
@@ -46,5 +45,5 @@ KINDS = [("direct", "plain"), ("direct", "tls"), ("httpx2", "plain"), ("httpx2",
 
 @pytest.mark.parametrize("check", suite.CASES)
 @pytest.mark.parametrize("setup", KINDS, ids=["-".join(kind) for kind in KINDS], indirect=True)
-def test_every_adapter_conforms(check, setup):
-    asyncio.run(check(setup))
+async def test_every_adapter_conforms(check, setup):
+    await check(setup)

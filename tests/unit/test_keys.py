@@ -100,9 +100,9 @@ def test_a_command_prints_the_key():
     assert run(f"echo '  {SECRET} '") == SECRET
 
 
-def test_a_command_sees_the_environment_and_nothing_on_stdin():
+async def test_a_command_sees_the_environment_and_nothing_on_stdin():
     key = CommandKey('cat; echo "$TOKEN"', "acme", {**ENVIRONMENT, "TOKEN": SECRET})
-    assert asyncio.run(key.key()) == SECRET
+    assert (await key.key()) == SECRET
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_a_command_whose_child_keeps_the_pipe_open_is_ended_too():
         run("sleep 60 & exit 0", timeout_s=0.3)
 
 
-def test_a_command_that_is_cancelled_leaves_nothing_behind(tmp_path):
+async def test_a_command_that_is_cancelled_leaves_nothing_behind(tmp_path):
     async def main():
         async with asyncio.timeout(0.3):
             await CommandKey("sleep 60", "acme", ENVIRONMENT).key()
 
     with pytest.raises(TimeoutError):
-        asyncio.run(main())
+        await main()
 
 
 def counted(tmp_path):
@@ -153,24 +153,24 @@ def counted(tmp_path):
     )
 
 
-def test_a_key_is_kept_until_it_is_refused(tmp_path):
+async def test_a_key_is_kept_until_it_is_refused(tmp_path):
     async def main():
         source = counted(tmp_path)
         seen = [await source.key(), await source.key()]
         seen += [await source.key(refused="key-1"), await source.key(refused="key-1"), await source.key()]
         return seen
 
-    assert asyncio.run(main()) == ["key-1", "key-1", "key-2", "key-2", "key-2"]
+    assert (await main()) == ["key-1", "key-1", "key-2", "key-2", "key-2"]
 
 
-def test_sessions_that_ask_together_share_one_run(tmp_path):
+async def test_sessions_that_ask_together_share_one_run(tmp_path):
     async def main():
         source = counted(tmp_path)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(source.key()) for _ in range(8)]
         return {task.result() for task in tasks}
 
-    assert asyncio.run(main()) == {"key-1"}
+    assert (await main()) == {"key-1"}
 
 
 def test_repr_hides_the_command():
@@ -318,7 +318,7 @@ def test_repr_of_settings_hides_stored_keys_and_commands(load):
 
 
 @pytest.mark.parametrize("path", [".", "", ":/usr/bin", "bin"])
-def test_a_command_is_not_found_in_the_working_directory(tmp_path: Path, monkeypatch, path: str):
+async def test_a_command_is_not_found_in_the_working_directory(tmp_path: Path, monkeypatch, path: str):
     (tmp_path / "bin").mkdir()
     for place in (tmp_path / "my-token", tmp_path / "bin" / "my-token"):
         place.write_text("#!/bin/sh\necho stolen\n")
@@ -326,12 +326,11 @@ def test_a_command_is_not_found_in_the_working_directory(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     environment = {"PATH": path, "HOME": "/"}
     assert (
-        asyncio.run(CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", for_key_command(environment)).key())
-        == "kept"
-    )
+        await CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", for_key_command(environment)).key()
+    ) == "kept"
 
 
-def test_a_command_runs_in_the_home_folder(tmp_path: Path):
+async def test_a_command_runs_in_the_home_folder(tmp_path: Path):
     command = "pwd"
-    assert asyncio.run(CommandKey(command, "acme", {**ENVIRONMENT, "HOME": str(tmp_path)}).key()) == str(tmp_path)
-    assert asyncio.run(CommandKey(command, "acme", {**ENVIRONMENT, "HOME": "relative"}).key()) == "/"
+    assert (await CommandKey(command, "acme", {**ENVIRONMENT, "HOME": str(tmp_path)}).key()) == str(tmp_path)
+    assert (await CommandKey(command, "acme", {**ENVIRONMENT, "HOME": "relative"}).key()) == "/"

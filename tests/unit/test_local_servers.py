@@ -115,7 +115,7 @@ def test_llama_cpp_is_known_by_its_header_and_says_the_length_of_a_slot():
     assert (server.kind, server.models) == ("llamacpp", (LocalModel("m.gguf", 8192, 32768, has_tools=True),))
 
 
-def test_a_router_is_never_made_to_load_a_model():
+async def test_a_router_is_never_made_to_load_a_model():
     answers = {
         "8080/v1/models": {
             "object": "list",
@@ -127,7 +127,7 @@ def test_a_router_is_never_made_to_load_a_model():
         "8080/props?model=a&autoload=false": {"default_generation_settings": {"n_ctx": 8192}},
     }
     http = answering(answers)
-    (server,) = asyncio.run(discover(http))
+    (server,) = await discover(http)
     assert [model.context for model in server.models] == [8192, None]
     props = [request.url for request in http.requests if "/props" in request.url]
     assert props and all("autoload=false" in url and "model=a" in url for url in props)
@@ -140,10 +140,10 @@ def test_vllm_and_sglang_say_their_length_in_the_list(port, kind):
     assert (server.kind, server.models) == (kind, (LocalModel("Qwen/Qwen3-8B", 32768, 32768),))
 
 
-def test_a_server_at_another_port_is_known_by_what_it_says_and_elsewhere_is_not_asked():
+async def test_a_server_at_another_port_is_known_by_what_it_says_and_elsewhere_is_not_asked():
     answers = {"9999/v1/models": listed("m", owned_by="vllm", max_model_len=4096)}
     http = answering(answers)
-    servers = asyncio.run(discover(http, ("http://127.0.0.1:9999/v1/", "https://api.example.com/v1")))
+    servers = await discover(http, ("http://127.0.0.1:9999/v1/", "https://api.example.com/v1"))
     assert [(server.kind, server.base_url) for server in servers] == [("vllm", "http://127.0.0.1:9999/v1")]
     assert all(request.url.startswith("http://127.0.0.1:") for request in http.requests)
 
@@ -165,7 +165,7 @@ def test_servers_that_want_a_key_or_time_say_so():
     assert "loading" in busy.problem
 
 
-def test_a_server_that_never_answers_costs_a_second_at_most():
+async def test_a_server_that_never_answers_costs_a_second_at_most():
     never = asyncio.Event()
 
     def answer(request):
@@ -176,23 +176,23 @@ def test_a_server_that_never_answers_costs_a_second_at_most():
         return Cut()
 
     started = time.monotonic()
-    servers = asyncio.run(discover(ScriptedHttp(answer)))
+    servers = await discover(ScriptedHttp(answer))
     assert is_within(time.monotonic() - started, 3)
     assert [server.kind for server in servers] == ["vllm"]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b'{"data":[null,1,{"id":3}]}', b"<html>", b"[" * 100_000])
-def test_nonsense_is_no_server_or_one_without_models(body):
-    servers = asyncio.run(discover(ScriptedHttp(lambda _: Reply(200, (body,)))))
+async def test_nonsense_is_no_server_or_one_without_models(body):
+    servers = await discover(ScriptedHttp(lambda _: Reply(200, (body,))))
     assert all(server.models == () for server in servers)
 
 
 @pytest.mark.parametrize(
     ("model", "expected"), [("qwen3:8b", 4096), ("llama3.1", 8192), ("llama3.1:latest", 8192), ("gone", None)]
 )
-def test_the_running_context_of_ollama_is_what_is_loaded_or_will_be(model, expected):
+async def test_the_running_context_of_ollama_is_what_is_loaded_or_will_be(model, expected):
     answers = dict(OLLAMA)
     if model == "llama3.1":
         answers["11434/api/show llama3.1"] = answers["11434/api/show llama3.1:latest"]
     url = "http://127.0.0.1:11434/v1"
-    assert asyncio.run(running_context(answering(answers), url, model)) == expected
+    assert (await running_context(answering(answers), url, model)) == expected

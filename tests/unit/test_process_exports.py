@@ -138,7 +138,7 @@ def test_a_line_that_ends_in_its_own_way_changes_nothing(processes, line):
     assert run(processes, line).exports == {}
 
 
-def test_the_exports_of_a_line_that_was_ended_do_not_count(processes):
+async def test_the_exports_of_a_line_that_was_ended_do_not_count(processes):
     command = Command(("trap 'exit 0' TERM; export A=1; cd /usr; while :; do sleep 0.01; done",), "/", is_shell=True)
 
     async def main() -> CommandResult:
@@ -147,7 +147,7 @@ def test_the_exports_of_a_line_that_was_ended_do_not_count(processes):
         await process.end()
         return process.result()
 
-    result = asyncio.run(main())
+    result = await main()
     assert (result.exit_code, result.exports, result.cwd) == (0, {}, None)
 
 

@@ -46,13 +46,13 @@ def pids_in(folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("case", PROCESSES_CASES, ids=lambda case: case.__name__)
-def test_the_port_is_kept(case, processes):
-    asyncio.run(case(lambda results: processes))
+async def test_the_port_is_kept(case, processes):
+    await case(lambda results: processes)
 
 
-def test_nothing_starts_without_a_grant(processes, tmp_path):
+async def test_nothing_starts_without_a_grant(processes, tmp_path):
     with pytest.raises(ToolError, match="no grant"):
-        asyncio.run(processes.run(shell(f"touch {tmp_path}/x"), None))
+        await processes.run(shell(f"touch {tmp_path}/x"), None)
     assert not (tmp_path / "x").exists()
 
 
@@ -236,7 +236,7 @@ def test_output_written_just_after_the_end_is_kept(processes):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_cancelling_ends_all_children_at_once(processes, tmp_path, times):
+async def test_cancelling_ends_all_children_at_once(processes, tmp_path, times):
     line = (
         "setsid bash -c 'echo $$ > a.pid; sleep 300' & echo $$ > b.pid; "
         "while ! [ -s a.pid ]; do sleep 0.01; done; echo up; wait"
@@ -253,12 +253,12 @@ def test_cancelling_ends_all_children_at_once(processes, tmp_path, times):
             await task
         return time.monotonic() - started
 
-    assert asyncio.run(main()) < 1.0
+    assert (await main()) < 1.0
     assert len(pids_in(tmp_path)) == 2
     assert not any(map(lives, pids_in(tmp_path)))
 
 
-def test_cancelling_during_the_grace_of_a_timeout_kills_at_once(processes, tmp_path):
+async def test_cancelling_during_the_grace_of_a_timeout_kills_at_once(processes, tmp_path):
     async def main() -> float:
         line = "trap 'echo termed' TERM; echo $$ > a.pid; while :; do sleep 0.05; done"
         termed = asyncio.Event()
@@ -272,7 +272,7 @@ def test_cancelling_during_the_grace_of_a_timeout_kills_at_once(processes, tmp_p
             await task
         return time.monotonic() - started
 
-    assert asyncio.run(main()) < 1.0
+    assert (await main()) < 1.0
     assert not any(map(lives, pids_in(tmp_path)))
 
 
@@ -291,13 +291,13 @@ def test_the_output_can_be_followed(processes):
     assert sorted(b"".join(seen).split()) == [b"a", b"b"]
 
 
-def test_many_programs_run_at_the_same_time(processes):
+async def test_many_programs_run_at_the_same_time(processes):
     async def main() -> list[CommandResult]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(processes.run(shell(f"echo {n}; exit {n}"), Grant())) for n in range(20)]
         return [task.result() for task in tasks]
 
-    assert [(r.exit_code, r.stdout) for r in asyncio.run(main())] == [(n, b"%d\n" % n) for n in range(20)]
+    assert [(r.exit_code, r.stdout) for r in (await main())] == [(n, b"%d\n" % n) for n in range(20)]
 
 
 def test_the_temporary_folder_is_private_comes_back_and_goes(tmp_path):
@@ -342,13 +342,13 @@ def test_the_kept_ends_and_the_count_add_up(pieces):
 
 
 @pytest.mark.parametrize("of_call", [False, True])
-def test_bash_in_posix_mode_still_reports_and_has_its_limit(of_call):
+async def test_bash_in_posix_mode_still_reports_and_has_its_limit(of_call):
     """POSIXLY_CORRECT makes bash skip the file that the report and the limit on processes come from."""
     posix = {"POSIXLY_CORRECT": "1"}
     made = LocalProcesses({**os.environ, **({} if of_call else posix)})
     try:
         command = Command(("cd /usr; export A=1",), "/", is_shell=True, env=posix if of_call else {})
-        result = asyncio.run(made.run(command, Grant()))
+        result = await made.run(command, Grant())
     finally:
         made.close()
     assert (result.cwd, result.exports["A"]) == ("/usr", "1")

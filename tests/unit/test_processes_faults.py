@@ -143,14 +143,14 @@ def test_a_stopped_watchdog_holds_nobody_up():
     assert not lives(int(process))
 
 
-def test_closing_ends_what_was_left_running(processes, tmp_path):
+async def test_closing_ends_what_was_left_running(processes, tmp_path):
     async def main() -> int:
         await processes.start(shell("setsid sleep 300 & echo $! > a.pid; wait", tmp_path), Grant())
         until(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "a.pid").read_text() != "")
         processes.close()
         return int((tmp_path / "a.pid").read_text())
 
-    assert not lives(asyncio.run(main()))
+    assert not lives(await main())
 
 
 @pytest.mark.parametrize(
@@ -195,24 +195,21 @@ def test_a_line_may_end_while_others_hold_its_output(processes):
     assert is_within(time.monotonic() - began, 1.5)
 
 
-def test_without_descriptors_left_nothing_starts_and_nothing_breaks(processes):
+async def test_without_descriptors_left_nothing_starts_and_nothing_breaks(processes):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    async def main() -> None:
-        assert (await processes.run(shell("echo before"), Grant())).stdout == b"before\n"
-        used = open_files()
-        for spare in range(12):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, hard))
-            try:
-                result = await processes.run(shell("echo tight", spill_limit_bytes=10, output_limit_bytes=1), Grant())
-                assert result.exit_code == 0
-            except ToolError as error:
-                assert "end other programs, or try again later" in str(error)
-            finally:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        assert (await processes.run(shell("echo after"), Grant())).stdout == b"after\n"
-
-    asyncio.run(main())
+    assert (await processes.run(shell("echo before"), Grant())).stdout == b"before\n"
+    used = open_files()
+    for spare in range(12):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, hard))
+        try:
+            result = await processes.run(shell("echo tight", spill_limit_bytes=10, output_limit_bytes=1), Grant())
+            assert result.exit_code == 0
+        except ToolError as error:
+            assert "end other programs, or try again later" in str(error)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (await processes.run(shell("echo after"), Grant())).stdout == b"after\n"
 
 
 @pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
@@ -249,7 +246,7 @@ def test_a_killed_child_is_told_by_its_code(processes):
     assert run(processes, shell("kill -9 $$")).exit_code == -9
 
 
-def test_a_thousand_calls_leave_no_descriptor(processes):
+async def test_a_thousand_calls_leave_no_descriptor(processes):
     async def main() -> tuple[int, int]:
         await processes.run(shell("true"), Grant())
         before = open_files()
@@ -258,7 +255,7 @@ def test_a_thousand_calls_leave_no_descriptor(processes):
             await processes.run(shell(line, spill_limit_bytes=10, output_limit_bytes=1), Grant())
         return before, open_files()
 
-    before, after = asyncio.run(main())
+    before, after = await main()
     assert after == before
 
 
@@ -301,7 +298,7 @@ def test_no_file_is_left_of_what_is_kept_whole(tmp_path):
     made.close()
 
 
-def test_who_is_looked_at_needs_no_file(processes):
+async def test_who_is_looked_at_needs_no_file(processes):
     async def main() -> tuple[list[int], CommandResult]:
         command = shell("seq 1 5000; sleep 0.2; seq 1 100", output_limit_bytes=1_000, spill_limit_bytes=50_000)
         process = await processes.start(command, Grant())
@@ -311,7 +308,7 @@ def test_who_is_looked_at_needs_no_file(processes):
         second, rest = process.printed()
         return [len(first) + dropped, len(second) + rest], process.result()
 
-    sizes, result = asyncio.run(main())
+    sizes, result = await main()
     assert sizes == [23_893, 292]
     assert result.spilled == ""
 
@@ -325,7 +322,7 @@ def test_a_flood_is_ended():
     assert result.dropped_bytes > 19_000_000
 
 
-def test_cancelling_a_flood_leaves_neither_file_nor_descriptor(tmp_path):
+async def test_cancelling_a_flood_leaves_neither_file_nor_descriptor(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
 
     async def main() -> tuple[int, int]:
@@ -348,7 +345,7 @@ def test_cancelling_a_flood_leaves_neither_file_nor_descriptor(tmp_path):
             await task
         return before, open_files()
 
-    before, after = asyncio.run(main())
+    before, after = await main()
     (folder,) = tmp_path.iterdir()
     assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
     made.close()

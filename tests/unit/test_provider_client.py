@@ -136,7 +136,7 @@ def test_a_reply_is_streamed_to_its_end():
     assert json.loads(b"".join(request.body))["messages"][-1] == {"role": "user", "content": "Hi"}
 
 
-def test_the_response_is_read_out_and_given_back_before_the_last_delta():
+async def test_the_response_is_read_out_and_given_back_before_the_last_delta():
     async def go():
         http = FakeHttp((200, EVENTS, [*GOOD, b"\n"]))
         async with aclosing(model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())) as deltas:
@@ -145,7 +145,7 @@ def test_the_response_is_read_out_and_given_back_before_the_last_delta():
                     return http.open_streams, http.responses[0].unread
         return None
 
-    assert asyncio.run(go()) == (0, 0)
+    assert (await go()) == (0, 0)
 
 
 def test_a_server_that_does_not_end_its_finished_response_is_not_waited_for():
@@ -153,7 +153,7 @@ def test_a_server_that_does_not_end_its_finished_response_is_not_waited_for():
     assert isinstance(run(http)[-1], ReplyEnded)
 
 
-def test_closing_the_iterator_ends_the_exchange():
+async def test_closing_the_iterator_ends_the_exchange():
     async def go():
         http = FakeHttp((200, EVENTS, [GOOD[0], asyncio.Event()]))
         deltas = model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())
@@ -163,10 +163,10 @@ def test_closing_the_iterator_ends_the_exchange():
         await deltas.aclose()
         return http.open_streams
 
-    assert asyncio.run(go()) == 0
+    assert (await go()) == 0
 
 
-def test_cancelling_ends_the_exchange():
+async def test_cancelling_ends_the_exchange():
     async def go():
         http = FakeHttp((200, EVENTS, [GOOD[0], asyncio.Event()]))
         shown = asyncio.Event()
@@ -183,7 +183,7 @@ def test_cancelling_ends_the_exchange():
             await task
         return http.open_streams
 
-    assert asyncio.run(go()) == 0
+    assert (await go()) == 0
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_a_refused_field_is_left_out_and_the_request_sent_again():
     assert ["stream_options" in json.loads(b"".join(r.body)) for r in http.requests] == [True, False]
 
 
-def test_a_refused_header_is_left_out_without_using_up_a_try():
+async def test_a_refused_header_is_left_out_without_using_up_a_try():
     refusal = {"error": {"type": "invalid_request_error", "message": "anthropic-beta is not supported"}}
     reply = (
         {"type": "message_start", "message": {"id": "m", "model": "x", "usage": {}}},
@@ -358,11 +358,11 @@ def test_a_refused_header_is_left_out_without_using_up_a_try():
         session.append(User((Text("Hi"),)))
         return [delta async for delta in session.stream(RequestParams(effort="high"), RetryBudget(attempts=1))]
 
-    assert isinstance(asyncio.run(go())[-1], ReplyEnded)
+    assert isinstance((await go())[-1], ReplyEnded)
     assert ["anthropic-beta" in dict(request.headers) for request in http.requests] == [True, False]
 
 
-def test_two_sessions_of_one_model_do_not_meet():
+async def test_two_sessions_of_one_model_do_not_meet():
     async def go():
         http = FakeHttp((200, EVENTS, GOOD), (200, EVENTS, GOOD))
         model = model_of(http)
@@ -376,4 +376,4 @@ def test_two_sessions_of_one_model_do_not_meet():
         assert http.is_closed
         return [json.loads(b"".join(request.body))["messages"] for request in http.requests]
 
-    assert asyncio.run(go()) == [[{"role": "user", "content": "one"}], [{"role": "user", "content": "two"}]]
+    assert (await go()) == [[{"role": "user", "content": "one"}], [{"role": "user", "content": "two"}]]

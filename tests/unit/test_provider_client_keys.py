@@ -50,7 +50,7 @@ def keys_sent(http):
 # ------------------------------------------------------------------ where they come from
 
 
-def test_the_source_is_asked_before_each_request():
+async def test_the_source_is_asked_before_each_request():
     async def go():
         keys = ChangingKeys(KEY)
         http = ScriptedHttp([good(), good()])
@@ -60,7 +60,7 @@ def test_the_source_is_asked_before_each_request():
         await ask(model)
         return keys_sent(http)
 
-    assert asyncio.run(go()) == [KEY, NEW]
+    assert (await go()) == [KEY, NEW]
 
 
 def test_a_refused_key_is_renewed_once_and_nobody_notices():

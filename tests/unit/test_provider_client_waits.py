@@ -131,9 +131,9 @@ def test_an_error_that_does_not_end_is_a_timeout():
     assert failure_in(read(http)).kind == "timeout"
 
 
-def test_the_adapter_is_given_the_longest_wait_and_the_time_to_connect():
+async def test_the_adapter_is_given_the_longest_wait_and_the_time_to_connect():
     http = ScriptedHttp([good()])
-    asyncio.run(ask(model_of(http, deadlines=Deadlines(connect_s=3, first_byte_s=7, idle_s=5))))
+    await ask(model_of(http, deadlines=Deadlines(connect_s=3, first_byte_s=7, idle_s=5)))
     assert (http.requests[0].connect_timeout_s, http.requests[0].idle_timeout_s) == (3, 7)
 
 
@@ -152,7 +152,7 @@ async def settle():
         await asyncio.sleep(0)
 
 
-def test_sessions_at_one_host_wait_together():
+async def test_sessions_at_one_host_wait_together():
     async def go():
         clock, cool_downs = FakeClock(), CoolDowns()
         http = ScriptedHttp([bad(429, retry_after="8"), good(), good(), good()])
@@ -178,10 +178,10 @@ def test_sessions_at_one_host_wait_together():
         assert all("wait for this" in wait.failure.hint for one in waits for wait in one)
         return [wait.attempt for one in waits for wait in one]
 
-    assert asyncio.run(go()) == [0, 0]
+    assert (await go()) == [0, 0]
 
 
-def test_a_backoff_is_a_cool_down_too():
+async def test_a_backoff_is_a_cool_down_too():
     async def go():
         clock, cool_downs = FakeClock(), CoolDowns()
         http = ScriptedHttp([bad(503), good(), good()])
@@ -197,42 +197,36 @@ def test_a_backoff_is_a_cool_down_too():
                 await settle()
         return len(http.requests), len(retries_in(second.result()))
 
-    assert asyncio.run(go()) == (3, 1)
+    assert (await go()) == (3, 1)
 
 
 @pytest.mark.parametrize("status", [500, 502, 408])
-def test_other_failures_are_nobody_elses_business(status):
-    async def go():
-        clock, cool_downs = FakeClock(), CoolDowns()
-        http = ScriptedHttp([bad(status, retry_after="8"), good(), good()])
-        model = model_of(http, clock=clock, cool_downs=cool_downs)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(ask(model))
-            await settle()
-            second = group.create_task(ask(model))
-            await settle()
-            assert is_answered(second.result())
-            clock.advance(10)
-
-    asyncio.run(go())
+async def test_other_failures_are_nobody_elses_business(status):
+    clock, cool_downs = FakeClock(), CoolDowns()
+    http = ScriptedHttp([bad(status, retry_after="8"), good(), good()])
+    model = model_of(http, clock=clock, cool_downs=cool_downs)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ask(model))
+        await settle()
+        second = group.create_task(ask(model))
+        await settle()
+        assert is_answered(second.result())
+        clock.advance(10)
 
 
-def test_another_host_does_not_wait():
-    async def go():
-        clock, cool_downs = FakeClock(), CoolDowns()
-        busy = model_of(ScriptedHttp([bad(529, retry_after="8"), good()]), clock=clock, cool_downs=cool_downs)
-        base_url = "https://api.demo.example:8443/v1"
-        free = model_of(ScriptedHttp([good()]), base_url=base_url, clock=clock, cool_downs=cool_downs)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(ask(busy))
-            await settle()
-            assert is_answered(await ask(free))
-            clock.advance(10)
-
-    asyncio.run(go())
+async def test_another_host_does_not_wait():
+    clock, cool_downs = FakeClock(), CoolDowns()
+    busy = model_of(ScriptedHttp([bad(529, retry_after="8"), good()]), clock=clock, cool_downs=cool_downs)
+    base_url = "https://api.demo.example:8443/v1"
+    free = model_of(ScriptedHttp([good()]), base_url=base_url, clock=clock, cool_downs=cool_downs)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ask(busy))
+        await settle()
+        assert is_answered(await ask(free))
+        clock.advance(10)
 
 
-def test_a_wait_for_others_can_be_cancelled():
+async def test_a_wait_for_others_can_be_cancelled():
     async def go():
         clock, cool_downs = FakeClock(), CoolDowns()
         cool_downs.begin(ORIGIN, Failure("overloaded", "busy", retryable=True, retry_after_s=60), 0.0, None)
@@ -245,14 +239,14 @@ def test_a_wait_for_others_can_be_cancelled():
             await task
         return http.requests
 
-    assert asyncio.run(go()) == []
+    assert (await go()) == []
 
 
-def test_a_cool_down_without_room_in_the_budget_is_not_waited_for_the_server_says_itself():
+async def test_a_cool_down_without_room_in_the_budget_is_not_waited_for_the_server_says_itself():
     cool_downs = CoolDowns()
     cool_downs.begin(ORIGIN, Failure("overloaded", "busy", retryable=True, retry_after_s=60), 0.0, None)
     http = ScriptedHttp([good()])
-    deltas = asyncio.run(ask(model_of(http, cool_downs=cool_downs), budget=RetryBudget(deadline_s=50)))
+    deltas = await ask(model_of(http, cool_downs=cool_downs), budget=RetryBudget(deadline_s=50))
     assert is_answered(deltas)
     assert retries_in(deltas) == []
 
@@ -297,30 +291,30 @@ def test_those_who_wait_do_not_come_back_at_once():
 # ------------------------------------------------------------------ budgets
 
 
-def test_a_wish_beyond_the_budget_fails_at_once_with_the_time():
+async def test_a_wish_beyond_the_budget_fails_at_once_with_the_time():
     http = ScriptedHttp([bad(429, retry_after="7200")])
-    deltas = asyncio.run(ask(model_of(http)))
+    deltas = await ask(model_of(http))
     assert "asks to wait 120 minutes" in str(failure_in(deltas))
     assert (retries_in(deltas), len(http.requests)) == ([], 1)
 
 
-def test_the_deadline_counts_the_time_requests_and_waits_took():
+async def test_the_deadline_counts_the_time_requests_and_waits_took():
     clock = FakeClock(is_eager=True)
 
     def answer(_):
         clock.advance(20)
         return bad(503, retry_after="8")
 
-    deltas = asyncio.run(ask(model_of(ScriptedHttp(answer), clock=clock), budget=RetryBudget(deadline_s=60)))
+    deltas = await ask(model_of(ScriptedHttp(answer), clock=clock), budget=RetryBudget(deadline_s=60))
     assert failure_in(deltas).kind == "overloaded"
     # 20 s + 9 s, then 49 s + 9 s would be in time, but behind the third request it is 78 s.
     assert [retry.delay_s for retry in retries_in(deltas)] == [9.0, 9.0]
 
 
 @pytest.mark.parametrize(("status", "should", "requests"), [(400, "true", 2), (503, "false", 1), (500, "nonsense", 2)])
-def test_the_servers_word_on_retrying_is_obeyed(status, should, requests):
+async def test_the_servers_word_on_retrying_is_obeyed(status, should, requests):
     http = ScriptedHttp([bad(status, x_should_retry=should), good()])
-    deltas = asyncio.run(ask(model_of(http)))
+    deltas = await ask(model_of(http))
     assert (len(http.requests), is_answered(deltas)) == (requests, requests == 2)
 
 
@@ -338,46 +332,46 @@ def test_the_servers_word_on_retrying_is_obeyed(status, should, requests):
     ],
     ids=str,
 )
-def test_every_way_to_ask_for_time_is_understood(headers, delay_s):
+async def test_every_way_to_ask_for_time_is_understood(headers, delay_s):
     http = ScriptedHttp([bad(429, **headers), good()])
-    deltas = asyncio.run(ask(model_of(http, ids=FakeIds((0.0,)))))
+    deltas = await ask(model_of(http, ids=FakeIds((0.0,))))
     assert [retry.delay_s for retry in retries_in(deltas)] == [delay_s]
 
 
-def test_an_answer_without_a_body_is_retried_twice_like_an_empty_reply():
+async def test_an_answer_without_a_body_is_retried_twice_like_an_empty_reply():
     http = ScriptedHttp([Reply(204)] * 3)
-    deltas = asyncio.run(ask(model_of(http)))
+    deltas = await ask(model_of(http))
     failure = failure_in(deltas)
     assert (failure.kind, failure.retryable, len(http.requests)) == ("server", False, 3)
     assert "204 with an empty body" in failure.message
 
 
-def test_empty_replies_of_all_kinds_are_counted_together():
+async def test_empty_replies_of_all_kinds_are_counted_together():
     empty = Reply(200, (b"data: [DONE]\n\n",), STREAM)
     http = ScriptedHttp([Reply(200, (), STREAM), empty, Reply(204)])
-    assert failure_in(asyncio.run(ask(model_of(http)))).kind == "server"
+    assert failure_in(await ask(model_of(http))).kind == "server"
     assert len(http.requests) == 3
 
 
-def test_a_web_page_that_does_not_say_so_is_recognised():
+async def test_a_web_page_that_does_not_say_so_is_recognised():
     page = Reply(
         200, (b"  <!DOCTYPE html><html>\n<body><p>Log", b"in</p></body></html>"), (("content-type", "text/plain"),)
     )
     http = ScriptedHttp([page])
-    failure = failure_in(asyncio.run(ask(model_of(http))))
+    failure = failure_in(await ask(model_of(http)))
     assert "web page" in failure.message
     assert (failure.retryable, len(http.requests)) == (False, 1)
 
 
-def test_an_event_beyond_all_measure_is_given_up_and_not_asked_for_again():
+async def test_an_event_beyond_all_measure_is_given_up_and_not_asked_for_again():
     flood = Reply(200, tuple([b"data: " + b"x" * 1_000_000] * 20), STREAM)
     http = ScriptedHttp([flood])
-    failure = failure_in(asyncio.run(ask(model_of(http))))
+    failure = failure_in(await ask(model_of(http)))
     assert (failure.kind, failure.retryable, len(http.requests)) == ("server", False, 1)
     assert "larger than any honest one" in failure.message
 
 
-def test_the_same_bytes_are_sent_again_also_when_the_caller_asks_again():
+async def test_the_same_bytes_are_sent_again_also_when_the_caller_asks_again():
     async def go():
         http = ScriptedHttp([bad(500), Reply(200, (sse(chunk("Hel")),), STREAM), good()])
         model = model_of(http)
@@ -387,19 +381,19 @@ def test_the_same_bytes_are_sent_again_also_when_the_caller_asks_again():
         assert is_answered(await ask(model, session=session))
         return [request.body for request in http.requests]
 
-    first, second, third = asyncio.run(go())
+    first, second, third = await go()
     assert first is second is third
 
 
-def test_a_refused_field_is_left_out_without_cost_or_notice():
+async def test_a_refused_field_is_left_out_without_cost_or_notice():
     refusal = bad(400, "stream_options is not supported")
     http = ScriptedHttp([refusal, good()])
-    deltas = asyncio.run(ask(model_of(http), budget=ONCE))
+    deltas = await ask(model_of(http), budget=ONCE)
     assert is_answered(deltas)
     assert not any(isinstance(delta, RetryScheduled) for delta in deltas)
 
 
-def test_a_session_that_waited_while_another_learned_what_is_refused_sends_the_better_body():
+async def test_a_session_that_waited_while_another_learned_what_is_refused_sends_the_better_body():
     async def go():
         refusal = bad(400, "stream_options is not supported")
         http = ScriptedHttp([bad(500), refusal, good(), refusal, good()])
@@ -412,16 +406,16 @@ def test_a_session_that_waited_while_another_learned_what_is_refused_sends_the_b
             await settle()
         return is_answered(waiting.result()), len(http.requests)
 
-    assert asyncio.run(go()) == (True, 5)
+    assert (await go()) == (True, 5)
 
 
-def test_a_request_that_is_simply_wrong_is_not_repeated():
+async def test_a_request_that_is_simply_wrong_is_not_repeated():
     http = ScriptedHttp([bad(400, "messages: bad")] * 2)
-    assert failure_in(asyncio.run(ask(model_of(http)))).kind == "invalid_request"
+    assert failure_in(await ask(model_of(http))).kind == "invalid_request"
     assert len(http.requests) == 1
 
 
-def test_cancelled_at_any_await_the_client_leaves_nothing_open():
+async def test_cancelled_at_any_await_the_client_leaves_nothing_open():
     async def go(awaits):
         pause = asyncio.Event()
         http = ScriptedHttp([bad(503), Reply(200, (pause, *good().chunks), STREAM)])
@@ -435,6 +429,6 @@ def test_cancelled_at_any_await_the_client_leaves_nothing_open():
         assert http.open == 0
         return isinstance(result, asyncio.CancelledError)
 
-    cancelled = [asyncio.run(go(awaits)) for awaits in range(30)]
+    cancelled = [(await go(awaits)) for awaits in range(30)]
     assert all(cancelled[:11])
     assert not cancelled[-1]

@@ -54,13 +54,13 @@ async def failing(http, request):
 
 
 @pytest.mark.parametrize("name", RESPONSES)
-def test_both_adapters_read_the_same_out_of_every_framing(name):
+async def test_both_adapters_read_the_same_out_of_every_framing(name):
     raw, _ = RESPONSES[name]
 
     async def go(make):
         return await respond(HttpSetup(make), raw, 11 if len(raw) < 2000 else 5000)
 
-    assert asyncio.run(go(DirectHttp)) == asyncio.run(go(Httpx2Http))
+    assert (await go(DirectHttp)) == (await go(Httpx2Http))
 
 
 @pytest.mark.parametrize("packing", ["plain", "gzip", "deflate", "raw deflate"])
@@ -88,38 +88,35 @@ def test_both_adapters_hand_on_the_bytes_of_recorded_streams(packing):
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_both_adapters_fail_in_the_same_kind_of_way(name):
+async def test_both_adapters_fail_in_the_same_kind_of_way(name):
     async def go(make):
         with pytest.raises(HttpError) as caught:
             await respond(HttpSetup(make), BROKEN[name], 4000)
         return caught.value.kind, type(caught.value)
 
-    assert asyncio.run(go(DirectHttp)) == asyncio.run(go(Httpx2Http))
+    assert (await go(DirectHttp)) == (await go(Httpx2Http))
 
 
 @ADAPTERS
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_nobody_listening_is_told_apart_whatever_the_host_is_called(make, host):
-    async def go():
-        async with RawServer(ok) as server:
-            pass
-        http = make()
-        with pytest.raises(ConnectionRefused, match=f"^{host} refused the connection.$"):
-            await fetch(http, post(f"http://{host}:{server.port}/"))
-        await http.aclose()
-
-    asyncio.run(go())
+async def test_nobody_listening_is_told_apart_whatever_the_host_is_called(make, host):
+    async with RawServer(ok) as server:
+        pass
+    http = make()
+    with pytest.raises(ConnectionRefused, match=f"^{host} refused the connection.$"):
+        await fetch(http, post(f"http://{host}:{server.port}/"))
+    await http.aclose()
 
 
 @ADAPTERS
-def test_a_name_nobody_knows_is_told_in_a_sentence(make):
+async def test_a_name_nobody_knows_is_told_in_a_sentence(make):
     async def go():
         http = make()
         error = await failing(http, post("http://nobody.example/v1"))
         await http.aclose()
         return error
 
-    error = asyncio.run(go())
+    error = await go()
     assert error.kind == "connection"
     assert not isinstance(error, ConnectionRefused)
     assert str(error).startswith("nobody.example can't be reached: ")
@@ -179,7 +176,7 @@ def test_a_certificate_nobody_vouches_for_is_refused_by_the_systems_trust(make, 
     assert "certificate" in str(error)
 
 
-def test_a_plain_server_where_tls_is_wanted_is_an_error(make_trusting):
+async def test_a_plain_server_where_tls_is_wanted_is_an_error(make_trusting):
     async def complain(reader, writer):
         await reader.read(10)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -192,7 +189,7 @@ def test_a_plain_server_where_tls_is_wanted_is_an_error(make_trusting):
             await http.aclose()
         return error
 
-    error = asyncio.run(go())
+    error = await go()
     assert error.kind == "connection"
     assert str(error).startswith("127.0.0.1 can't be reached: ")
     assert "SSL" not in str(error).replace("SSLError", "")
@@ -219,21 +216,18 @@ def test_the_tls_context_is_made_once_and_only_when_it_is_needed(authority):
     assert made == [1]
 
 
-def test_a_proxy_that_does_not_answer_is_named_without_its_password():
+async def test_a_proxy_that_does_not_answer_is_named_without_its_password():
     proxy = "http://someone:hush@127.0.0.1:9"
     http = Httpx2Http(proxy=proxy)
-    error = asyncio.run(failing(http, HttpRequest("POST", "https://models.example/v1", (), (b"{}",))))
+    error = await failing(http, HttpRequest("POST", "https://models.example/v1", (), (b"{}",)))
     assert str(error) == "models.example (by way of the proxy 127.0.0.1) refused the connection."
 
 
-def test_a_missing_ca_file_is_named():
-    async def go():
-        http = Httpx2Http(ca_file="/nowhere/ca.pem")
-        with pytest.raises(HttpError, match=r"/nowhere/ca\.pem"):
-            await fetch(http, post("https://127.0.0.1:1/"))
-        await http.aclose()
-
-    asyncio.run(go())
+async def test_a_missing_ca_file_is_named():
+    http = Httpx2Http(ca_file="/nowhere/ca.pem")
+    with pytest.raises(HttpError, match=r"/nowhere/ca\.pem"):
+        await fetch(http, post("https://127.0.0.1:1/"))
+    await http.aclose()
 
 
 # ------------------------------------------------------------------ kept connections of the direct adapter
@@ -322,7 +316,7 @@ def test_what_a_server_sends_unasked_is_never_taken_for_an_answer():
     assert connections == 3
 
 
-def test_origins_never_share_a_connection():
+async def test_origins_never_share_a_connection():
     async def go():
         async with RawServer(ok) as one, RawServer(ok) as other:
             http = DirectHttp()
@@ -331,7 +325,7 @@ def test_origins_never_share_a_connection():
             await http.aclose()
             return one.connections, other.connections
 
-    assert asyncio.run(go()) == (2, 1)
+    assert (await go()) == (2, 1)
 
 
 @ADAPTERS

@@ -331,13 +331,13 @@ def test_searches_leave_out_what_a_rule_refuses(ws, rg, mode):
         assert "secrets/" not in said(ReadFile(), file_path=".").splitlines()
 
 
-def test_an_edit_shows_nothing_of_what_a_rule_refuses_to_read(ws):
+async def test_an_edit_shows_nothing_of_what_a_rule_refuses_to_read(ws):
     rules = denied(ws, "Read(secrets/**)")
     with workspace(ws) as made:
         context = msgspec.structs.replace(made.context(), rules=rules, files=ruled(made.files, rules))
         tool = EditFile()
         with pytest.raises(Exception, match="permission rule"):
-            asyncio.run(tool.run(tool.params(file_path="secrets/k", old_string="x", new_string="y"), context))
+            await tool.run(tool.params(file_path="secrets/k", old_string="x", new_string="y"), context)
 
 
 @pytest.mark.parametrize(

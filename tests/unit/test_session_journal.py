@@ -139,7 +139,7 @@ class GatedDisk:
         os.fdatasync(fd)
 
 
-def test_one_sync_serves_all_who_came_before_it_began_and_the_loop_goes_on(tmp_path):
+async def test_one_sync_serves_all_who_came_before_it_began_and_the_loop_goes_on(tmp_path):
     disk = GatedDisk()
     journal = Journal.create(file_of(tmp_path), FakeClock(), sync=disk)
 
@@ -153,7 +153,7 @@ def test_one_sync_serves_all_who_came_before_it_began_and_the_loop_goes_on(tmp_p
         disk.may_end.set()
         return [await task for task in tasks]
 
-    assert all(asyncio.run(story()))
+    assert all(await story())
     assert disk.syncs == 2
     assert journal.close() and disk.syncs == 2
 
@@ -171,12 +171,12 @@ def test_a_disk_that_failed_to_sync_is_not_trusted_again(tmp_path):
     assert journal.is_saved is False and journal.close() is False
 
 
-def test_durable_can_be_used_from_one_loop_after_another(tmp_path):
+async def test_durable_can_be_used_from_one_loop_after_another(tmp_path):
     journal = new(tmp_path)
     first = journal.append(OPENED)
-    assert asyncio.run(journal.durable(first))
-    assert asyncio.run(journal.durable(first))
-    assert asyncio.run(journal.durable(journal.append(prompt("b"))))
+    assert await journal.durable(first)
+    assert await journal.durable(first)
+    assert await journal.durable(journal.append(prompt("b")))
     assert journal.close()
 
 
@@ -215,7 +215,7 @@ def test_who_comes_between_a_sync_and_its_landing_lets_the_loop_go_on(tmp_path):
     assert journal.close()
 
 
-def test_a_cancelled_waiter_leaves_the_sync_to_the_others(tmp_path):
+async def test_a_cancelled_waiter_leaves_the_sync_to_the_others(tmp_path):
     journal = new(tmp_path)
     entry = journal.append(OPENED)
 
@@ -228,24 +228,24 @@ def test_a_cancelled_waiter_leaves_the_sync_to_the_others(tmp_path):
             await gone
         return await stays
 
-    assert asyncio.run(race())
+    assert await race()
     assert journal.close()
 
 
-def test_a_log_whose_file_was_removed_does_not_claim_to_be_saved(tmp_path):
+async def test_a_log_whose_file_was_removed_does_not_claim_to_be_saved(tmp_path):
     journal = new(tmp_path)
     entry = journal.append(OPENED)
     file_of(tmp_path).unlink()
-    assert asyncio.run(journal.durable(entry)) is False
+    assert (await journal.durable(entry)) is False
     assert journal.close() is False
 
 
-def test_after_close_nothing_counts_as_saved(tmp_path):
+async def test_after_close_nothing_counts_as_saved(tmp_path):
     journal = new(tmp_path)
     journal.append(OPENED)
     assert journal.close()
     late = journal.append(prompt("late"))
-    assert asyncio.run(journal.durable(late)) is False
+    assert (await journal.durable(late)) is False
     assert journal.is_saved is False and journal.close() is False
 
 
@@ -326,12 +326,12 @@ def test_a_session_of_another_format_says_where_this_programs_entries_begin(tmp_
     assert branch((*loaded.entries, entry)) == branch(again.entries)
 
 
-def test_no_descriptor_is_left_open(tmp_path):
+async def test_no_descriptor_is_left_open(tmp_path):
     written(tmp_path, OPENED, prompt("a"))
     before = _open_descriptors()
     for _ in range(20):
         journal, _, _ = resume(tmp_path)
-        asyncio.run(journal.durable(journal.append(prompt("b"))))
+        await journal.durable(journal.append(prompt("b")))
         with pytest.raises(SessionBusy):
             resume(tmp_path)
         journal.close()

@@ -1,6 +1,5 @@
 """The journal when programs are killed, disks are full and files are long."""
 
-import asyncio
 import subprocess
 import sys
 
@@ -85,19 +84,19 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", place], check=True)
 
 
-def test_a_full_disk_loses_nothing_once_there_is_room_again(small_disk):
+async def test_a_full_disk_loses_nothing_once_there_is_room_again(small_disk):
     journal = new(small_disk)
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 40_000)
     entries = [journal.append(OPENED)]
     entries += [journal.append(prompt("y" * 1009)) for _ in range(30)]
     assert not journal.is_saved
-    assert asyncio.run(journal.durable(entries[0])) is True
-    assert asyncio.run(journal.durable(entries[-1])) is False
+    assert (await journal.durable(entries[0])) is True
+    assert (await journal.durable(entries[-1])) is False
     assert file_of(small_disk).read_bytes().endswith(b"}\n")
     ballast.unlink()
     entries.append(journal.append(TurnFinished("completed")))
-    assert asyncio.run(journal.durable(entries[-1])) is True
+    assert (await journal.durable(entries[-1])) is True
     assert journal.close() is True
     assert load(file_of(small_disk)).entries == tuple(entries)
 

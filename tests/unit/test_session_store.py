@@ -75,11 +75,11 @@ def test_a_project_has_a_readable_folder_of_its_own(path, name):
     assert project_folder(Path("/data"), path + "2") != folder
 
 
-def test_a_session_is_created_written_and_opened_again(store):
+async def test_a_session_is_created_written_and_opened_again(store):
     session = store.create()
     assert session.entries == () and session.notices == ()
     written = [session.log.append(OPENED), session.log.append(PromptSubmitted((Text("hi"),)))]
-    assert asyncio.run(session.log.durable(written[-1]))
+    assert await session.log.durable(written[-1])
     assert session.log.close()
     again = store.open(session.log.session_id)
     assert again.entries == tuple(written) and again.notices == ()
@@ -297,11 +297,11 @@ def test_a_full_disk_leaves_the_session_in_memory(tmp_path, store, mount_disk):
     _use(session)
 
 
-def test_a_session_that_can_be_read_but_not_written_goes_on_in_memory(tmp_path, store, mount_disk):
+async def test_a_session_that_can_be_read_but_not_written_goes_on_in_memory(tmp_path, store, mount_disk):
     mount_disk("-t", "tmpfs", "-o", "size=1m", "tmpfs")
     session_id = talk(store, "before")
     before = store.open(session_id)
-    kept = asyncio.run(before.blobs.put(b"kept"))
+    kept = await before.blobs.put(b"kept")
     before.log.close()
     mount_disk("-o", "remount,ro")
     session = store.open(session_id)
@@ -351,28 +351,28 @@ def test_a_home_that_may_not_be_written_leaves_the_session_in_memory(mode):
 # ---------------------------------------------------------------- blobs
 
 
-def test_a_blob_is_a_private_file_named_by_its_hash(tmp_path):
+async def test_a_blob_is_a_private_file_named_by_its_hash(tmp_path):
     blobs = LocalBlobs(tmp_path / "p" / "blobs")
-    ref = asyncio.run(blobs.put(b"data"))
+    ref = await blobs.put(b"data")
     place = Path(blobs.path(ref))
     assert place.read_bytes() == blobs.get(ref) == b"data" and place.name == ref
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
     assert [path.name for path in place.parent.iterdir()] == [ref]
 
 
-def test_a_blob_that_is_there_is_not_written_again_unless_it_was_cut_short(tmp_path):
-    ref = asyncio.run(LocalBlobs(tmp_path).put(b"data"))
+async def test_a_blob_that_is_there_is_not_written_again_unless_it_was_cut_short(tmp_path):
+    ref = await LocalBlobs(tmp_path).put(b"data")
     before = (tmp_path / ref).stat()
-    asyncio.run(LocalBlobs(tmp_path).put(b"data"))
+    await LocalBlobs(tmp_path).put(b"data")
     assert (tmp_path / ref).stat().st_ino == before.st_ino
     (tmp_path / ref).write_bytes(b"")
-    asyncio.run(LocalBlobs(tmp_path).put(b"data"))
+    await LocalBlobs(tmp_path).put(b"data")
     assert LocalBlobs(tmp_path).get(ref) == b"data"
 
 
 @pytest.mark.parametrize("damage", [b"", b"dat", b"dota"])
-def test_a_damaged_blob_is_never_given_back(tmp_path, damage):
-    ref = asyncio.run(LocalBlobs(tmp_path).put(b"data"))
+async def test_a_damaged_blob_is_never_given_back(tmp_path, damage):
+    ref = await LocalBlobs(tmp_path).put(b"data")
     (tmp_path / ref).write_bytes(damage)
     with pytest.raises(SessionError, match="damaged"):
         LocalBlobs(tmp_path).get(ref)
@@ -385,7 +385,7 @@ def test_only_a_hash_names_a_blob(tmp_path, ref):
             ask(ref)
 
 
-def test_many_puts_at_once_leave_one_file_each_and_no_other(tmp_path):
+async def test_many_puts_at_once_leave_one_file_each_and_no_other(tmp_path):
     blobs = LocalBlobs(tmp_path / "blobs")
 
     async def put_all() -> set[str]:
@@ -393,18 +393,18 @@ def test_many_puts_at_once_leave_one_file_each_and_no_other(tmp_path):
             tasks = [group.create_task(blobs.put(b"%d" % (number % 5))) for number in range(40)]
         return {task.result() for task in tasks}
 
-    refs = asyncio.run(put_all())
+    refs = await put_all()
     assert {path.name for path in (tmp_path / "blobs").iterdir()} == refs and len(refs) == 5
 
 
-def test_a_blob_the_disk_refuses_is_kept_and_the_session_is_not_called_saved(tmp_path, store):
+async def test_a_blob_the_disk_refuses_is_kept_and_the_session_is_not_called_saved(tmp_path, store):
     session = store.create()
     blobs = session.blobs
     assert isinstance(blobs, LocalBlobs) and isinstance(session.log, Journal)
     in_the_way = folder_of(tmp_path, tmp_path / "my project").parent / "blobs"
     in_the_way.write_text("")
     session.log.append(OPENED)
-    ref = asyncio.run(blobs.put(b"data"))
+    ref = await blobs.put(b"data")
     assert blobs.get(ref) == b"data" and not blobs.is_saved and not session.log.is_saved
     with pytest.raises(SessionError):
         blobs.path(ref)

@@ -1,6 +1,5 @@
 """Which wire format, which facts, which second model: what settings say about providers and models."""
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -468,10 +467,10 @@ def test_a_project_may_not_choose_a_small_model(load):
     assert settings.small is None and "is ignored" in settings.warnings[0]
 
 
-def test_a_small_model_is_the_agents_second_and_closed_with_it(load):
+async def test_a_small_model_is_the_agents_second_and_closed_with_it(load):
     agent = build_agent(load({"model": "groq/a", "small_model": "groq/b", "fallback_model": "groq/c"}))
     assert agent.small_model.info.origin.model == "b" and agent.model.info.origin.model == "a"
-    asyncio.run(agent.aclose())
+    await agent.aclose()
     assert build_agent(load({"model": "groq/a"})).small_model is None
 
 

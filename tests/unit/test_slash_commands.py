@@ -144,10 +144,10 @@ def test_other_texts_and_paths_are_prompts(line):
 
 
 @pytest.mark.parametrize("line", ["/nonsense", "/", "/model gpt", "/mode fast", "/plan a thing", "/clear x"])
-def test_an_unknown_command_or_argument_is_an_error(line):
+async def test_an_unknown_command_or_argument_is_an_error(line):
     assert is_command(line)
     with pytest.raises(CommandError):
-        asyncio.run(builtin.builtin_commands().run(None, line, user_is_there=True))
+        await builtin.builtin_commands().run(None, line, user_is_there=True)
 
 
 def test_two_commands_can_not_have_a_name_in_common():
@@ -206,16 +206,16 @@ def test_a_wrong_argument_is_named_with_what_it_must_be(line, message):
     assert str(raised.value) == message
 
 
-def test_arguments_too_many_are_refused_and_other_names_of_a_choice_are_known():
+async def test_arguments_too_many_are_refused_and_other_names_of_a_choice_are_known():
     @command("pick")
     def pick(session: Any, colour: Annotated[Literal["red"], ("scarlet", "red")]) -> str:
         """Pick a colour."""
         return colour
 
     registry = CommandRegistry((pick,))
-    assert asyncio.run(registry.run(None, "/pick Scarlet", user_is_there=False)).text == "red"
+    assert (await registry.run(None, "/pick Scarlet", user_is_there=False)).text == "red"
     with pytest.raises(CommandError, match=r"/pick takes only /pick COLOUR; see /help pick\."):
-        asyncio.run(registry.run(None, "/pick red blue", user_is_there=False))
+        await registry.run(None, "/pick red blue", user_is_there=False)
 
 
 def test_a_parameter_that_no_word_can_fill_is_a_defect_of_the_command():

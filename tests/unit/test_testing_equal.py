@@ -73,7 +73,7 @@ def answers_to(entry, notes=()):
     )
 
 
-def test_a_whole_conversation_is_the_same_both_ways():
+async def test_a_whole_conversation_is_the_same_both_ways():
     calls = [
         {"id": "one", "name": "read_file", "arguments": {"file_path": "a.py"}},
         {"id": "two", "name": "grep", "arguments": '{"pattern": "x"'},
@@ -87,16 +87,16 @@ def test_a_whole_conversation_is_the_same_both_ways():
     ]
     results = answers_to(script[0], (Note("n", "hurry"),))
     again = User((Text("again, result of one, result of three, hurry"),))
-    told, over_wire, server = asyncio.run(both(script, [User((Text("go"),)), results, again, again, again]))
+    told, over_wire, server = await both(script, [User((Text("go"),)), results, again, again, again])
     assert told == over_wire
     assert (server.failures, server.connections) == ([], 1)
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529])
-def test_a_status_fails_the_same_way_both_ways(status):
+async def test_a_status_fails_the_same_way_both_ways(status):
     wait_s = None if status == 402 else 3.0  # with this header a real 402 is retryable
     entry = {"faults": {"status": status, "headers": {} if wait_s is None else {"Retry-After": "3"}}}
-    told, over_wire, server = asyncio.run(both([entry], [User((Text("go"),))]))
+    told, over_wire, server = await both([entry], [User((Text("go"),))])
     assert told == over_wire
     assert (told[0][3][3], server.failures) == (wait_s, [])
 
@@ -114,11 +114,11 @@ CALL = {"id": "one", "name": "glob", "arguments": ""}
         ),
     ],
 )
-def test_a_request_that_the_script_does_not_expect_fails_both_ways(second, said):
+async def test_a_request_that_the_script_does_not_expect_fails_both_ways(second, said):
     """Only what follows the last reply is compared: results and notes, not the prompt before."""
     script = [{"tool_calls": [CALL]}, *second]
     turns = [User((Text("go"),)), answers_to(script[0], (Note("n", "hurry"),))]
-    told, over_wire, server = asyncio.run(both(script, turns))
+    told, over_wire, server = await both(script, turns)
     assert told[1][3][:1] == over_wire[1][3][:1] == ("invalid_request",)
     assert told[1][3][2] is over_wire[1][3][2] is False
     [failure] = server.failures

@@ -92,7 +92,7 @@ def test_a_cut_stream_breaks_the_connection(api):
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_what_a_reply_held_may_be_sent_back(api):
+async def test_what_a_reply_held_may_be_sent_back(api):
     entry = {"thinking": "hm", "text": "Looking.", "tool_calls": CALLS[:2]}
 
     async def go():
@@ -104,7 +104,7 @@ def test_what_a_reply_held_may_be_sent_back(api):
                 await ask(model, (prompt(), reply, answers_to(reply, "its result")))
             return server
 
-    server = asyncio.run(go())
+    server = await go()
     assert not server.failures
     kept = {"openai_chat": "Looking.", "openai_responses": "sealed-1", "anthropic_messages": "signed-1"}
     assert kept[api] in json.dumps(server.requests[1])

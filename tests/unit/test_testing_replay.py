@@ -28,7 +28,7 @@ async def read_one(reader):
     return head, chunks, "eof"
 
 
-def test_responses_come_in_order_in_the_pieces_they_were_cut_to_and_requests_are_kept():
+async def test_responses_come_in_order_in_the_pieces_they_were_cut_to_and_requests_are_kept():
     async def go():
         recordings = [Recording(b"abcdef", (2, 3, 99)), Recording(status=529), Recording(b"abc", (1,), "reset")]
         async with ReplayServer(recordings) as server:
@@ -40,7 +40,7 @@ def test_responses_come_in_order_in_the_pieces_they_were_cut_to_and_requests_are
             writer.close()
             return seen, server
 
-    ((head, *good), (odd, *nothing), (_, *broken)), server = asyncio.run(go())
+    ((head, *good), (odd, *nothing), (_, *broken)), server = await go()
     assert head.startswith(b"HTTP/1.1 200 OK\r\n") and b"text/event-stream" in head
     assert odd.startswith(b"HTTP/1.1 529 ")
     assert (good, nothing, broken) == ([[b"ab", b"c", b"def"], "eof"], [[], "eof"], [[b"a", b"bc"], "reset"])
@@ -58,7 +58,7 @@ def test_responses_come_in_order_in_the_pieces_they_were_cut_to_and_requests_are
     ],
     ids=["without framing", "past the end", "by a function"],
 )
-def test_a_response_may_lack_framing_a_recording_or_depend_on_the_request(recordings, status, body):
+async def test_a_response_may_lack_framing_a_recording_or_depend_on_the_request(recordings, status, body):
     async def go():
         async with ReplayServer(recordings) as server:
             reader, writer = await connect(server)
@@ -67,11 +67,11 @@ def test_a_response_may_lack_framing_a_recording_or_depend_on_the_request(record
             writer.close()
             return answer
 
-    head, (got,), _ = asyncio.run(go())
+    head, (got,), _ = await go()
     assert head.startswith(b"HTTP/1.1 " + status) and body in got
 
 
-def test_silence_lasts_until_the_server_ends():
+async def test_silence_lasts_until_the_server_ends():
     async def go():
         async with ReplayServer([Recording(b"abc", then="silence")]) as server:
             reader, writer = await connect(server)
@@ -83,4 +83,4 @@ def test_silence_lasts_until_the_server_ends():
         writer.close()
         return rest
 
-    assert asyncio.run(go()) == b""
+    assert (await go()) == b""

@@ -155,7 +155,7 @@ def test_a_cut_reply_holds_so_many_bytes_and_only_closed_calls():
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-def test_a_delay_waits_on_the_clock_before_anything_comes_and_can_be_cancelled():
+async def test_a_delay_waits_on_the_clock_before_anything_comes_and_can_be_cancelled():
     async def run():
         clock = ManualClock()
         session = ScriptedModel([{"text": "x", "faults": {"delay_ms": 250}}, {"text": "y"}], clock=clock).open(PREFIX)
@@ -167,18 +167,18 @@ def test_a_delay_waits_on_the_clock_before_anything_comes_and_can_be_cancelled()
             await task
         return await ask(session)
 
-    assert TextDelta(0, "y") in asyncio.run(run())
+    assert TextDelta(0, "y") in (await run())
 
 
-def test_sessions_share_one_place_in_the_script_unless_told_otherwise():
+async def test_sessions_share_one_place_in_the_script_unless_told_otherwise():
     async def texts(**options):
         model = ScriptedModel([{"text": "one"}, {"text": "two"}], **options)
         first, second = model.open(PREFIX), model.open(PREFIX)
         deltas = [*await ask(first), *await ask(second)]
         return [delta.text for delta in deltas if isinstance(delta, TextDelta)]
 
-    assert asyncio.run(texts()) == ["one", "two"]
-    assert asyncio.run(texts(per_session=True)) == ["one", "one"]
+    assert (await texts()) == ["one", "two"]
+    assert (await texts(per_session=True)) == ["one", "one"]
 
 
 def test_the_prefix_hash_follows_prefix_and_messages():
@@ -192,7 +192,7 @@ def test_the_prefix_hash_follows_prefix_and_messages():
     assert first.prefix_hash() == second.prefix_hash()
 
 
-def test_other_tasks_run_while_a_reply_arrives():
+async def test_other_tasks_run_while_a_reply_arrives():
     async def run():
         session = ScriptedModel([{"text": "a b c d"}]).open(PREFIX)
         session.append(PROMPT)
@@ -209,11 +209,11 @@ def test_other_tasks_run_while_a_reply_arrives():
         task.cancel()
         return seen
 
-    seen = asyncio.run(run())
+    seen = await run()
     assert seen[-1] > seen[0]
 
 
-def test_requests_are_recorded_as_they_were():
+async def test_requests_are_recorded_as_they_were():
     half = User((Text("half \ud83d"),))
 
     async def story():
@@ -222,7 +222,7 @@ def test_requests_are_recorded_as_they_were():
         await ask(session)
         return await ask(session, half), model
 
-    deltas, model = asyncio.run(story())
+    deltas, model = await story()
     assert isinstance(deltas[-1], ReplyEnded), "half a character is answered like any other text"
     assert (model.requests, model.params) == ([(PROMPT,), (PROMPT, half)], [RequestParams()] * 2)
     assert model.prefixes == [PREFIX]

@@ -256,7 +256,7 @@ def test_a_client_that_leaves_does_no_harm(wire_server):
     assert b"next" in ask(server, body_of())[1]
 
 
-def test_leaving_ends_idle_waiting_and_half_sent_exchanges_at_once():
+async def test_leaving_ends_idle_waiting_and_half_sent_exchanges_at_once():
     async def run():
         async with WireServer([{"faults": {"delay_ms": 60_000}}]) as server:
             address = urlsplit(server.base_url)
@@ -272,7 +272,7 @@ def test_leaving_ends_idle_waiting_and_half_sent_exchanges_at_once():
         return server, [await reader.read() for reader, _ in opened]
 
     began = time.monotonic()
-    server, received = asyncio.run(run())
+    server, received = await run()
     assert received == [b"", b"", b""]
     assert is_within(time.monotonic() - began, 4)
     assert server.connections == 3

@@ -271,12 +271,12 @@ def test_odd_characters_are_a_matter_of_judgement(place, command):
 
 
 @pytest.mark.parametrize("arguments", [{}, {"timeout": 5}, {"sandbox": "network"}])
-def test_the_command_that_was_judged_is_the_one_that_starts(place, arguments):
+async def test_the_command_that_was_judged_is_the_one_that_starts(place, arguments):
     processes = ScriptedProcesses({"make 'a b'": CommandResult(0, b"", b"", cwd=place.cwd)})
     context = msgspec.structs.replace(place.context(), processes=processes)
     params = BASH.params("make 'a b'", **arguments)
     seal = BASH.effects(params, context).seal
-    asyncio.run(BASH.run(params, context))
+    await BASH.run(params, context)
     assert [processes.seal(command) for command in processes.commands] == [seal]
 
 

@@ -19,7 +19,7 @@ def place(tmp_path):
         yield made
 
 
-def test_the_agent_does_not_stand_still_while_a_command_floods(place):
+async def test_the_agent_does_not_stand_still_while_a_command_floods(place):
     async def main() -> tuple[int, float, str]:
         looks = 0
         call = asyncio.ensure_future(place.acall(BASH, command="yes | head -c 1000000000"))
@@ -29,7 +29,7 @@ def test_the_agent_does_not_stand_still_while_a_command_floods(place):
             await asyncio.sleep(0.01)
         return looks, time.monotonic() - began, (await call).full_file
 
-    looks, seconds, file = asyncio.run(main())
+    looks, seconds, file = await main()
     Path(file).unlink()
     assert looks > 10 * seconds  # a screen that is drawn ten times a second
 

@@ -163,7 +163,7 @@ class Kept:
         return await self.read_output(job_id)
 
 
-def test_a_job_goes_on_is_looked_at_and_ended(place):
+async def test_a_job_goes_on_is_looked_at_and_ended(place):
     place.jobs = Kept()
 
     async def story() -> list[str]:
@@ -172,7 +172,7 @@ def test_a_job_goes_on_is_looked_at_and_ended(place):
         told.append(await place.acall(BashKill(), job_id=" job-1 "))
         return [text_of(output.parts) for output in told]
 
-    started, looked, killed = asyncio.run(story())
+    started, looked, killed = await story()
     assert started == (
         "up\n[in the background as job-1; bash_output shows what it prints, bash_kill ends it, and you are told when "
         "it ends. A cd or export in it does not stay]"
@@ -190,7 +190,7 @@ def test_what_ends_at_once_is_told_at_once(place, line, said):
     assert place.jobs.processes == {}
 
 
-def test_who_takes_too_long_goes_on_in_the_background(place):
+async def test_who_takes_too_long_goes_on_in_the_background(place):
     place.jobs = Kept()
     bash = Bash(patience_s=1)
 
@@ -201,7 +201,7 @@ def test_who_takes_too_long_goes_on_in_the_background(place):
         assert "".join(place.progress) == shown == "begun\n"
         return [text_of(output.parts) for output in told]
 
-    moved, ended = asyncio.run(story())
+    moved, ended = await story()
     assert moved.startswith("begun\n[still running after 1 s, in the background as job-1; bash_output shows")
     assert ended == "done\n[job-1 has ended with exit code 0 after 2.5 s]"
     assert (place.env, place.jobs.processes["job-1"].result().exit_code) == ({}, 0)
@@ -215,7 +215,7 @@ def test_who_was_given_a_time_is_ended_after_it_even_where_there_are_jobs(place)
     assert "[timed out after 1 s" in place.text(Bash(patience_s=1), command="sleep 300")
 
 
-def test_that_a_job_has_no_timeout_is_said(place):
+async def test_that_a_job_has_no_timeout_is_said(place):
     place.jobs = Kept()
 
     async def story() -> str:
@@ -223,7 +223,7 @@ def test_that_a_job_has_no_timeout_is_said(place):
         await place.acall(BashKill(), job_id="job-1")
         return text_of(output.parts)
 
-    assert "[without the timeout, which jobs don't have, in the background as job-1; " in asyncio.run(story())
+    assert "[without the timeout, which jobs don't have, in the background as job-1; " in (await story())
 
 
 def test_a_job_whose_start_is_refused_does_not_run_on(place):

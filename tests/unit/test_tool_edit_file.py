@@ -158,7 +158,7 @@ def test_a_change_of_the_last_line_break_shows(place):
     assert text.endswith("@@ -1,2 +1,2 @@\n a\n-b\n+b\n\\ No newline at end of file")
 
 
-def test_edits_of_one_file_at_the_same_time_lose_nothing(place, tmp_path):
+async def test_edits_of_one_file_at_the_same_time_lose_nothing(place, tmp_path):
     (tmp_path / "f").write_text("".join(f"<{number}>\n" for number in range(8)))
 
     async def one(number: int) -> None:
@@ -169,12 +169,9 @@ def test_edits_of_one_file_at_the_same_time_lose_nothing(place, tmp_path):
                 continue
             return
 
-    async def main() -> None:
-        async with asyncio.TaskGroup() as group:
-            for number in range(8):
-                group.create_task(one(number))
-
-    asyncio.run(main())
+    async with asyncio.TaskGroup() as group:
+        for number in range(8):
+            group.create_task(one(number))
     assert (tmp_path / "f").read_text() == "".join(f"[{number}]\n" for number in range(8))
 
 
@@ -258,7 +255,7 @@ def test_line_endings_alone_are_told_as_such(place, tmp_path):
         place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
 
 
-def test_a_path_that_leads_elsewhere_than_when_it_was_allowed_is_refused(place, tmp_path):
+async def test_a_path_that_leads_elsewhere_than_when_it_was_allowed_is_refused(place, tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "f").write_text("one\n")
@@ -267,7 +264,7 @@ def test_a_path_that_leads_elsewhere_than_when_it_was_allowed_is_refused(place, 
     (tmp_path / "a").rmdir()
     (tmp_path / "a").symlink_to("b")
     with pytest.raises(ToolError, match="not where it led when the call was allowed"):
-        asyncio.run(EDIT.run(EDIT.params("a/f", "one", "two"), context))
+        await EDIT.run(EDIT.params("a/f", "one", "two"), context)
     assert (tmp_path / "b" / "f").read_text() == "one\n"
 
 

@@ -197,7 +197,7 @@ def test_a_server_that_drips_ends_with_the_time_cap(house):
         fetch(house, answer, timeout_s=0.2)
 
 
-def test_a_page_that_takes_long_to_read_holds_nobody_up_and_can_be_cancelled(house):
+async def test_a_page_that_takes_long_to_read_holds_nobody_up_and_can_be_cancelled(house):
     tool, http = scripted(page(b"<p><b>x</b>" * 400_000))
 
     async def main() -> tuple[float, int]:
@@ -213,7 +213,7 @@ def test_a_page_that_takes_long_to_read_holds_nobody_up_and_can_be_cancelled(hou
             await call
         return time.monotonic() - started, http.open
 
-    took, still_open = asyncio.run(main())
+    took, still_open = await main()
     assert is_within(took, 0.2)
     assert still_open == 0
     assert http.is_closed
@@ -383,7 +383,7 @@ def at(*addresses: str):
 
 
 @pytest.mark.parametrize("addresses", [("127.0.0.1",), ("8.8.8.8", "10.0.0.1"), ("::1",), ("fe80::1%eth0",)])
-def test_a_name_with_an_address_that_is_not_public_is_not_connected_to(house, addresses):
+async def test_a_name_with_an_address_that_is_not_public_is_not_connected_to(house, addresses):
     async def main() -> int:
         async with RawServer(lambda exchange: exchange.answer(b"secret")) as server:
             tool = WebFetch(ADAPTERS["h11"], resolve=at(*addresses))
@@ -391,27 +391,24 @@ def test_a_name_with_an_address_that_is_not_public_is_not_connected_to(house, ad
                 await house.acall(tool, url=f"http://pages.example.org:{server.port}/")
             return server.connections
 
-    assert asyncio.run(main()) == 0
+    assert (await main()) == 0
 
 
-def test_the_adapter_connects_to_the_addresses_it_is_given_and_asks_once():
-    async def main() -> None:
-        async with RawServer(lambda exchange: exchange.answer(exchange.header("host").encode())) as server:
-            http = DirectHttp(addresses=(resolve := at("127.0.0.2", "127.0.0.1")))
-            try:
-                request = HttpRequest("GET", f"http://pages.example.org:{server.port}/", ())
-                for _ in range(2):
-                    async with http.stream(request) as response:
-                        said = b"".join([piece async for piece in response.chunks()])
-                assert said == f"pages.example.org:{server.port}".encode()
-                assert resolve.asked == ["pages.example.org"]
-            finally:
-                await http.aclose()
-
-    asyncio.run(main())
+async def test_the_adapter_connects_to_the_addresses_it_is_given_and_asks_once():
+    async with RawServer(lambda exchange: exchange.answer(exchange.header("host").encode())) as server:
+        http = DirectHttp(addresses=(resolve := at("127.0.0.2", "127.0.0.1")))
+        try:
+            request = HttpRequest("GET", f"http://pages.example.org:{server.port}/", ())
+            for _ in range(2):
+                async with http.stream(request) as response:
+                    said = b"".join([piece async for piece in response.chunks()])
+            assert said == f"pages.example.org:{server.port}".encode()
+            assert resolve.asked == ["pages.example.org"]
+        finally:
+            await http.aclose()
 
 
-def test_the_certificate_is_still_that_of_the_name():
+async def test_the_certificate_is_still_that_of_the_name():
     import ssl
 
     import trustme
@@ -434,18 +431,18 @@ def test_the_certificate_is_still_that_of_the_name():
             finally:
                 await http.aclose()
 
-    assert asyncio.run(status("pages.example.org")) == 200
+    assert (await status("pages.example.org")) == 200
     with pytest.raises(HttpError, match="certificate"):
-        asyncio.run(status("other.example.org"))
+        await status("other.example.org")
 
 
-def test_a_name_without_an_address_can_not_be_reached():
+async def test_a_name_without_an_address_can_not_be_reached():
     async def main() -> None:
         async with DirectHttp(addresses=PublicAddresses(at())).stream(HttpRequest("GET", "http://no.example/", ())):
             raise AssertionError("there is nothing")
 
     with pytest.raises(HttpError, match=r"no\.example can't be reached: it has no address"):
-        asyncio.run(main())
+        await main()
 
 
 def test_every_special_address_of_the_registries_is_refused():

@@ -1,6 +1,5 @@
 """The programs that bradawl itself starts never come from a place that a project or a command can write."""
 
-import asyncio
 import subprocess
 import sys
 import tempfile
@@ -94,7 +93,7 @@ WAYS = (
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_search_path_leads_an_agent_to_a_program_of_the_workspace(place, way, monkeypatch):
+async def test_no_search_path_leads_an_agent_to_a_program_of_the_workspace(place, way, monkeypatch):
     ws, home, canary = place / "ws", place / "home", place / "ran"
     for folder in (ws / "src", home):
         folder.mkdir(parents=True)
@@ -103,25 +102,22 @@ def test_no_search_path_leads_an_agent_to_a_program_of_the_workspace(place, way,
     monkeypatch.chdir(ws)
     made = settings(ws, home, f"{paths(ws, home)[way]}:{SYSTEM}")
 
-    async def run() -> None:
-        agent = build_agent(made)
-        try:
-            await agent.system_prompt()
-            assert agent.policy().sandbox is not None
-            assert agent.processes.seal(Command(("true",), str(ws), is_shell=True))
-            # The programs that the line itself names are not tested here, so it names none.
-            result = await agent.processes.run(
-                Command((":",), str(ws), is_shell=True), Grant(outside_sandbox=True, writable=(str(ws),))
-            )
-            assert result.exit_code == 0
-            for name in ("git", "rg", "grep"):
-                await agent.processes.run(Command((name, "--version"), str(ws)), Grant())
-        except ToolError:
-            pass
-        finally:
-            await agent.aclose()
-
-    asyncio.run(run())
+    agent = build_agent(made)
+    try:
+        await agent.system_prompt()
+        assert agent.policy().sandbox is not None
+        assert agent.processes.seal(Command(("true",), str(ws), is_shell=True))
+        # The programs that the line itself names are not tested here, so it names none.
+        result = await agent.processes.run(
+            Command((":",), str(ws), is_shell=True), Grant(outside_sandbox=True, writable=(str(ws),))
+        )
+        assert result.exit_code == 0
+        for name in ("git", "rg", "grep"):
+            await agent.processes.run(Command((name, "--version"), str(ws)), Grant())
+    except ToolError:
+        pass
+    finally:
+        await agent.aclose()
     assert not canary.exists(), canary.read_text()
 
 
@@ -140,17 +136,17 @@ def test_add_dirs_and_the_temporary_folder_hold_no_helpers_either(place):
     assert "where commands can write" in programs.rejected("git")[0].reason
 
 
-def test_a_program_named_without_a_folder_is_started_from_a_trusted_one_or_not_at_all(place):
+async def test_a_program_named_without_a_folder_is_started_from_a_trusted_one_or_not_at_all(place):
     canary = place / "ran"
     plant(place / "bin", canary, ("only-here", "env"))
     processes = LocalProcesses(
         {"PATH": f"bin:.::{place}/bin:{SYSTEM}"}, programs=TrustedPrograms(f"bin:{place}/bin", (str(place),))
     )
     try:
-        result = asyncio.run(processes.run(Command(("env",), str(place)), Grant()))
+        result = await processes.run(Command(("env",), str(place)), Grant())
         assert result.exit_code == 0
         with pytest.raises(ToolError, match="only-here is not installed here"):
-            asyncio.run(processes.run(Command(("only-here",), str(place)), Grant()))
+            await processes.run(Command(("only-here",), str(place)), Grant())
     finally:
         processes.close()
     assert not canary.exists()
@@ -249,7 +245,7 @@ def test_a_line_that_gives_a_name_another_meaning_is_not_understood(place, line)
 
 
 @pytest.mark.parametrize("path", [None, ""])
-def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(place, path):
+async def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(place, path):
     """With an empty PATH, bash would search its working directory."""
     ws, home = place / "ws", place / "home"
     home.mkdir()
@@ -267,7 +263,7 @@ def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(place,
         finally:
             await agent.aclose()
 
-    assert b"/usr/bin" in asyncio.run(run())
+    assert b"/usr/bin" in (await run())
     assert not (place / "ran").exists()
 
 
@@ -276,7 +272,7 @@ def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(place,
 
 @pytest.mark.parametrize("way", ["absolute", "relative", "dot", "empty first", "linked from outside"])
 @pytest.mark.parametrize("command", ["print-my-token", "./print-my-token", "python3 -m keyring"])
-def test_a_command_that_prints_a_key_is_none_of_the_project(place, monkeypatch, way, command):
+async def test_a_command_that_prints_a_key_is_none_of_the_project(place, monkeypatch, way, command):
     ws, home, canary = place / "ws", place / "home", place / "ran"
     for folder in (ws / "src", home):
         folder.mkdir(parents=True)
@@ -287,11 +283,11 @@ def test_a_command_that_prints_a_key_is_none_of_the_project(place, monkeypatch, 
     model = ModelSettings("demo", "x", "http://127.0.0.1:9/v1", key_command=command)
     line = build_line(model, {"PATH": f"{paths(ws, home)[way]}:{SYSTEM}", "HOME": str(home)})
     with pytest.raises(SettingsError, match="api_key_command"):
-        asyncio.run(line.keys.key())
+        await line.keys.key()
     assert not canary.exists()
 
 
-def test_a_command_of_the_user_that_prints_a_key_is_found_as_before(place, monkeypatch):
+async def test_a_command_of_the_user_that_prints_a_key_is_found_as_before(place, monkeypatch):
     if TrustedPrograms("").why_untrusted(str(place)):
         pytest.skip("the home folder lies where others can write, so that no program in it is used")
     program = plant(place / "bin", place / "ran", ("print-my-token",)) / "print-my-token"
@@ -301,27 +297,27 @@ def test_a_command_of_the_user_that_prints_a_key_is_found_as_before(place, monke
         monkeypatch.chdir(folder)
         model = ModelSettings("demo", "x", "http://127.0.0.1:9/v1", key_command="print-my-token")
         line = build_line(model, {"PATH": f"{place}/bin:{SYSTEM}", "HOME": str(place)})
-        assert asyncio.run(line.keys.key()) == "secret-of-the-user"
+        assert (await line.keys.key()) == "secret-of-the-user"
 
 
 @pytest.mark.parametrize("name", ["LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"])
-def test_a_program_that_nothing_confines_gets_no_libraries_of_the_workspace(place, name):
+async def test_a_program_that_nothing_confines_gets_no_libraries_of_the_workspace(place, name):
     programs = TrustedPrograms(SYSTEM, (str(place),))
     given = {"PATH": SYSTEM, name: f":lib:./lib:{place}/lib:/usr/lib:{place}/../{place.name}/lib"}
     processes = LocalProcesses(given, programs=programs)
     try:
-        result = asyncio.run(processes.run(Command(("env",), str(place)), Grant()))
+        result = await processes.run(Command(("env",), str(place)), Grant())
     finally:
         processes.close()
     (line,) = [each for each in result.stdout.decode().splitlines() if each.startswith(name)]
     assert line == f"{name}=/usr/lib"
 
 
-def test_no_line_gets_libraries_of_the_folder_it_runs_in(place):
+async def test_no_line_gets_libraries_of_the_folder_it_runs_in(place):
     processes = LocalProcesses({"PATH": SYSTEM, "LD_LIBRARY_PATH": ":/usr/lib::lib"})
     try:
         line = Command(("echo $LD_LIBRARY_PATH",), str(place), is_shell=True)
-        result = asyncio.run(processes.run(line, Grant(outside_sandbox=True)))
+        result = await processes.run(line, Grant(outside_sandbox=True))
     finally:
         processes.close()
     assert result.stdout == b"/usr/lib\n"

@@ -228,7 +228,7 @@ def test_a_call_with_rules_saved_is_covered_from_now_on(memory):
     assert [rule.words for rule in memory.rules()] == [("npm", "run", "test")]
 
 
-def test_a_yes_for_the_session_is_not_offered_where_it_would_cover_what_can_not_be_told():
+async def test_a_yes_for_the_session_is_not_offered_where_it_would_cover_what_can_not_be_told():
     unsealed = Effects(unknown=True, commands=(("sh",),), seal="s", unsealed=True)
     question = Question(ToolCall("1", "bash", '{"command": "sh < x"}'), Request("bash", "d", unsealed), "why")
     assert choices_text(question) == "  y = once, n = no (a reason may follow)"
@@ -237,6 +237,6 @@ def test_a_yes_for_the_session_is_not_offered_where_it_would_cover_what_can_not_
     async def read(_):
         return next(typed)
 
-    answer = asyncio.run(TerminalApprover(shown.append, read, lambda: None).ask(question))
+    answer = await TerminalApprover(shown.append, read, lambda: None).ask(question)
     assert answer == Answer(True, by="user")
     assert shown[-1] == "Please answer y or n."

@@ -88,9 +88,9 @@ def test_of_a_page_with_a_main_part_only_that_is_kept():
     assert "cookies" in markdown("<div>cookies?</div><main>little</main>")
 
 
-def test_the_title_is_the_first_and_not_one_of_a_picture():
+async def test_the_title_is_the_first_and_not_one_of_a_picture():
     html = "<svg><title>icon</title></svg><title> A &amp;\n B </title><title>C</title>"
-    assert asyncio.run(to_markdown(html, URL)).title == "A & B"
+    assert (await to_markdown(html, URL)).title == "A & B"
 
 
 HOSTILE = {
@@ -130,9 +130,9 @@ def test_hostile_pages_cost_no_more_than_others_of_their_size(name):
     assert len(text) < 4_000_000
 
 
-def test_links_that_would_grow_a_page_without_bound_are_cut():
+async def test_links_that_would_grow_a_page_without_bound_are_cut():
     html = f"<base href=https://example.com/{'x' * 1_900}/>" + "<p><a href=y>z</a>" * 5_000
-    page = asyncio.run(to_markdown(html, URL))
+    page = await to_markdown(html, URL)
     assert page.is_cut
     assert len(page.text) < 5_100_000
 

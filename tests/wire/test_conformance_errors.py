@@ -208,50 +208,47 @@ async def cancelled_within(task, *, limit_s=0.2):
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("phase", ["sleep", "connect", "stream"])
-def test_83_cancelling_closes_the_socket_at_once(adapter, api, phase):
-    async def go():
-        gone, came = asyncio.Event(), asyncio.Event()
-        clock, writers = WaitingClock(), []
+async def test_83_cancelling_closes_the_socket_at_once(adapter, api, phase):
+    gone, came = asyncio.Event(), asyncio.Event()
+    clock, writers = WaitingClock(), []
 
-        async def serve(reader, writer):
-            writers.append(writer)
-            # For `connect` the client wants TLS and gets silence, for `stream` half an event and then silence.
-            await reader.read(1)
-            if phase == "stream":
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {")
-            if phase == "sleep":
-                writer.write(b"HTTP/1.1 429 Slow\r\nretry-after: 30\r\ncontent-length: 2\r\n\r\n{}")
-            came.set()
-            with suppress(OSError):
-                while await reader.read(65536):
-                    pass
-            gone.set()
-            writer.close()
+    async def serve(reader, writer):
+        writers.append(writer)
+        # For `connect` the client wants TLS and gets silence, for `stream` half an event and then silence.
+        await reader.read(1)
+        if phase == "stream":
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {")
+        if phase == "sleep":
+            writer.write(b"HTTP/1.1 429 Slow\r\nretry-after: 30\r\ncontent-length: 2\r\n\r\n{}")
+        came.set()
+        with suppress(OSError):
+            while await reader.read(65536):
+                pass
+        gone.set()
+        writer.close()
 
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        scheme = "https" if phase == "connect" else "http"
-        try:
-            async with aclosing(ADAPTERS[adapter]()) as http:
-                model = model_at(format_of(api), f"{scheme}://127.0.0.1:{port}", http, clock=clock)
-                task = asyncio.ensure_future(exchange(model, budget=PATIENT))
-                await asyncio.wait_for((clock.is_waiting if phase == "sleep" else came).wait(), 10)
-                await cancelled_within(task)
-                if phase != "sleep":  # a connection that served its answer may be kept
-                    await asyncio.wait_for(gone.wait(), 0.2)
-            await asyncio.wait_for(gone.wait(), 5)
-            assert task.cancelled()
-        finally:
-            server.close()
-            for writer in writers:
-                writer.transport.abort()
-            await server.wait_closed()
-
-    asyncio.run(go())
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    scheme = "https" if phase == "connect" else "http"
+    try:
+        async with aclosing(ADAPTERS[adapter]()) as http:
+            model = model_at(format_of(api), f"{scheme}://127.0.0.1:{port}", http, clock=clock)
+            task = asyncio.ensure_future(exchange(model, budget=PATIENT))
+            await asyncio.wait_for((clock.is_waiting if phase == "sleep" else came).wait(), 10)
+            await cancelled_within(task)
+            if phase != "sleep":  # a connection that served its answer may be kept
+                await asyncio.wait_for(gone.wait(), 0.2)
+        await asyncio.wait_for(gone.wait(), 5)
+        assert task.cancelled()
+    finally:
+        server.close()
+        for writer in writers:
+            writer.transport.abort()
+        await server.wait_closed()
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_84_comments_keep_a_stream_alive_and_silence_does_not(adapter):
+async def test_84_comments_keep_a_stream_alive_and_silence_does_not(adapter):
     async def go(*, talks):
         ended = asyncio.Event()
 
@@ -285,9 +282,9 @@ def test_84_comments_keep_a_stream_alive_and_silence_does_not(adapter):
             await server.wait_closed()
         return body
 
-    assert asyncio.run(go(talks=True)).endswith(b"data: [DONE]\n\n"), "0.6 s of comments with 0.25 s of patience"
+    assert (await go(talks=True)).endswith(b"data: [DONE]\n\n"), "0.6 s of comments with 0.25 s of patience"
     with pytest.raises(HttpError) as caught:
-        asyncio.run(go(talks=False))
+        await go(talks=False)
     assert caught.value.kind == "timeout"
 
 
@@ -348,7 +345,7 @@ def test_87_an_empty_reply_is_asked_for_twice_more_at_most(api):
     assert isinstance(deltas[-1], ReplyEnded) and len(requests) == 2
 
 
-def test_88_a_field_the_server_does_not_know_is_left_out_once_and_for_all():
+async def test_88_a_field_the_server_does_not_know_is_left_out_once_and_for_all():
     unknown = refusal(400, "Unsupported parameter: 'stream_options' is not supported.", param="stream_options")
     good = Recording(chat_stream("fine"))
 
@@ -362,7 +359,7 @@ def test_88_a_field_the_server_does_not_know_is_left_out_once_and_for_all():
             first, second, third = [await exchange(model, budget=PATIENT) for _ in range(3)]
             return first, second, third, ["stream_options" in json.loads(one.body) for one in server.requests]
 
-    first, second, third, sent = asyncio.run(go())
+    first, second, third, sent = await go()
     assert text_of([delta for delta in first if not isinstance(delta, RetryScheduled)]) == text_of(second) == "fine"
     assert failure_in(third).kind == "invalid_request", "a server that refuses what was not sent is not asked again"
     assert sent == [True, False, False, False]
@@ -390,7 +387,7 @@ def test_89_the_key_is_in_no_failure_no_repr_and_no_log(api, tmp_path):
     assert KEY not in repr(shown) and KEY not in url
 
 
-def test_90_proxies_and_certificates_of_the_environment_are_honoured(tmp_path):
+async def test_90_proxies_and_certificates_of_the_environment_are_honoured(tmp_path):
     url = "https://api.openai.com/v1"
     assert proxy_for(url, {"HTTPS_PROXY": "http://proxy.example:3128"}) == "http://proxy.example:3128"
     assert proxy_for(url, {"HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": "openai.com"}) is None
@@ -407,7 +404,7 @@ def test_90_proxies_and_certificates_of_the_environment_are_honoured(tmp_path):
                 deltas = await exchange(model_at(CHAT, "http://models.example/v1", http))
             return deltas, proxy.requests
 
-    deltas, requests = asyncio.run(go())
+    deltas, requests = await go()
     assert text_of(deltas) == "by proxy"
     assert requests[0].path == "http://models.example/v1/chat/completions"
 
@@ -417,7 +414,7 @@ def test_90_proxies_and_certificates_of_the_environment_are_honoured(tmp_path):
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("api", APIS)
-def test_91_streams_of_one_client_do_not_mix(adapter, api):
+async def test_91_streams_of_one_client_do_not_mix(adapter, api):
     count = 25
 
     def answer(request):
@@ -432,7 +429,7 @@ def test_91_streams_of_one_client_do_not_mix(adapter, api):
                 tasks = [group.create_task(exchange(model, (ask(f"number {n}"),))) for n in range(count)]
             return [text_of(task.result()) for task in tasks]
 
-    assert asyncio.run(go()) == [f"reply {number} " * 20 for number in range(count)]
+    assert (await go()) == [f"reply {number} " * 20 for number in range(count)]
 
 
 IDS = [

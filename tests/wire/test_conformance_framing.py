@@ -174,7 +174,7 @@ def test_17_an_empty_body(api, adapter, status):
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("status", [307, 308])
-def test_18_a_redirected_post_stays_one_and_the_key_goes_to_no_other_host(adapter, status):
+async def test_18_a_redirected_post_stays_one_and_the_key_goes_to_no_other_host(adapter, status):
     wire, key = format_of("openai_chat"), "sk-only-for-the-first-host"
 
     async def go():
@@ -194,7 +194,7 @@ def test_18_a_redirected_post_stays_one_and_the_key_goes_to_no_other_host(adapte
                 far = await ask(model_at(wire, server.base_url + "/there", http, key=key))
         return near, kept, far, other.requests
 
-    near, kept, far, strayed = asyncio.run(go())
+    near, kept, far, strayed = await go()
     assert text_of(near) == "moved"
     assert [request.method for request in kept] == ["POST", "POST"]
     assert kept[0].body == kept[1].body != b""
@@ -203,7 +203,7 @@ def test_18_a_redirected_post_stays_one_and_the_key_goes_to_no_other_host(adapte
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_text_is_shown_before_the_stream_has_ended(adapter):
+async def test_text_is_shown_before_the_stream_has_ended(adapter):
     begun = chat_stream("Hello", " there").partition(b"\n\n")[0] + b"\n\n"
 
     async def go():
@@ -212,4 +212,4 @@ def test_text_is_shown_before_the_stream_has_ended(adapter):
             async with asyncio.timeout(5), aclosing(session.stream(RequestParams(), ONCE)) as deltas:
                 return [await anext(deltas) for _ in range(2)]
 
-    assert asyncio.run(go())[-1] == TextDelta(0, "Hello")
+    assert (await go())[-1] == TextDelta(0, "Hello")
