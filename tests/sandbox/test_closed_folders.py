@@ -13,7 +13,7 @@ from bradawl.sandbox.filesystem.closed_folders import open_parents, open_with_ac
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.restore.git_history import GitHistory, RepositoryLocation, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back
+from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back
 
 NAMES = (".git/config", ".git/hooks", ".git/commondir", "*/.git/config", ".vscode", ".mcp.json", "migrations/001.sql")
 CLOSED = (0, 0o111, 0o300, 0o400, 0o444, 0o500, 0o555)

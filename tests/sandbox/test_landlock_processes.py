@@ -13,7 +13,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
 from bradawl.safety.permissions.path_globs import Bases
-from bradawl.safety.permissions.rules import parse_rule
+from bradawl.safety.permissions.rule_syntax import parse_rule
 from bradawl.sandbox.landlock_helper import rule_set, version
 from bradawl.workspace.process_tree import running
 from bradawl.workspace.processes import LocalProcesses

@@ -14,7 +14,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Allow, Ask, Grant, Policy, Request, Sandbox, decide
 from bradawl.safety.permissions.path_globs import Bases
-from bradawl.safety.permissions.rules import parse_rule
+from bradawl.safety.permissions.rule_syntax import parse_rule
 from bradawl.sandbox.mounts.rule_mounts import ProgramView
 
 pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")

@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
-from bradawl.app.system import SystemClock, SystemIds
+from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.deltas import ReplyEnded, RetryScheduled, StreamFailed, TextDelta
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User

@@ -13,7 +13,7 @@ from bradawl.agent.middleware.limits import Limits
 from bradawl.agent.middleware.reminders import LAST_STEP
 from bradawl.agent.subagents.child import STEPS
 from bradawl.agent.subagents.registry import MOST
-from bradawl.app.result import Meter
+from bradawl.app.exit_code import Meter
 from bradawl.core.events import (
     AgentEnded,
     AgentSpawned,

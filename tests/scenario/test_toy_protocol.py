@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from house import build, call
 
-from bradawl.app.model_line import build_line
+from bradawl.app.model_endpoint import model_endpoint
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.provider_tables import read_providers
 from bradawl.core.errors import SettingsError
@@ -31,7 +31,7 @@ def toy_or_known(path: str) -> WireFormat | None:
 def model_at(base_url: str) -> HttpModel:
     """As the application makes it for a model of the settings."""
     chosen = ModelSettings("toybox", "toy-1", base_url, api="toy")
-    target = build_line(chosen, {}, WITH_TOY)
+    target = model_endpoint(chosen, {}, WITH_TOY)
     info = ModelInfo(Origin(target.codec.api, chosen.provider, chosen.name))
     return HttpModel(target, DirectHttp(), FakeClock(), FakeIds(), info)
 

@@ -16,7 +16,7 @@ from bradawl.app.settings.settings import Settings
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import MODES, Allow, Ask, Policy, Question, Request, Sandbox, decide
-from bradawl.safety.permissions.rules import network_rule
+from bradawl.safety.permissions.rule_syntax import network_rule
 
 SETTINGS = Settings(model=ModelSettings(provider="scripted", name="x"), cwd="/ws", home="/home/u")
 HELD = Sandbox("bubblewrap")

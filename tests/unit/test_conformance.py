@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from bradawl.app.system import SystemClock, SystemIds
+from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.workspace import CommandResult
 from bradawl.providers.http_httpx2 import Httpx2Http
 from bradawl.session.blobs import LocalBlobs

@@ -9,9 +9,9 @@ import pytest
 
 from bradawl.app.build.agent import build_agent
 from bradawl.app.console import Console
+from bradawl.app.context_window import WindowWatch, longer_context
 from bradawl.app.doctor import diagnose, run_doctor
 from bradawl.app.local_models import suggestions
-from bradawl.app.window import WindowWatch, longer_context
 from bradawl.core.deltas import TextDelta
 from bradawl.core.errors import SessionError
 from bradawl.core.events import Envelope, Live, RequestParams, RequestSent

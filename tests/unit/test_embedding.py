@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bradawl import Agent, ModelSettings, Settings, build_agent, build_tools, load_settings, tool
-from bradawl.app.system import SystemClock, SystemIds
+from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.messages import ToolResults, text_of

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bradawl import build_tools
-from bradawl.app.environment import SystemPrompt
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
+from bradawl.app.system_prompt import SystemPrompt
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix

@@ -16,7 +16,7 @@ from bradawl.app.git_files import read_whole
 from bradawl.core.permissions import Allow, Deny, Sandbox
 from bradawl.safety.git.config import GitConfig
 from bradawl.safety.permissions.path_globs import Bases
-from bradawl.safety.permissions.rules import parse_rule
+from bradawl.safety.permissions.rule_syntax import parse_rule
 
 
 @pytest.fixture(scope="session")

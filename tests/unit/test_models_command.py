@@ -8,7 +8,7 @@ import pytest
 
 from bradawl.app.cli import parse, run
 from bradawl.app.console import Console
-from bradawl.app.models import overview_lines, query_providers
+from bradawl.app.models_command import overview_lines, query_providers
 from bradawl.app.settings.load import read_settings
 from bradawl.core.usage import Price
 from bradawl.providers.catalog import Catalog

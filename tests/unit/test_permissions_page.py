@@ -9,7 +9,7 @@ from tool_specs import SPECS
 
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.safety.permissions.path_globs import Bases
-from bradawl.safety.permissions.rules import RULE_NAMES, network_rule, parse_rule
+from bradawl.safety.permissions.rule_syntax import RULE_NAMES, network_rule, parse_rule
 
 PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text()
 EXAMPLES = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bradawl.app.cli import main_parser
-from bradawl.app.model_line import build_line
+from bradawl.app.model_endpoint import model_endpoint
 from bradawl.app.settings.credentials import read_credentials
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.provider_tables import _MODEL_KEYS, _PROVIDER_KEYS
@@ -55,14 +55,14 @@ def test_a_key_in_the_variable_and_the_command_are_enough(load, address, key, co
     assert f"`{model.base_url}`" == address
     assert model.api_key == ("k" if key else "")
     assert model.name == command.partition("/")[2]
-    assert build_line(model, {}).endpoint.model == model.name
+    assert model_endpoint(model, {}).endpoint.model == model.name
 
 
 def test_the_examples_load_and_mean_what_stands_beside_them(load, tmp_path):
     own = example("a gateway")
     assert load({"model": "work/x"}, own).api == "anthropic_messages"
     assert load({"model": "kimi-cn/x"}, own, KIMI_CN_KEY="k").api_key == "k"
-    deadlines = build_line(load({"model": "lab/x"}, own), {}).deadlines
+    deadlines = model_endpoint(load({"model": "lab/x"}, own), {}).deadlines
     assert deadlines is not None and deadlines.first_byte_s == 1200
     model = load({"model": "lab/qwen3-coder"}, own + example("a model"))
     assert (model.context_window, model.max_output, model.price.output) == (131_072, 32_768, 0.4)

@@ -9,7 +9,7 @@ import pytest
 
 from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app.cli import main_parser
-from bradawl.app.result import CANCELLED, ERROR, LIMIT, NO_SANDBOX, NOT_SAVED, REFUSED, TERMINATED, TRY_AGAIN, USAGE
+from bradawl.app.exit_code import CANCELLED, ERROR, LIMIT, NO_SANDBOX, NOT_SAVED, REFUSED, TERMINATED, TRY_AGAIN, USAGE
 from bradawl.app.settings.readme_table import readme_table
 from bradawl.app.settings.table import SETTINGS
 from bradawl.core.messages import ToolResults, text_of

@@ -13,7 +13,7 @@ from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, R
 from bradawl.core.rules import Rule, path_rules
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.protected_paths import built_in_rules
-from bradawl.safety.permissions.rules import parse_rule
+from bradawl.safety.permissions.rule_syntax import parse_rule
 from bradawl.shaping.ruled_files import ruled
 from bradawl.tools.bash import Bash, BashParams
 from bradawl.tools.edit_file import EditFile

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.permissions import Allow, Policy, Request, decide
 from bradawl.safety.permissions.path_globs import Bases
-from bradawl.safety.permissions.rules import parse_rule
+from bradawl.safety.permissions.rule_syntax import parse_rule
 from bradawl.safety.permissions.suggestions import proposals
 
 

@@ -13,7 +13,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.rules import met
 from bradawl.safety.permissions.path_globs import Bases, path_pattern
-from bradawl.safety.permissions.rules import parse_rule
+from bradawl.safety.permissions.rule_syntax import parse_rule
 from patience import is_within
 
 

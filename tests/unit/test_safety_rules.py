@@ -12,7 +12,7 @@ from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Allow, Ask, Deny, Policy, decide
 from bradawl.core.rules import Rule, met
 from bradawl.safety.permissions.path_globs import Bases
-from bradawl.safety.permissions.rules import hidden_tools, network_rule, parse_project_rule, parse_rule
+from bradawl.safety.permissions.rule_syntax import hidden_tools, network_rule, parse_project_rule, parse_rule
 
 OWN = tuple(SPECS)
 

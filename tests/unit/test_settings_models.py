@@ -8,10 +8,10 @@ import pytest
 from bradawl.app.build.agent import build_agent
 from bradawl.app.build.model import build_model
 from bradawl.app.build.workspace import without_keys
-from bradawl.app.model_line import build_line
+from bradawl.app.machine import SystemClock, SystemIds
+from bradawl.app.model_endpoint import model_endpoint
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.providers import PROVIDERS, Provider, check_base_url, origin_of, url_of_variable
-from bradawl.app.system import SystemClock, SystemIds
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Prefix
 from bradawl.core.usage import Price
@@ -64,7 +64,7 @@ def test_the_users_file_decides_the_wire_format_otherwise(load, api):
         text = f"[providers.{name}]\napi = '{api}'\nbase_url = 'https://acme.example/v1'\napi_key_env = 'K'\n"
         settings = load({"model": f"{name}/x"}, text, K="k")
         assert settings.model.api == api
-        assert build_line(settings.model, {}).codec.api == api
+        assert model_endpoint(settings.model, {}).codec.api == api
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_the_users_file_decides_the_wire_format_otherwise(load, api):
     ],
 )
 def test_requests_go_to_the_endpoint_of_the_format(load, model, url):
-    line = build_line(load({"model": model}).model, {})
+    line = model_endpoint(load({"model": model}).model, {})
     assert line.codec.target(line.endpoint)[0] == url
 
 
 def test_a_token_of_anthropics_goes_out_as_a_bearer_token(load):
     def sent(**environ):
-        line = build_line(load({"model": "anthropic/x"}, **environ).model, {})
+        line = model_endpoint(load({"model": "anthropic/x"}, **environ).model, {})
         return dict(line.codec.target(line.endpoint)[1])
 
     assert sent()["x-api-key"] == "a"
@@ -136,7 +136,7 @@ def test_a_vendors_variable_that_can_not_work_is_named(load, text):
 def test_an_azure_endpoint_is_completed(load, text):
     model = load({"model": "azure/deployment"}, AZURE_OPENAI_ENDPOINT=text, AZURE_OPENAI_API_KEY="k").model
     assert model.base_url == "https://r.openai.azure.com/openai/v1"
-    line = build_line(model, {})
+    line = model_endpoint(model, {})
     assert dict(line.codec.target(line.endpoint)[1])["api-key"] == "k"
 
 
@@ -241,7 +241,7 @@ def test_no_message_repeats_what_may_be_a_key(load, text):
 
 def test_headers_and_compat_reach_the_request(load):
     text = BASE + "[providers.acme.headers]\nX-Team = 'tools'\n[providers.acme.compat]\nkey_header = 'api-key'\n"
-    line = build_line(load({"model": "acme/x"}, text, **{"ACME_TOKEN": "t"}).model, {})
+    line = model_endpoint(load({"model": "acme/x"}, text, **{"ACME_TOKEN": "t"}).model, {})
     headers = dict(line.codec.target(line.endpoint)[1])
     assert (headers["x-team"], headers["api-key"]) == ("tools", "t")
     assert "authorization" not in headers
@@ -249,7 +249,7 @@ def test_headers_and_compat_reach_the_request(load):
 
 def test_compat_of_a_messages_server_is_that_formats_profile(load):
     text = BASE + "api = 'anthropic_messages'\n[providers.acme.compat]\nkeys = 'bearer'\n"
-    line = build_line(load({"model": "acme/x"}, text, **{"ACME_TOKEN": "t"}).model, {})
+    line = model_endpoint(load({"model": "acme/x"}, text, **{"ACME_TOKEN": "t"}).model, {})
     headers = dict(line.codec.target(line.endpoint)[1])
     assert headers["authorization"] == "Bearer t"
     assert "x-api-key" not in headers
@@ -257,7 +257,7 @@ def test_compat_of_a_messages_server_is_that_formats_profile(load):
 
 def test_patience_is_the_longer_of_place_and_family_unless_the_user_says(load):
     def seconds(text=""):
-        line = build_line(load({"model": "vllm/x"}, text).model, {})
+        line = model_endpoint(load({"model": "vllm/x"}, text).model, {})
         return line.deadlines.first_byte_s, line.deadlines.idle_s
 
     assert seconds() == (600.0, 600.0)
@@ -266,8 +266,8 @@ def test_patience_is_the_longer_of_place_and_family_unless_the_user_says(load):
 
 def test_patience_with_a_messages_server_is_set_in_the_same_place(load):
     text = "[providers.anthropic.compat]\nfirst_byte_s = 7\nidle_s = 900\nkeys = 'bearer'\n"
-    line = build_line(load({"model": "anthropic/x"}, text).model, {})
-    usual = build_line(load({"model": "anthropic/x"}).model, {}).deadlines
+    line = model_endpoint(load({"model": "anthropic/x"}, text).model, {})
+    usual = model_endpoint(load({"model": "anthropic/x"}).model, {}).deadlines
     assert (line.deadlines.first_byte_s, line.deadlines.idle_s) == (7, 900)
     assert (line.deadlines.content_s, line.deadlines.connect_s) == (usual.content_s, usual.connect_s)
     assert "x-api-key" not in dict(line.codec.target(line.endpoint)[1])
@@ -431,7 +431,7 @@ def test_every_known_provider_can_be_built(load):
     for name, known in PROVIDERS.items():
         if known.base_url:
             environ = dict.fromkeys(known.key_names, "key")
-            line = build_line(load({"model": f"{name}/m"}, **environ).model, {})
+            line = model_endpoint(load({"model": f"{name}/m"}, **environ).model, {})
             url, headers = line.codec.target(line.endpoint)
             assert url.startswith(known.base_url)
             assert any("key" in value.split() for _, value in headers)
@@ -442,7 +442,7 @@ def test_the_example_in_the_readme_is_valid(load):
     text = re.search(r"```toml\n(.*?)```", readme, re.DOTALL)[1]
     model = load({"model": "work/claude-opus-5-5"}, text, **{"WORK_TOKEN": "t"}).model
     assert (model.api, model.context_window, model.price.output) == ("anthropic_messages", 200_000, 20.0)
-    assert build_line(model, {}).codec.profile.keys == "bearer"
+    assert model_endpoint(model, {}).codec.profile.keys == "bearer"
 
 
 def test_a_small_model_is_resolved_like_a_fallback(load):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bradawl.app.system import SystemClock, SystemIds
+from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Note, Origin, Text, Thinking, ToolCall, ToolResult, ToolResults, User
 from bradawl.core.ports import ModelInfo, Prefix

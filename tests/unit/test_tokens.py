@@ -26,7 +26,7 @@ from bradawl.core.messages import (
 )
 from bradawl.core.ports import Prefix, ToolSchema
 from bradawl.folds.session_state import calibrated
-from bradawl.shaping.context import message_tokens, part_tokens, prefix_tokens
+from bradawl.shaping.context_size import message_tokens, part_tokens, prefix_tokens
 from bradawl.shaping.tokens import estimate
 from patience import is_within
 

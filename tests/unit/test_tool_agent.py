@@ -10,7 +10,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Deny, Policy, Request, decide
 from bradawl.safety.permissions.path_globs import Bases
-from bradawl.safety.permissions.rules import parse_rule
+from bradawl.safety.permissions.rule_syntax import parse_rule
 from bradawl.shaping.tool_schema import schema_of
 from bradawl.testing.fakes import FakeSpawner
 from bradawl.tools.agent import LIMIT, AgentTool

@@ -11,7 +11,7 @@ import pytest
 
 from bradawl.app.build.agent import build_agent
 from bradawl.app.build.workspace import folders_of
-from bradawl.app.model_line import build_line
+from bradawl.app.model_endpoint import model_endpoint
 from bradawl.app.own_programs import find_ripgrep, programs_for
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.settings import Settings
@@ -281,7 +281,7 @@ async def test_a_command_that_prints_a_key_is_none_of_the_project(place, monkeyp
     (ws / "keyring.py").write_text(f"open({str(canary)!r}, 'w')\n")
     monkeypatch.chdir(ws)
     model = ModelSettings("demo", "x", "http://127.0.0.1:9/v1", key_command=command)
-    line = build_line(model, {"PATH": f"{paths(ws, home)[way]}:{SYSTEM}", "HOME": str(home)})
+    line = model_endpoint(model, {"PATH": f"{paths(ws, home)[way]}:{SYSTEM}", "HOME": str(home)})
     with pytest.raises(SettingsError, match="api_key_command"):
         await line.keys.key()
     assert not canary.exists()
@@ -296,7 +296,7 @@ async def test_a_command_of_the_user_that_prints_a_key_is_found_as_before(place,
     for folder in (place / "ws", place):
         monkeypatch.chdir(folder)
         model = ModelSettings("demo", "x", "http://127.0.0.1:9/v1", key_command="print-my-token")
-        line = build_line(model, {"PATH": f"{place}/bin:{SYSTEM}", "HOME": str(place)})
+        line = model_endpoint(model, {"PATH": f"{place}/bin:{SYSTEM}", "HOME": str(place)})
         assert (await line.keys.key()) == "secret-of-the-user"
 
 

@@ -16,7 +16,7 @@ from bradawl.core.messages import Assistant, Message, Origin, ToolResults, User
 from bradawl.core.ports import AnyTool, Model, ModelInfo, ModelSession, Prefix
 from bradawl.core.usage import Usage
 from bradawl.folds.assembler import Assembler
-from bradawl.shaping.context import message_tokens, part_tokens, prefix_tokens
+from bradawl.shaping.context_size import message_tokens, part_tokens, prefix_tokens
 from bradawl.shaping.tokens import estimate
 from bradawl.shaping.tool_schema import schemas_of
 

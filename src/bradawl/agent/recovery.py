@@ -1,4 +1,4 @@
-"""Repairs the log of a session whose program ended in the middle of a turn."""
+"""Repairs the log when a session is resumed that crashed in the middle of a turn."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -270,7 +270,7 @@ def _asks_for_json(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
 def _wrong_usage(message: str, console: Console, *, as_json: bool) -> int:
     console.say(f"bradawl: {message}")
     if as_json:
-        from bradawl.app.result import result_of_failure
+        from bradawl.app.exit_code import result_of_failure
 
         console.answer(result_of_failure(message, USAGE_EXIT).to_json())
     return USAGE_EXIT

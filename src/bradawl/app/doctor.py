@@ -11,8 +11,9 @@ import msgspec
 
 from bradawl._version import __version__
 from bradawl.app.console import Console
+from bradawl.app.context_window import longer_context
 from bradawl.app.local_models import find_local, server_name, suggestions
-from bradawl.app.models import Connect, Status, models_text, query_providers
+from bradawl.app.models_command import Connect, Status, models_text, query_providers
 from bradawl.app.modes import mode_text, sandbox_text
 from bradawl.app.rendering import one_line
 from bradawl.app.settings.homes import homes
@@ -20,7 +21,6 @@ from bradawl.app.settings.load import load_settings, read_settings
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED, is_loopback
 from bradawl.app.settings.settings import Settings
-from bradawl.app.window import longer_context
 from bradawl.core.errors import BradawlError, SettingsError
 from bradawl.core.permissions import Policy, Sandbox
 from bradawl.core.ports import Prefix, Window
@@ -279,7 +279,7 @@ async def _context_checks(settings: Settings, build: BuildAgent) -> list[Check]:
     except BradawlError as error:
         return [Check("context", "problem", str(error))]
     try:
-        from bradawl.shaping.context import prefix_tokens
+        from bradawl.shaping.context_size import prefix_tokens
         from bradawl.shaping.tool_schema import schemas_of
 
         needed = prefix_tokens(Prefix(await agent.system_prompt(), schemas_of(agent.tools)))

@@ -10,9 +10,9 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from bradawl.app.context_window import LONG_TOKENS, WindowWatch
 from bradawl.app.modes import begin_in_mode, choose_mode, current_mode, sandbox_warning, why_not
 from bradawl.app.notices import NoticeStream
-from bradawl.app.window import LONG_TOKENS, WindowWatch
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import AssistantReplied, Envelope, Live

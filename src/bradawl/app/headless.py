@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.console import Console
+from bradawl.app.exit_code import Meter, exit_code, result_of, result_of_command
 from bradawl.app.frontend import Frontend
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.outcomes import denials_text, outcome_of
 from bradawl.app.progress import Progress
 from bradawl.app.rendering import refusal_text, usage_text
-from bradawl.app.result import Meter, exit_code, result_of, result_of_command
 from bradawl.core.deltas import Notice, RetryScheduled
 from bradawl.core.events import Envelope, Live, RequestSent
 from bradawl.safety.terminal import clean

@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, cast
 
 from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.console import Console, OutputError
+from bradawl.app.exit_code import (
+    CANCELLED,
+    ERROR,
+    NO_SANDBOX,
+    NOT_SAVED,
+    TRY_AGAIN,
+    USAGE,
+    exit_code,
+    result_of_failure,
+)
 from bradawl.app.frontend import Build, RunRequest
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.modes import help_with_refusals, is_asked_for
 from bradawl.app.notices import NoticeStream
 from bradawl.app.rendering import notice_line, one_line
-from bradawl.app.result import CANCELLED, ERROR, NO_SANDBOX, NOT_SAVED, TRY_AGAIN, USAGE, exit_code, result_of_failure
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.providers import PROVIDERS, NoProvider
@@ -74,7 +83,7 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
             from bradawl.app.trust_command import run_trust
 
             return run_trust(options, environ, console, _current_folder())
-        from bradawl.app.models import run_models
+        from bradawl.app.models_command import run_models
 
         return run_models(options, environ, console, _current_folder())
 

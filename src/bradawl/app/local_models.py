@@ -1,4 +1,4 @@
-"""Finds the model servers that run on this machine, and the commands to use their models."""
+"""Shows the local model servers that `providers.local_servers` finds, and the commands to use their models."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Finds the programs that bradawl starts on its own account: git, rg, bash, bwrap."""
+"""Finds git, rg, bash and bwrap for a run; `safety.trusted_programs` has the rules."""
 
 import os
 import sys

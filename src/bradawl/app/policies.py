@@ -106,7 +106,7 @@ def default_mode(sandbox: Sandbox) -> Mode:
 
 def _read(text: RuleText, settings: Settings) -> tuple[Rule, ...]:
     from bradawl.safety.permissions.path_globs import Bases
-    from bradawl.safety.permissions.rules import parse_project_rule, parse_rule
+    from bradawl.safety.permissions.rule_syntax import parse_project_rule, parse_rule
 
     if text.is_projects:
         top = settings.project or settings.cwd  # relative paths in a project's rules start at the project's root

@@ -98,7 +98,7 @@ def _network_line(questions: Iterable[Question]) -> str:
 
 
 def _is_rule(text: str) -> bool:
-    from bradawl.safety.permissions.rules import network_rule
+    from bradawl.safety.permissions.rule_syntax import network_rule
 
     try:
         network_rule(text, "", "")

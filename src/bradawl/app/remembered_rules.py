@@ -101,7 +101,7 @@ class RememberedRules:
 
     def _parsed(self, text: str) -> tuple[Rule, ...]:
         from bradawl.safety.permissions.path_globs import Bases
-        from bradawl.safety.permissions.rules import parse_rule
+        from bradawl.safety.permissions.rule_syntax import parse_rule
 
         return parse_rule(text, "allow", self.path, Bases(self._project, self._home, self._project))
 

@@ -161,7 +161,7 @@ def _is_wide(rule: str) -> bool:
 
 def _covers_any_change(tool: str) -> bool:
     """Whether a rule of this name alone allows tools that run commands, change files or start sub-agents."""
-    from bradawl.safety.permissions.rules import rule_name
+    from bradawl.safety.permissions.rule_syntax import rule_name
 
     known = rule_name(tool)
     return tool == "*" or (known is not None and (known.on in ("run", "write") or known.name == "Agent"))

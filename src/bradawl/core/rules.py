@@ -1,4 +1,7 @@
-"""Permission rules as values, and the test whether a rule matches a part of a call."""
+"""Permission rules as values, and whether a rule matches a part of a call.
+
+`safety.permissions.rule_syntax` parses them, `core.permissions` decides by them.
+"""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Retries: one request is sent, its failure classified, and sent again while that is safe and useful."""
+"""Sends a model request, classifies its failure, and sends it again when `core.retry` permits."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

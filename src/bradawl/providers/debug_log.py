@@ -1,4 +1,4 @@
-"""The debug log file of requests, one per session, written only with `--debug`.
+"""The file that `--debug` writes, one per session; keys and contents are never in it.
 
 `exchange_log` makes its lines; this module writes them and never fails a run.
 """

@@ -1,4 +1,4 @@
-"""Makes the debug log's lines about requests: time, URL, outcome; never any content.
+"""Makes the lines of the debug log: time, URL and outcome of requests; never keys, headers or contents.
 
 Values from outside appear only as a number, a length, or a word from a fixed list.
 """

@@ -1,4 +1,4 @@
-"""Ends a command in the background."""
+"""The tool `bash_kill`: ends a command in the background."""
 
 import msgspec
 

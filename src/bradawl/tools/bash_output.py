@@ -1,4 +1,4 @@
-"""Shows what a command in the background has printed."""
+"""The tool `bash_output`: shows what a command in the background has printed."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Shows the user a plan, and ends plan mode when they approve it."""
+"""The tool `exit_plan`: shows the user a plan, and ends plan mode when they approve it."""
 
 from typing import Annotated, Final
 

@@ -1,4 +1,4 @@
-"""Shows files: text with line numbers, images, the text of PDF documents, the cells of notebooks."""
+"""The tool `read_file`: shows files: text with line numbers, images, text of PDF documents, cells of notebooks."""
 
 from typing import Annotated
 

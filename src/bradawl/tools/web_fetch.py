@@ -1,4 +1,4 @@
-"""Fetches one web page and returns it as Markdown or text."""
+"""The tool `web_fetch`: fetches one web page and returns it as Markdown or text."""
 
 import asyncio
 from collections.abc import Callable

@@ -17,7 +17,7 @@ from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.codec import Endpoint, ServerEvent
 from bradawl.providers.deadlines import Deadlines, deadlines_for
 from bradawl.providers.failures import failure_of_response
-from bradawl.providers.targets import openai_target
+from bradawl.providers.openai_urls import openai_target
 
 
 def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tuple[ToyCodec, Deadlines]":

@@ -1,4 +1,4 @@
-"""Opens a new prefix before the next step when the session's tools were changed."""
+"""Sends the new tools when a session's tools were changed: opens a new prefix before the next step."""
 
 from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext
 

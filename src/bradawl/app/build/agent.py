@@ -12,10 +12,10 @@ from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools, with_extra_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, with_real_home
-from bradawl.app.environment import SystemPrompt
+from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.app.policies import Policies
 from bradawl.app.settings.settings import Settings
-from bradawl.app.system import SystemClock, SystemIds
+from bradawl.app.system_prompt import SystemPrompt
 from bradawl.core.events import RequestParams
 from bradawl.core.ports import Approver, Tool
 from bradawl.core.retry import RetryBudget

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bradawl.app.model_line import build_line
+from bradawl.app.model_endpoint import model_endpoint
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import SCRIPTED
 from bradawl.app.settings.settings import Settings, debug_folder
@@ -50,10 +50,10 @@ def _one_model(
         return ScriptedModel(chosen.name, clock=clock, context_window=chosen.context_window)
     from bradawl.providers.client import HttpModel
 
-    line = build_line(chosen, settings.environment)
-    origin = Origin(line.codec.api, chosen.provider, chosen.name)
+    endpoint = model_endpoint(chosen, settings.environment)
+    origin = Origin(endpoint.codec.api, chosen.provider, chosen.name)
     info = ModelInfo(origin, chosen.context_window, chosen.price, chosen.max_output)
-    return HttpModel(line, build_http(chosen.proxy, chosen.ca_file), clock, ids, info, cool_downs, log)
+    return HttpModel(endpoint, build_http(chosen.proxy, chosen.ca_file), clock, ids, info, cool_downs, log)
 
 
 def build_http(proxy: str | None, ca_file: str | None) -> Http:

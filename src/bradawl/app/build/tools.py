@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bradawl.app.build.workspace import Workspace, without_keys
+from bradawl.app.machine import home_in
 from bradawl.app.own_programs import find_ripgrep, search_path
 from bradawl.app.policies import Policies
 from bradawl.app.settings.settings import Settings
-from bradawl.app.system import home_in
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Http, Tool
 from bradawl.tools.agent import AgentTool
@@ -85,7 +85,7 @@ def offered_tools(
         tools += _user_tools(settings, tools, tell)
     if not policies.has_rules:
         return tools
-    from bradawl.safety.permissions.rules import hidden_tools
+    from bradawl.safety.permissions.rule_syntax import hidden_tools
 
     hidden = hidden_tools(policies.fixed, [tool.spec for tool in tools])
     return tuple(tool for tool in tools if tool.spec.name not in hidden)

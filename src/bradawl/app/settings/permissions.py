@@ -80,7 +80,7 @@ def _rules(sources: Sources, cwd: str, home: str) -> Iterator[RuleText]:
 
 def _problem_of(rule: RuleText, home: str) -> str:
     from bradawl.safety.permissions.path_globs import Bases
-    from bradawl.safety.permissions.rules import parse_project_rule
+    from bradawl.safety.permissions.rule_syntax import parse_project_rule
 
     return parse_project_rule(rule.text, rule.verdict, rule.source, Bases(rule.folder, home, rule.folder))[1]
 

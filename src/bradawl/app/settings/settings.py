@@ -1,4 +1,4 @@
-"""The settings of one run, as a value."""
+"""The class `Settings`, the validated settings of one run. `load` makes it, `table` lists them."""
 
 from pathlib import Path
 from typing import Literal

@@ -17,7 +17,7 @@ from bradawl.providers.deadlines import Deadlines, deadlines_of
 from bradawl.providers.downgrade import Downgrade
 from bradawl.providers.encoding import new_call_id
 from bradawl.providers.failures import failure_of_response, refusal_text
-from bradawl.providers.targets import openai_target
+from bradawl.providers.openai_urls import openai_target
 
 if TYPE_CHECKING:
     from bradawl.providers.chat.reply import ChatReply

@@ -27,8 +27,8 @@ from bradawl.providers.chat.chunks import (
     error_in,
     stop_of,
 )
+from bradawl.providers.chat.fast_path import RepeatedEvent
 from bradawl.providers.chat.parts import ReplyParts
-from bradawl.providers.chat.repeats import RepeatedEvent
 from bradawl.providers.chat.text import ReplyText
 from bradawl.providers.chat.usage import is_usage, read_usage
 from bradawl.providers.codec import ServerEvent

@@ -1,4 +1,4 @@
-"""Tracks the items of a Responses reply while they arrive.
+"""Tracks the unfinished items of a Responses reply while their events arrive; `items` closes each.
 
 The protocol identifies them by `output_index`. Gateways omit it, repeat it for every item, or send a new item id
 with each event, so an item is also identified by its kind and its call.

@@ -108,7 +108,7 @@ def _for_tool(name: str) -> list[str]:
     is_remote = name.startswith("mcp__") and re.fullmatch(r"mcp__[^\s()*\[\]?\\/]+__[^\s()*\[\]?\\/]+", name)
     if is_remote and name.isprintable():
         return [name]
-    from bradawl.safety.permissions.rules import rule_name
+    from bradawl.safety.permissions.rule_syntax import rule_name
 
     if (known := rule_name(name)) is not None:
         return [known.name] if known.on == "tool" else []

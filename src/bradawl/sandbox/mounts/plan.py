@@ -1,4 +1,4 @@
-"""Plans the mounts over one writable folder, so that programs can't change, replace or read protected files."""
+"""Decides for each path of one writable folder whether a sandbox mounts it read-only, masks it, or blocks it."""
 
 import os
 from collections.abc import Iterable, Iterator

@@ -20,7 +20,7 @@ from bradawl.core.errors import ToolError
 from bradawl.sandbox.filesystem.closed_folders import open_parents
 from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back, put_copy_back
+from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back, put_copy_back
 from bradawl.sandbox.restore.snapshot import (
     Entry,
     Snapshot,

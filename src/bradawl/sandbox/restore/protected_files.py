@@ -15,7 +15,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.sandbox.restore.harmless_git_files import is_new_repository
-from bradawl.sandbox.restore.put_back import SetAsideFolder, forget_old, put_back
+from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, retake_snapshot, take_snapshot
 
 _RECORD = "before-"

@@ -1,4 +1,4 @@
-"""Maps the indentation of a quoted block to the file's, if one rule fits every line."""
+"""Maps the indentation of a quoted block to the file's, if one rule fits every line; the new text is indented by it."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Finds the only place in a file that an old_string without an exact match can mean."""
+"""Chooses the one place that an old_string without an exact match can mean, of those `inexact_place` finds."""
 
 import msgspec
 

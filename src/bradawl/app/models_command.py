@@ -170,14 +170,14 @@ def _unreachable(status: Status, problem: str) -> Status:
 
 async def _fetch_list(settings: ModelSettings, environ: Mapping[str, str], connect: Connect) -> list[dict[str, object]]:
     """The entries of the endpoint's model list. Raises `HttpError`, `SettingsError` or `_NoModelList`."""
-    from bradawl.app.model_line import build_line
+    from bradawl.app.model_endpoint import model_endpoint
     from bradawl.providers.advice import advise
     from bradawl.providers.keys import misdirected
 
-    line = build_line(settings, environ)
-    key = await line.keys.key() if line.keys else ""
-    endpoint = msgspec.structs.replace(line.endpoint, api_key=key)
-    url, headers = line.codec.target(endpoint)
+    target = model_endpoint(settings, environ)
+    key = await target.keys.key() if target.keys else ""
+    endpoint = msgspec.structs.replace(target.endpoint, api_key=key)
+    url, headers = target.codec.target(endpoint)
     url = _list_url(url)
     if (refusal := misdirected(endpoint, url, headers)) is not None:
         raise SettingsError(str(refusal))
@@ -196,7 +196,7 @@ async def _fetch_list(settings: ModelSettings, environ: Mapping[str, str], conne
                 raise _NoModelList(f"{text}; if requests fail too, check the base URL.")
             if response.status != 200:
                 raise SettingsError(
-                    str(advise(line.codec.error_of(response.status, response.headers, bytes(body)), endpoint))
+                    str(advise(target.codec.error_of(response.status, response.headers, bytes(body)), endpoint))
                 )
     finally:
         await http.aclose()

@@ -1,4 +1,4 @@
-"""The exit code of a run and the JSON object of `--output-format json`, both from the same `TurnResult`."""
+"""The exit code of `bradawl -p` and the object of `--output-format json`, both from the same `TurnResult`."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Parses permission rules as users write them, `Tool` or `Tool(what)`.
+"""Parses permission rules as users write them, such as `Bash(npm run test:*)`, into the values of `core.rules`.
 
 An ambiguous rule is read in the way that allows less.
 """

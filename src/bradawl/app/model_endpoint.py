@@ -1,4 +1,4 @@
-"""How the model of the settings is reached: wire format, endpoint, key and deadlines."""
+"""Makes the endpoint of the configured model: wire protocol, address, source of the key, deadlines."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from bradawl.providers.keys import KeySource
 
 
-def build_line(
+def model_endpoint(
     chosen: ModelSettings, environment: Mapping[str, str], protocols: Sequence[WireProtocol] = PROTOCOLS
 ) -> "ModelEndpoint":
     """The endpoint of a model that is not scripted: its codec, address, key and deadlines."""
