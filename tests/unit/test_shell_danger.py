@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.safety.shell.deny.protected_targets import Ground
-from bradawl.safety.shell.deny.scanner import Seen, look_through
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
+from bradawl.safety.shell.deny.scanner import ScanResult, scan
 from bradawl.workspace.files import LocalFiles
 
 HOME, WS = "/home/u", "/ws"
-GROUND = Ground(HOME, (WS,), LocalFiles(HOME).resolve)
+PROTECTED = ProtectedTargets(HOME, (WS,), LocalFiles(HOME).resolve)
 IN_BASE64 = base64.b64encode(b"rm -rf /").decode()
 
 
-def look(line: str, cwd: str = WS) -> Seen:
-    return look_through(line, cwd=cwd, ground=GROUND)
+def look(line: str, cwd: str = WS) -> ScanResult:
+    return scan(line, cwd=cwd, protected=PROTECTED)
 
 
 def lines(text: str) -> list[str]:
@@ -416,10 +416,10 @@ def test_a_folder_that_is_a_link_out_of_the_workspace_is_seen_through(tmp_path: 
     ws.mkdir()
     home.mkdir()
     (ws / "away").symlink_to(home)
-    ground = Ground(str(home), (str(ws),), LocalFiles(str(home)).resolve)
+    protected = ProtectedTargets(str(home), (str(ws),), LocalFiles(str(home)).resolve)
     for line in ("rm -rf away/", "cd away && rm -rf *", "echo x >> away/.bashrc"):
-        assert look_through(line, cwd=str(ws), ground=ground).danger, line
-    assert not look_through("rm -rf away/sub", cwd=str(ws), ground=ground).danger
+        assert scan(line, cwd=str(ws), protected=protected).danger, line
+    assert not scan("rm -rf away/sub", cwd=str(ws), protected=protected).danger
 
 
 HOSTILE = {
@@ -488,5 +488,5 @@ def test_what_stands_in_front_does_not_hide_it(line: str, before: str):
 def test_links_of_a_line_that_multiply_paths_end_the_scan_instead_of_going_on():
     names = ("a", "a/b", "a/b/c", "b", "b/a", "a/a", ".")
     moves = ["mv " + " ".join(names[place:] + names[:place]) for place in range(len(names))]
-    seen = look_through("; ".join(moves * 3) + "; rm -rf ~", cwd=WS, ground=GROUND)
+    seen = scan("; ".join(moves * 3) + "; rm -rf ~", cwd=WS, protected=PROTECTED)
     assert not seen.is_whole and seen.danger

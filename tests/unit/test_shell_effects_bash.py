@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bradawl.core.effects import Effects
 from bradawl.safety.shell.allow.analyzer import cross_checked_line, shell_effects
-from bradawl.safety.shell.deny.protected_targets import Ground
-from bradawl.safety.shell.deny.scanner import look_through
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
+from bradawl.safety.shell.deny.scanner import scan
 from bradawl.workspace.files import LocalFiles
 
 pytestmark = pytest.mark.skipif(not os.access("/bin/bash", os.X_OK), reason="needs /bin/bash")
@@ -353,7 +353,7 @@ def _is_found(real: tuple[str, ...], argvs: tuple[tuple[str, ...], ...]) -> bool
 @_TOGETHER
 @given(SEVERAL_NESTED)
 def test_commands_at_any_depth_are_found(tmp_path: Path, lines: list[str]):
-    ground = Ground(shell_bash.HOME, (str(tmp_path),), LocalFiles(shell_bash.HOME).resolve)
+    protected = ProtectedTargets(shell_bash.HOME, (str(tmp_path),), LocalFiles(shell_bash.HOME).resolve)
     for line, real in zip(lines, shell_bash.executed(lines, tmp_path), strict=True):
-        argvs = look_through(line, cwd=str(tmp_path), ground=ground).argvs
+        argvs = scan(line, cwd=str(tmp_path), protected=protected).argvs
         assert [argv for argv in real if not _is_found(argv, argvs)] == [], (line, argvs)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from bradawl.safety.shell.deny.protected_targets import Ground
-from bradawl.safety.shell.deny.scanner import Seen, look_through
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
+from bradawl.safety.shell.deny.scanner import ScanResult, scan
 from bradawl.workspace.files import LocalFiles
 
-GROUND = Ground("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
+PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
 
 
-def look(line: str) -> Seen:
-    return look_through(line, cwd="/ws", ground=GROUND)
+def look(line: str) -> ScanResult:
+    return scan(line, cwd="/ws", protected=PROTECTED)
 
 
 LOSS = [

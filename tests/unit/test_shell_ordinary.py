@@ -2,11 +2,11 @@
 
 import pytest
 
-from bradawl.safety.shell.deny.protected_targets import Ground
-from bradawl.safety.shell.deny.scanner import look_through
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
+from bradawl.safety.shell.deny.scanner import scan
 from bradawl.workspace.files import LocalFiles
 
-GROUND = Ground("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
+PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
 
 
 def lines(text: str) -> list[str]:
@@ -216,4 +216,4 @@ ORDINARY += ["git commit -m \"$(cat <<'E'\nRefuse `rm -rf /`\nE\n)\"", "cat <<-'
 
 @pytest.mark.parametrize("line", ORDINARY)
 def test_ordinary_work_is_left_alone(line: str):
-    assert look_through(line, cwd="/ws", ground=GROUND).danger == ""
+    assert scan(line, cwd="/ws", protected=PROTECTED).danger == ""

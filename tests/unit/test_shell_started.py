@@ -2,11 +2,11 @@
 
 import pytest
 
-from bradawl.safety.shell.deny.protected_targets import Ground
-from bradawl.safety.shell.deny.scanner import look_through
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
+from bradawl.safety.shell.deny.scanner import scan
 from bradawl.workspace.files import LocalFiles
 
-GROUND = Ground("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
+PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ GROUND = Ground("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
     ],
 )
 def test_what_commands_start_in_turn_is_told(line: str, inner: tuple[str, ...]) -> None:
-    assert inner in look_through(line, cwd="/ws", ground=GROUND).argvs
+    assert inner in scan(line, cwd="/ws", protected=PROTECTED).argvs

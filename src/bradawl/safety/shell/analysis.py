@@ -1,4 +1,4 @@
-"""All that can be said of a line of bash before it runs: what it would do, and what speaks against it."""
+"""Analyzes a bash command line before it runs: the files it reads and writes, its commands, and dangers in it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from posixpath import normpath
@@ -17,19 +17,19 @@ from bradawl.safety.shell.allow.path_effects import NULL_DEVICE, Entries, Filesy
 from bradawl.safety.shell.allow.program_lookup import ProgramLookup
 from bradawl.safety.shell.argv import Argv
 from bradawl.safety.shell.deny.network_programs import reaches_out
-from bradawl.safety.shell.deny.protected_targets import Ground, is_home_of_a_user
-from bradawl.safety.shell.deny.scanner import Seen, look_through
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets, is_home_of_a_user
+from bradawl.safety.shell.deny.scanner import ScanResult, scan
 from bradawl.safety.shell.path_rules import PathRules
 
 if TYPE_CHECKING:
     from bradawl.safety.shell.paths.refused_writes import RefusedWrites
 
 
-def _not_there(_: str) -> bool:
+def _always_false(_: str) -> bool:
     return False
 
 
-def _nothing_else(_folder: str, **_: bool) -> tuple[str, ...]:
+def _reads_nothing_else(_folder: str, **_: bool) -> tuple[str, ...]:
     return ()
 
 
@@ -41,43 +41,43 @@ def _shows_the_working_tree(argv: Argv) -> bool:
 
 
 class ShellContext(msgspec.Struct, frozen=True):
-    """What is known of the machine on which a line would run."""
+    """The environment in which a line would run: file system, workspace, rules and sandbox."""
 
     resolve: Resolve
     home: str = ""
     roots: tuple[str, ...] = ()
     """Folders of the workspace; absolute, resolved."""
     search_path: str = ""
-    """PATH as bash has it; empty: every name finds the system's own program."""
+    """PATH of the shell; if empty, every name is taken for the system's program."""
     changeable: tuple[str, ...] = ()
-    """Folders besides the roots in which somebody may have put a program; absolute, resolved."""
+    """Further folders whose programs may have been changed; absolute, resolved."""
     entries: Entries = entries_on_disk
-    git_is_safe: Callable[[str], bool] = _not_there
-    """Whether git in this folder starts no program that its configuration names."""
-    git_reads: Callable[..., tuple[str, ...] | None] = _nothing_else
-    """What git reads there besides its data and the working tree; None if that can't be told.
+    git_is_safe: Callable[[str], bool] = _always_false
+    """Whether git in this folder starts no program from its configuration."""
+    git_reads: Callable[..., tuple[str, ...] | None] = _reads_nothing_else
+    """What git reads there besides its data and the working tree; None if unknown.
 
     Called with `is_search`: whether the content of tracked files is searched, and `shows_keys`: whether tracked files
     with keys would be shown.
     """
     is_confined: Callable[[], bool] = bool
-    """Whether what only reads runs where it can't write, and reaches no network."""
+    """Whether read-only commands run in a sandbox that blocks writes and the network."""
     secrets: Callable[[str], Iterable[str]] = lambda _: ()
-    """Files with keys below a folder that nothing hides from programs. May raise `UnsupportedSyntax`."""
-    is_unignored: Callable[[str], bool] = _not_there
-    """Whether an ignore file may bring a file back that ripgrep passes over for a dot in its path."""
+    """Files with keys below a folder that programs can read. May raise `UnsupportedSyntax`."""
+    is_unignored: Callable[[str], bool] = _always_false
+    """Whether an ignore file may make ripgrep search this file, which it otherwise skips as hidden."""
     rules: tuple[Rule, ...] = ()
-    """Rules other than the built-in ones that refuse paths or ask about them."""
+    """Rules, besides the built-in ones, that deny paths or ask about them."""
     is_covered: Callable[[], bool] = bool
-    """Whether a sandbox keeps programs from what the rules refuse."""
+    """Whether a sandbox keeps programs from the paths that the rules deny."""
     own: tuple[str, ...] = ()
     """bradawl's folders besides those in the home folder."""
     environment: Mapping[str, str] | None = None
-    """Variables of the shell before the session changed any; None where they are not known."""
+    """Variables of the shell before the session changed any; None if unknown."""
 
     @property
     def path_rules(self) -> PathRules | None:
-        """The same rules, for paths of lines."""
+        """`rules` for the paths in lines; None without rules."""
         return PathRules(self.rules, self.is_covered) if self.rules else None
 
     def refused(self, path: str) -> str:
@@ -91,44 +91,49 @@ class ShellContext(msgspec.Struct, frozen=True):
 
 
 def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: ShellContext) -> Effects:
-    """Effects of `bash -c text` in `cwd`, with what no mode lets run in `danger`. Never raises.
+    """Effects of `bash -c text` in `cwd`; `danger` is the reason why no mode may run it. Never raises.
 
-    Of a line that isn't fully understood they are unknown; `commands` are its commands if they are plain words and
+    Effects of a line that isn't fully understood are unknown; `commands` are its commands if they are plain words and
     all that would touch something, `inner` those that they would start.
     """
-    effects = _understood(text, cwd, env, around)
+    effects = _allow_effects(text, cwd, env, around)
     home = _real_home(around)
-    if effects.understood and (why := _shown_keys(effects, home, around)):
+    if effects.understood and (why := _keys_danger(effects, home, around)):
         return msgspec.structs.replace(effects, danger=why)
     if effects.understood and (homes := _other_homes(effects, home)):
         effects = msgspec.structs.replace(effects, reads=(*effects.reads, *homes))
-    if effects.understood and not _needs_a_second_look(text, effects, around.roots, home):
+    if effects.understood and not _needs_scan(text, effects, around.roots, home):
         return effects
-    variables = None if around.environment is None else {**around.environment, **env}
-    ground = Ground(home, around.roots, around.resolve, own=around.own, refused=around.refused, environment=variables)
-    seen = look_through(text, cwd=cwd, ground=ground)
+    environment = None if around.environment is None else {**around.environment, **env}
+    protected = ProtectedTargets(
+        home, around.roots, around.resolve, own=around.own, refused=around.refused, environment=environment
+    )
+    scanned = scan(text, cwd=cwd, protected=protected)
     if effects.understood:
-        changes = _refused_writes(text, effects.commands, seen, cwd, ground, around)
+        changes = _refused_writes(text, effects.commands, scanned, cwd, protected, around)
         writes = (*effects.writes, *(path for path in changes.paths if path not in effects.writes))
-        return msgspec.structs.replace(effects, danger=seen.danger or changes.danger, writes=writes)
-    commands = _plain_commands(text, around.home, seen)
-    argvs = (*commands, *seen.argvs)
-    paths, danger = _refused_reads(text, argvs, seen, cwd, around)
-    changes = _refused_writes(text, argvs, seen, cwd, ground, around)
+        return msgspec.structs.replace(effects, danger=scanned.danger or changes.danger, writes=writes)
+    commands = _plain_commands(text, around.home, scanned)
+    argvs = (*commands, *scanned.argvs)
+    paths, danger = _refused_reads(text, argvs, scanned, cwd, around)
+    changes = _refused_writes(text, argvs, scanned, cwd, protected, around)
     return Effects(
         reads=paths,
         writes=changes.paths,
         unknown=True,
         commands=commands,
-        inner=tuple(argv for argv in seen.argvs if argv not in commands),
+        inner=tuple(argv for argv in scanned.argvs if argv not in commands),
         hosts=("*",) if reaches_out(argvs) else (),
-        danger=seen.danger or danger or changes.danger or _read_keys(text, argvs, seen, cwd, home, around),
-        unsealed=not seen.is_whole,
+        danger=scanned.danger
+        or danger
+        or changes.danger
+        or _unsandboxed_keys_danger(text, argvs, scanned, cwd, home, around),
+        unsealed=not scanned.is_whole,
     )
 
 
-def _shown_keys(effects: Effects, home: str, around: ShellContext) -> str:
-    """Why a line that is understood must not read or move what it would."""
+def _keys_danger(effects: Effects, home: str, around: ShellContext) -> str:
+    """Why an understood line must not run: it reads or moves files with keys."""
     from bradawl.safety.shell.paths.secret_reads import SecretFiles, secret_in_effects
 
     path = secret_in_effects(SecretFiles(home, around.own), effects, is_covered=around.is_covered)
@@ -141,13 +146,15 @@ def _other_homes(effects: Effects, home: str) -> tuple[str, ...]:
     return other_homes_read(SecretFiles(home), effects)
 
 
-def _read_keys(text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, home: str, around: ShellContext) -> str:
-    """The same of a line that is not understood, where no sandbox hides the files."""
+def _unsandboxed_keys_danger(
+    text: str, argvs: tuple[Argv, ...], scanned: ScanResult, cwd: str, home: str, around: ShellContext
+) -> str:
+    """Why a line that is not understood must not run: it may read files with keys, which no sandbox hides."""
     if around.is_covered():
         return ""
     from bradawl.safety.shell.paths.secret_reads import SecretFiles, secret_in_words
 
-    path = secret_in_words(SecretFiles(home, around.own), text, argvs, seen, cwd)
+    path = secret_in_words(SecretFiles(home, around.own), text, argvs, scanned, cwd)
     return f"it would read {path}: {_KEYS}" if path else ""
 
 
@@ -155,7 +162,7 @@ _KEYS = "keys, or sessions of other users, are kept there; do the work without t
 
 
 def _refused_reads(
-    text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, around: ShellContext
+    text: str, argvs: tuple[Argv, ...], scanned: ScanResult, cwd: str, around: ShellContext
 ) -> tuple[tuple[str, ...], str]:
     if (ruled := around.path_rules) is None or not ruled.applies("read"):
         return (), ""
@@ -163,34 +170,34 @@ def _refused_reads(
         refused_reads,  # only where rules refuse paths and no sandbox hides them
     )
 
-    found = refused_reads(ruled, text, argvs, seen, cwd)
+    found = refused_reads(ruled, text, argvs, scanned, cwd)
     return found.paths, found.danger
 
 
 def _refused_writes(
-    text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str, ground: Ground, around: ShellContext
+    text: str, argvs: tuple[Argv, ...], scanned: ScanResult, cwd: str, protected: ProtectedTargets, around: ShellContext
 ) -> "RefusedWrites":
     from bradawl.safety.shell.paths.refused_writes import (  # only where a line is not understood
         RefusedWrites,
         refused_writes,
     )
 
-    if seen.danger or around.is_covered():
+    if scanned.danger or around.is_covered():
         return RefusedWrites()
-    return refused_writes(text, argvs, seen, cwd, ground, around.path_rules)
+    return refused_writes(text, argvs, scanned, cwd, protected, around.path_rules)
 
 
-def _needs_a_second_look(text: str, effects: Effects, roots: tuple[str, ...], home: str) -> bool:
-    """Whether more might be lost than what lies within the workspace, about which there are rules for each path.
+def _needs_scan(text: str, effects: Effects, roots: tuple[str, ...], home: str) -> bool:
+    """Whether the deny layer must scan an understood line: it may change more than single paths in the workspace.
 
-    A home folder may lie in the workspace. Of a pattern only the folder is declared.
+    The home folder may be in the workspace. For a pattern the effects name only the folder.
     """
     if "env" in effects.session or (effects.writes and ("*" in text or "?" in text)):
         return True
-    return any(_is_more(path, roots, home) for path in effects.writes)
+    return any(_is_beyond_workspace(path, roots, home) for path in effects.writes)
 
 
-def _is_more(path: str, roots: tuple[str, ...], home: str) -> bool:
+def _is_beyond_workspace(path: str, roots: tuple[str, ...], home: str) -> bool:
     holds_home = bool(home) and any(is_within(home, root) for root in roots)
     if (holds_home and (is_within(home, path) or is_within(path, home))) or is_home_of_a_user(path):
         return True
@@ -198,7 +205,7 @@ def _is_more(path: str, roots: tuple[str, ...], home: str) -> bool:
 
 
 def _real_home(around: ShellContext) -> str:
-    """The home folder as paths are compared with it: HOME may be a link, or be written with `//` or `..`."""
+    """The resolved home folder, for comparison with paths: HOME may be a link, or contain `//` or `..`."""
     if not around.home.startswith("/"):
         return around.home
     try:
@@ -207,11 +214,11 @@ def _real_home(around: ShellContext) -> str:
         return normpath(around.home)
 
 
-def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: ShellContext) -> Effects:
+def _allow_effects(text: str, cwd: str, env: Mapping[str, str | None], around: ShellContext) -> Effects:
     changeable = (*around.roots, *around.changeable)
     programs = ProgramLookup(around.search_path, changeable) if around.search_path and changeable else None
 
-    def judged(*, git_is_safe: bool, git_reads: tuple[str, ...] = ()) -> Effects:
+    def analyzed(*, git_is_safe: bool, git_reads: tuple[str, ...] = ()) -> Effects:
         world = FilesystemView(
             around.resolve,
             around.entries,
@@ -225,30 +232,30 @@ def _understood(text: str, cwd: str, env: Mapping[str, str | None], around: Shel
         return effects_in(world, text, cwd, env, programs)
 
     if "git" not in text:
-        return judged(git_is_safe=False)
-    effects = judged(git_is_safe=True)
+        return analyzed(git_is_safe=False)
+    effects = analyzed(git_is_safe=True)
     if not effects.understood or not any("git" in argv[0] for argv in effects.commands if argv):
         return effects
-    # Whatever git would start then starts where it can do no harm; for what writes there is no such place.
+    # A read-only git runs in a sandbox where programs it starts do no harm; one that writes does not.
     is_held = effects.is_read_only and around.is_confined()
     is_search = any("grep" in argv for argv in effects.commands)
     shows_keys = any(map(_shows_the_working_tree, effects.commands)) and not around.is_covered()
     reads = around.git_reads(cwd, is_search=is_search, shows_keys=shows_keys)
     if reads is None or not (is_held or around.git_is_safe(cwd)):
-        return judged(git_is_safe=False)
-    return judged(git_is_safe=True, git_reads=reads) if reads else effects
+        return analyzed(git_is_safe=False)
+    return analyzed(git_is_safe=True, git_reads=reads) if reads else effects
 
 
-def _plain_commands(text: str, home: str, seen: Seen) -> tuple[Argv, ...]:
-    """The commands of a line, if nothing but they decides what it does."""
-    if seen.leaves or seen.danger or not seen.is_whole:
+def _plain_commands(text: str, home: str, scanned: ScanResult) -> tuple[Argv, ...]:
+    """The commands of a line, if they alone determine its effects."""
+    if scanned.leaves or scanned.danger or not scanned.is_whole:
         return ()
     line = cross_checked_line(text, home)
     return line.argvs if line is not None and _has_only_commands(line) else ()
 
 
 def _has_only_commands(line: ParsedLine) -> bool:
-    """Whether no file is opened for them, and no variable changes what they run."""
+    """Whether the line has no redirections, except to the null device, and no assignments that affect programs."""
     for pipeline in line.pipelines:
         for command in pipeline.commands:
             if any(redirect.target.text != NULL_DEVICE for redirect in command.redirects):

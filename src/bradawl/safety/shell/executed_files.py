@@ -1,6 +1,6 @@
-"""Which files decide what a command does: the programs it starts, the scripts it names, the files its runner reads.
+"""Lists the files whose contents determine what a command does: programs, scripts and configuration of runners.
 
-A yes to a command holds for these contents. What can't be told makes the yes one for this call alone.
+An approval for the session covers these contents. If the list is incomplete, the approval covers one call only.
 """
 
 import re
@@ -29,7 +29,7 @@ _ONLY_DATA: Final = names(
     " markdownlint gzip gunzip bzip2 xz zcat jq curl wget ping dig cd pushd popd echo printf true false test [ [["
     " export unset"
 )
-"""Programs whose operands are data: no file they are given is run."""
+"""Programs whose operands are data: they run no file among them."""
 _INTERPRETER: Final = re.compile(
     r"(?:python|pypy|perl|ruby|node|nodejs|php|lua|luajit|rscript|julia|tclsh|wish|guile|racket|osascript|groovy|scala|elixir"
     r"|escript|ocaml|swipl|octave|deno|bun|tsx|ts-node|pwsh|raku|dart|janet|bb|fennel|runghc|runhaskell|crystal)[\d.]*\Z",
@@ -72,27 +72,27 @@ _RUNNERS: Final = {
     "pre-commit": ".pre-commit-config.yaml",
     "direnv": ".envrc",
 }
-"""Files that a program looks for in its folder or those above, and that say what it runs."""
+"""Files that a program looks for in its folder or those above, and that determine what it runs."""
 
 
 _ONLY_HERE: Final = names("make gmake bmake cmake ctest ninja meson scons ant docker podman docker-compose dotnet")
-"""Runners that look for their file in one folder and not in those above."""
+"""Runners that look for their file in the working directory only."""
 
 
 class RunFiles(NamedTuple):
-    """Programs by name or path, scripts and files of runners by path."""
+    """Files that a command runs: programs by name or path, scripts and runner files by path."""
 
     names: tuple[str, ...]
     """A name without a slash is looked up on PATH. Not all of the files exist."""
     is_whole: bool
-    """Whether these are all files that the command names."""
+    """Whether the list is complete."""
 
 
-_UNTOLD: Final = RunFiles((), is_whole=False)
+_INCOMPLETE: Final = RunFiles((), is_whole=False)
 
 
 def run_files(argvs: Iterable[Argv], cwd: str, home: str = "") -> RunFiles:
-    """Files whose contents decide what these commands do. `$` in a word stands for what can't be told."""
+    """Files whose contents determine what these commands do. `$` in a word marks an unknown part."""
     found: dict[str, None] = {}
     folders: tuple[str, ...] = (cwd,)
     is_whole = True
@@ -108,18 +108,18 @@ def run_files(argvs: Iterable[Argv], cwd: str, home: str = "") -> RunFiles:
         is_whole = is_whole and files.is_whole
         found |= dict.fromkeys(files.names)
         if len(found) > _MOST_FILES or len(folders) > _MOST_FOLDERS:
-            return _UNTOLD
+            return _INCOMPLETE
     return RunFiles(tuple(found), is_whole)
 
 
 def sets_what_runs(text: str) -> bool:
-    """Whether a line sets a variable, for itself or a command in it, that decides which files run."""
+    """Whether a line sets a variable that determines which files run, for the shell or one command."""
     return any(is_execution_relevant(name) for name in _ASSIGNED.findall(text))
 
 
 def _entered(words: Argv, folders: Sequence[str], home: str) -> tuple[str, ...]:
     targets = [word for word in words[1:] if not word.startswith("-")]
-    if words[0] == "popd" or "-" in words[1:] or any(_is_open(word) for word in targets) or len(targets) > 1:
+    if words[0] == "popd" or "-" in words[1:] or any(_may_expand(word) for word in targets) or len(targets) > 1:
         return ()
     target = targets[0] if targets else home
     return tuple(normpath(join(folder, target)) for folder in folders) if target else ()
@@ -127,22 +127,22 @@ def _entered(words: Argv, folders: Sequence[str], home: str) -> tuple[str, ...]:
 
 def _of_command(words: Argv, folders: Sequence[str]) -> RunFiles:
     program, name = words[0], words[0].rpartition("/")[2]
-    if _is_open(program):
-        return _UNTOLD
-    started = _at(folders, program) if "/" in program else () if program in _BUILTINS else (program,)
+    if _may_expand(program):
+        return _INCOMPLETE
+    started = _joined(folders, program) if "/" in program else () if program in _BUILTINS else (program,)
     if name in _ONLY_DATA and "/" not in program:
         return RunFiles(started, is_whole=True)
     operands = [part for word in words[1:] for part in _paths_in(word)]
     runs_text = name in SHELLS or _INTERPRETER.fullmatch(name) is not None
-    is_told = not any(_is_open(word) for word in operands)
+    is_whole = not any(_may_expand(word) for word in operands)
     if runs_text:
-        is_told = is_told and _names_its_text(words)
-    scripts = _at(folders, *(word for word in operands if not _is_open(word)))
-    return RunFiles((*started, *scripts, *_for_runner(name, words, folders, scripts)), is_told)
+        is_whole = is_whole and _has_code_argument(words)
+    scripts = _joined(folders, *(word for word in operands if not _may_expand(word)))
+    return RunFiles((*started, *scripts, *_for_runner(name, words, folders, scripts)), is_whole)
 
 
 def _paths_in(word: str) -> tuple[str, ...]:
-    """What of a word may be a path: all of it, and what an option holds."""
+    """Parts of a word that may be paths: the whole word, and the value of an option or assignment."""
     if not word.startswith("-"):
         name, equals, value = word.partition("=")
         return (word, value) if equals and value and name.isidentifier() else (word,)
@@ -152,8 +152,8 @@ def _paths_in(word: str) -> tuple[str, ...]:
     return (word[2:],) if len(word) > 2 and word[1] != "-" else ()
 
 
-def _names_its_text(words: Argv) -> bool:
-    """Whether an interpreter is given a script, code or a module, and does not read one from its input."""
+def _has_code_argument(words: Argv) -> bool:
+    """Whether an interpreter gets a script, code or a module as an argument and not on its standard input."""
     rest = words[1:]
     if any(word in ("-", "-s", "/dev/stdin", "--rcfile", "--init-file") for word in rest):
         return False
@@ -161,7 +161,7 @@ def _names_its_text(words: Argv) -> bool:
 
 
 def _for_runner(name: str, words: Argv, folders: Sequence[str], scripts: Sequence[str]) -> tuple[str, ...]:
-    """The files a runner looks for by itself, and the module that `-m` names."""
+    """The files that a runner looks for itself, and the module that `-m` names."""
     base = re.sub(r"[\d.]+\Z", "", name)
     files = _RUNNERS.get(name, _RUNNERS.get(base, "")).split()
     places = dict.fromkeys((*folders, *scripts)) if files else {}
@@ -171,7 +171,7 @@ def _for_runner(name: str, words: Argv, folders: Sequence[str], scripts: Sequenc
     if "-m" in words[:-1]:
         module = words[words.index("-m") + 1]
         path = module.replace(".", "/")
-        found += _at(folders, f"{path}.py", f"{path}/__main__.py", f"{path}/__init__.py")
+        found += _joined(folders, f"{path}.py", f"{path}/__main__.py", f"{path}/__init__.py")
         found += _for_runner(module, (module,), folders, ()) if module != name else ()
     return tuple(found)
 
@@ -184,10 +184,10 @@ def _above(folder: str) -> tuple[str, ...]:
     return tuple(above)
 
 
-def _at(folders: Sequence[str], *words: str) -> tuple[str, ...]:
+def _joined(folders: Sequence[str], *words: str) -> tuple[str, ...]:
     return tuple(normpath(join(folder, word)) for word in words for folder in folders if word and "\0" not in word)
 
 
-def _is_open(word: str) -> bool:
-    """Whether bash makes other words of it, or it can't be told."""
+def _may_expand(word: str) -> bool:
+    """Whether bash may expand the word, or a part of it is unknown."""
     return any(mark in word for mark in "$*?[`")

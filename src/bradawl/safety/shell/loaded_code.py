@@ -1,6 +1,6 @@
-"""Code that the scripts and runners of a line load in turn: files they name, sources and tests below a folder.
+"""Finds code that the scripts and runners of a line load: files that scripts name, sources and tests below a folder.
 
-A yes for the session holds for their contents. Where there are too many, or one can't be read, it is one for a call.
+An approval for the session covers these contents. If there are too many, or one can't be read, it covers one call only.
 """
 
 import os
@@ -43,7 +43,7 @@ _SOURCES: Final = {
     "swift": r".+\.swift",
     "zig": r".+\.zig",
 }
-"""Files below its folder that a runner runs, or makes programs of that it runs."""
+"""Patterns for files below the working directory that a runner runs or compiles, by runner."""
 
 
 class _TooMany(Exception):
@@ -51,7 +51,7 @@ class _TooMany(Exception):
 
 
 def with_loaded(runs: RunFiles, argvs: Iterable[Argv], cwd: str) -> RunFiles:
-    """The same files, and what they load as far as their texts name it."""
+    """`runs` with the code that these files load, as far as their texts name it."""
     found = dict.fromkeys(runs.names)
     try:
         found |= dict.fromkeys(islice(_loaded(tuple(runs.names), tuple(argvs), cwd), _MOST_FILES))
@@ -61,20 +61,22 @@ def with_loaded(runs: RunFiles, argvs: Iterable[Argv], cwd: str) -> RunFiles:
 
 
 def _loaded(roots: tuple[str, ...], argvs: tuple[Argv, ...], cwd: str) -> Iterator[str]:
-    waiting = [path for path in roots if "/" in path and not _is_of_system(path)]
+    waiting = [path for path in roots if "/" in path and not _is_system_path(path)]
     known = set(waiting)
     listings = _Listings()
-    for shape in dict.fromkeys(_SOURCES[name] for argv in argvs for name in _runners(argv)):
-        yield from _below(cwd, re.compile(shape))
+    for pattern in dict.fromkeys(_SOURCES[name] for argv in argvs for name in _runners(argv)):
+        yield from _matching_files(cwd, re.compile(pattern))
     for argv in argvs:
         if "-m" in argv[:-1]:
             waiting.append(join(cwd, argv[argv.index("-m") + 1].replace(".", "/")))
     while waiting:
         path = waiting.pop()
         if _kind(path) == "folder":
-            found: Iterable[str] = _below(path, _CODE) if path != cwd or _is_given(argvs) else ()
+            found: Iterable[str] = (
+                _matching_files(path, _CODE) if path != cwd or _names_working_directory(argvs) else ()
+            )
         else:
-            found = _mentioned(path, cwd, listings)
+            found = _named_code(path, cwd, listings)
         for each in found:
             if each not in known:
                 known.add(each)
@@ -83,26 +85,26 @@ def _loaded(roots: tuple[str, ...], argvs: tuple[Argv, ...], cwd: str) -> Iterat
 
 
 def _runners(argv: Argv) -> Iterator[str]:
-    """The runner, also one that Python starts as a module."""
+    """Names of the runners in a command, also as a module of `python -m`."""
     given = (name_of(argv), *argv[1:][argv[1:].index("-m") + 1 :][:1]) if "-m" in argv[1:-1] else (name_of(argv),)
     yield from (name for name in given if name in _SOURCES)
 
 
-def _is_given(argvs: Iterable[Argv]) -> bool:
-    """Whether an interpreter is given the working directory itself."""
+def _names_working_directory(argvs: Iterable[Argv]) -> bool:
+    """Whether an operand is the working directory itself."""
     return any(word in (".", "./") for argv in argvs for word in argv[1:])
 
 
-def _below(folder: str, shape: re.Pattern[str]) -> Iterator[str]:
+def _matching_files(folder: str, pattern: re.Pattern[str]) -> Iterator[str]:
     for looked_at, (top, folders, files) in enumerate(os.walk(folder)):
         folders[:] = [name for name in folders if name not in _PASSED_OVER]
         if looked_at >= _MOST_FOLDERS:
             raise _TooMany
-        yield from (join(top, name) for name in files if shape.fullmatch(name))
+        yield from (join(top, name) for name in files if pattern.fullmatch(name))
 
 
-def _mentioned(path: str, cwd: str, listings: "_Listings") -> Iterator[str]:
-    """Code that the text of a script names. Raises `_TooMany` for a script that is too long to be read."""
+def _named_code(path: str, cwd: str, listings: "_Listings") -> Iterator[str]:
+    """Code that the text of a script names. Raises `_TooMany` for a script that can't be read."""
     from bradawl.safety.git.small_files import text_in
 
     real = os.path.realpath(path)
@@ -129,13 +131,13 @@ def _files_of(folder: str, token: str) -> Iterator[str]:
 
 
 class _Listings:
-    """Names in folders, without what follows a dot."""
+    """Cached names of the entries of folders, up to the first dot."""
 
     def __init__(self) -> None:
         self._stems: dict[str, frozenset[str]] = {}
 
     def may_hold(self, folder: str, token: str) -> bool:
-        """Whether a token may name a file in a folder."""
+        """Whether a token of a script may name a file in a folder."""
         first = token.partition("/")[0]
         if first in ("..", "."):
             return True
@@ -164,5 +166,5 @@ def _kind(path: str) -> str:
     return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else ""
 
 
-def _is_of_system(path: str) -> bool:
+def _is_system_path(path: str) -> bool:
     return any(is_within(path, folder) for folder in system_folders())

@@ -1,1 +1,1 @@
-"""The lenient reader: commands that no mode runs, found also in lines that the strict reader gave up."""
+"""Finds commands that no permission mode may run, also in lines that the strict parser of `allow` rejects."""

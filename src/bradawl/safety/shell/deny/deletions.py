@@ -1,66 +1,66 @@
-"""Commands that would delete a home folder, or another that must stay, besides `rm`; and links that lead to one."""
+"""Checks commands other than `rm` that delete protected folders, and tracks links that lead to such folders."""
 
 import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from posixpath import basename, dirname, join
 
-from bradawl.safety.shell.deny.operands import Judge, Scene, has, option, split
-from bradawl.safety.shell.deny.protected_targets import Ground
+from bradawl.safety.shell.deny.operands import CommandContext, HazardCheck, has, option, split
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, name_of, names
 
 
-def _lost(scene: Scene, operands: Iterable[str], verb: str = "delete") -> str:
-    found = (what for one in operands if (what := scene.ground.loss(one, scene.cwd)))
+def _deletion_danger(context: CommandContext, operands: Iterable[str], verb: str = "delete") -> str:
+    found = (what for one in operands if (what := context.protected.loss(one, context.cwd)))
     return next((f"it would {verb} {what}" for what in found), "")
 
 
-def emptied(scene: Scene, operands: Iterable[str]) -> str:
-    """Why patterns for all files of a home folder must not be given to a command that deletes files."""
-    found = (what for one in operands if (what := scene.ground.emptied(one, scene.cwd)))
+def emptied_folder(context: CommandContext, operands: Iterable[str]) -> str:
+    """Why a command may not delete these operands: a pattern for all files of a home folder; empty if none is."""
+    found = (what for one in operands if (what := context.protected.emptied_folder(one, context.cwd)))
     return next((f"it would delete {what}" for what in found), "")
 
 
-def _archives(scene: Scene, words: Argv) -> str:
-    """tar, zip and 7z, where they delete what they have packed."""
+def _archives(context: CommandContext, words: Argv) -> str:
+    """tar, zip and 7z with options that delete the packed files."""
     flags, operands = split(words, "CfITX" if words[0].endswith("tar") else "")
     name = name_of(words)
     if name.startswith("7z"):
-        return _lost(scene, operands[2:]) if any(flag.startswith("-sdel") for flag in flags) else ""
+        return _deletion_danger(context, operands[2:]) if any(flag.startswith("-sdel") for flag in flags) else ""
     if name == "zip":
-        return _lost(scene, operands[1:]) if has(flags, "m", "move") else ""
+        return _deletion_danger(context, operands[1:]) if has(flags, "m", "move") else ""
     if not any(flag.startswith("--remove-f") for flag in flags):
         return ""
     folder = option(words, "-C", "--directory")
-    return _lost(scene, (join(folder, one) for one in operands))
+    return _deletion_danger(context, (join(folder, one) for one in operands))
 
 
-def _moves_away(scene: Scene, words: Argv) -> str:
-    """rsync, where it deletes what it has copied."""
+def _rsync_removes_sources(context: CommandContext, words: Argv) -> str:
+    """rsync with the option that deletes the copied files."""
     flags, operands = split(words, "efT")
     deletes = any(flag.startswith("--remove-so") for flag in flags)
-    return _lost(scene, operands[:-1]) if deletes else ""
+    return _deletion_danger(context, operands[:-1]) if deletes else ""
 
 
-def _to_trash(scene: Scene, words: Argv) -> str:
-    return _lost(scene, split(words)[1])
+def _trash(context: CommandContext, words: Argv) -> str:
+    return _deletion_danger(context, split(words)[1])
 
 
-def _by_subcommand(scene: Scene, words: Argv) -> str:
-    """`gio trash` and its like."""
+def _by_subcommand(context: CommandContext, words: Argv) -> str:
+    """`gio trash`, `rclone purge` and so on."""
     is_meant = words[1:2] and words[1] in _SUBCOMMANDS.get(name_of(words), ())
-    return _lost(scene, split(words)[1][1:]) if is_meant else ""
+    return _deletion_danger(context, split(words)[1][1:]) if is_meant else ""
 
 
-def _files_of_pattern(scene: Scene, words: Argv) -> str:
-    return emptied(scene, split(words, "srn")[1])
+def _files_of_pattern(context: CommandContext, words: Argv) -> str:
+    return emptied_folder(context, split(words, "srn")[1])
 
 
 # ------------------------------------------------------------------ git
 
 
-def _git(scene: Scene, words: Argv) -> str:
-    """What deletes all files of a work tree, or most."""
+def _git(context: CommandContext, words: Argv) -> str:
+    """git commands that delete all or most files of a work tree."""
     folder, place = ".", 1
     while place < len(words) and words[place][:1] == "-":
         word, value = words[place], next(iter(words[place + 1 : place + 2]), "")
@@ -70,14 +70,14 @@ def _git(scene: Scene, words: Argv) -> str:
             folder = word.partition("=")[2]
         place += 2 if word in _GIT_VALUES else 1
     rest = words[place:]
-    if not rest or not _empties(rest):
+    if not rest or not _deletes_many_files(rest):
         return ""
     paths = [join(folder, one) for one in split(rest, "e")[1]] if rest[0] != "stash" else []
-    return _lost(scene, paths or [folder])
+    return _deletion_danger(context, paths or [folder])
 
 
-def _empties(words: Argv) -> bool:
-    """Whether a subcommand deletes files, many at once."""
+def _deletes_many_files(words: Argv) -> bool:
+    """Whether a git subcommand deletes many files at once."""
     flags = split(words, "e")[0]
     match words[0]:
         case "clean":
@@ -94,8 +94,8 @@ def _empties(words: Argv) -> bool:
 
 
 def hidden_deletions(name: str, words: Argv) -> Iterator[Argv]:
-    """Words behind a program that would delete folders if the program starts what it is given."""
-    if name in _TAKE_TEXT:
+    """Tails of a command's words that would delete folders if the program starts its arguments."""
+    if name in _START_NO_PROGRAM:
         return
     for place, word in enumerate(words[1:], 1):
         if name_of((word,)) in _DELETERS and has(split(words[place:])[0], "rR", "recursive"):
@@ -103,50 +103,50 @@ def hidden_deletions(name: str, words: Argv) -> Iterator[Argv]:
 
 
 def hidden_shells(name: str, words: Argv) -> Iterator[Argv]:
-    """Words behind a program that are a shell with a script, or that `coproc NAME {` starts."""
+    """Tails of a command's words that are a shell with a script, or that `coproc NAME {` starts."""
     if words[1:2] == ("{",):
         yield words[2:]
     for place, word in enumerate(words[1:-2], 1):
-        if name not in _TAKE_TEXT and name_of((word,)) in SHELLS and re.fullmatch(r"-[a-z]*c", words[place + 1]):
+        if name not in _START_NO_PROGRAM and name_of((word,)) in SHELLS and re.fullmatch(r"-[a-z]*c", words[place + 1]):
             yield words[place:]
 
 
 # ------------------------------------------------------------------ links
 
 
-def making_links(ground: Ground, name: str, words: Argv, cwd: str | None) -> Ground:
-    """The ground once a command has made links, has moved some, or has mounted a folder at another place."""
+def with_created_links(protected: ProtectedTargets, name: str, words: Argv, cwd: str | None) -> ProtectedTargets:
+    """`protected` with the links that a command creates, copies or moves, and the folders it mounts elsewhere."""
     match name:
         case "ln" | "cp" | "mv":
-            return _made(ground, name, words, cwd)
+            return _with_created_link(protected, name, words, cwd)
         case "mount" if any("bind" in word for word in words):
             operands = split(words, "o")[1]
-            return ground.linking(operands[1], operands[0], cwd) if len(operands) > 1 else ground
+            return protected.with_link(operands[1], operands[0], cwd) if len(operands) > 1 else protected
         case "docker" | "podman" | "nerdctl":
-            for source, target in _mounts(words):
-                ground = ground.linking(target, source, cwd)
-            return ground
+            for source, target in _bind_mounts(words):
+                protected = protected.with_link(target, source, cwd)
+            return protected
         case _:
-            return ground
+            return protected
 
 
-def _made(ground: Ground, name: str, words: Argv, cwd: str | None) -> Ground:
+def _with_created_link(protected: ProtectedTargets, name: str, words: Argv, cwd: str | None) -> ProtectedTargets:
     flags, operands = split(words, "tS")
     into = option(words, "-t", "--target-directory")
     *sources, target = operands if not into and len(operands) > 1 else (*operands, into or ".")
     is_symbolic = has(flags, "s", "symbolic")
     if name == "ln" and not is_symbolic:
-        return ground
+        return protected
     for source in sources:
         for link in (target, join(target, basename(source.rstrip("/")))):
-            # The text of a link is seen from the folder in which it is.
-            start = next(iter(ground.places(dirname(link) or ".", cwd)), None) if name == "ln" else cwd
-            ground = ground.linking(link, source, cwd, start)
-    return ground
+            # A relative symlink target is resolved from the folder of the link.
+            start = next(iter(protected.possible_paths(dirname(link) or ".", cwd)), None) if name == "ln" else cwd
+            protected = protected.with_link(link, source, cwd, start)
+    return protected
 
 
-def _mounts(words: Argv) -> Iterator[tuple[str, str]]:
-    """Folders of the machine, and the names that a container has for them."""
+def _bind_mounts(words: Argv) -> Iterator[tuple[str, str]]:
+    """(host path, container path) of each bind mount."""
     for before, word in pairwise(words):
         text = word.partition("=")[2] if word.startswith(("--volume=", "--mount=")) else word
         if before in ("-v", "--volume") or word.startswith("--volume="):
@@ -164,19 +164,19 @@ def _first(parts: dict[str, str], keys: tuple[str, ...]) -> str:
 
 
 _DELETERS = names("rm shred srm wipe rmtrash")
-_TAKE_TEXT = names(
+_START_NO_PROGRAM = names(
     "echo printf grep egrep fgrep rg ag ack man which type whereis whatis apropos logger cat less head tail alias"
     " export declare local readonly read case for test [ [[ true false : help info sed awk trap"
 )
 _GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 _SUBCOMMANDS = {"gio": ("trash", "remove", "move"), "rclone": ("purge", "delete", "move", "rmdirs", "cleanup")}
 
-DELETIONS: dict[str, Judge] = {
+DELETION_CHECKS: dict[str, HazardCheck] = {
     **dict.fromkeys(("tar", "gtar", "bsdtar", "zip", "7z", "7za", "7zr"), _archives),
-    "rsync": _moves_away,
-    **dict.fromkeys(("trash", "trash-put", "rmtrash", "gvfs-trash", "rip", "del"), _to_trash),
+    "rsync": _rsync_removes_sources,
+    **dict.fromkeys(("trash", "trash-put", "rmtrash", "gvfs-trash", "rip", "del"), _trash),
     **dict.fromkeys(("gio", "rclone"), _by_subcommand),
     **dict.fromkeys(("truncate", "unlink"), _files_of_pattern),
     "git": _git,
 }
-"""Names to judges; further ones are in `shell_hazards`."""
+"""Checks by program name; `destructive.HAZARD_CHECKS` has further ones."""

@@ -1,44 +1,44 @@
-"""Of single commands: why no mode lets them run. Names and arguments are what is known of them, so this is no proof."""
+"""Checks single commands by name and arguments for damage that no mode allows: lost files, disks or history."""
 
 import re
 from itertools import pairwise
 from posixpath import basename
 
-from bradawl.safety.shell.deny.deletions import DELETIONS, emptied
-from bradawl.safety.shell.deny.operands import Judge, Scene, has, option, split
+from bradawl.safety.shell.deny.deletions import DELETION_CHECKS, emptied_folder
+from bradawl.safety.shell.deny.operands import CommandContext, HazardCheck, has, option, split
 from bradawl.safety.shell.deny.wrappers import Argv
 
 
-def hazard(scene: Scene, name: str, words: Argv) -> str:
-    """Why this command must not run; empty if nothing speaks against it here."""
-    if (judge := DELETIONS.get(name)) and (why := judge(scene, words)):
+def hazard(context: CommandContext, name: str, words: Argv) -> str:
+    """Why this command must not run; empty if no check applies. `words` includes the program."""
+    if (check := DELETION_CHECKS.get(name)) and (why := check(context, words)):
         return why
-    if judge := JUDGES.get(name):
-        return judge(scene, words)
+    if check := HAZARD_CHECKS.get(name):
+        return check(context, words)
     if name.startswith("mkfs") or name in _FORMATTERS:
-        return _formats(scene, words)
+        return _formats(context, words)
     return ""
 
 
 # ------------------------------------------------------------------ what would be lost
 
 
-def _rm(scene: Scene, words: Argv) -> str:
+def _rm(context: CommandContext, words: Argv) -> str:
     flags, operands = split(words)
-    if "--no-preserve-root" in flags and any(scene.ground.loss(one, scene.cwd) for one in operands):
+    if "--no-preserve-root" in flags and any(context.protected.loss(one, context.cwd) for one in operands):
         return "it would delete the root folder"
     if has(flags, "rR", "recursive"):
         for one in operands:
-            if what := scene.ground.loss(one, scene.cwd):
+            if what := context.protected.loss(one, context.cwd):
                 return f"it would delete {what}"
-    return emptied(scene, operands) or scene.guards(*operands, replaces=True)
+    return emptied_folder(context, operands) or context.guards(*operands, replaces=True)
 
 
-def _find(scene: Scene, words: Argv) -> str:
-    if why := scene.guards(*(after for word, after in pairwise(words) if word in _PRINTS)):
+def _find(context: CommandContext, words: Argv) -> str:
+    if why := context.guards(*(after for word, after in pairwise(words) if word in _FIND_OUTPUT_OPTIONS)):
         return why
     starts: list[str] = []
-    for word in words[1:] if words[0].endswith("find") else _behind_pattern(words):
+    for word in words[1:] if words[0].endswith("find") else _fd_folders(words):
         if word[:1] in ("-", "(", "!"):
             if word in ("-H", "-L", "-P"):
                 continue
@@ -51,127 +51,129 @@ def _find(scene: Scene, words: Argv) -> str:
     if not deletes:
         return ""
     for one in starts or ["."]:
-        if what := scene.ground.loss(one, scene.cwd):
+        if what := context.protected.loss(one, context.cwd):
             return f"it would delete or change {what}"
     return ""
 
 
-def _behind_pattern(words: Argv) -> Argv:
-    """The folders that `fd` looks through, which stand behind what it looks for."""
+def _fd_folders(words: Argv) -> Argv:
+    """The folders that `fd` searches: its operands after the pattern."""
     ends = [place for place, word in enumerate(words) if word in _EXECS]
     return tuple(word for word in words[1 : (ends or [len(words)])[0]] if word[:1] != "-")[1:]
 
 
-def _change_mode(scene: Scene, words: Argv) -> str:
+def _change_mode(context: CommandContext, words: Argv) -> str:
     flags, operands = split(words)
     is_deep = has(flags, "R", "recursive")
     for one in operands if words[0].endswith("chattr") else operands[1:] or operands:
-        what = scene.ground.loss(one, scene.cwd)
-        if what and (is_deep or ("home folder" in what and _CLOSED.fullmatch(words[1]))):
+        what = context.protected.loss(one, context.cwd)
+        if what and (is_deep or ("home folder" in what and _MODES_WITHOUT_OWNER_ACCESS.fullmatch(words[1]))):
             return f"it would change the permissions of {what}"
     return ""
 
 
-def _mv(scene: Scene, words: Argv) -> str:
+def _mv(context: CommandContext, words: Argv) -> str:
     _, operands = split(words, "tS")
     into = option(words, "-t", "--target-directory")
     sources = operands if into else operands[:-1]
     for one in sources:
-        if what := scene.ground.loss(one, scene.cwd):
+        if what := context.protected.loss(one, context.cwd):
             return f"it would move {what}"
-    return scene.guards(*sources, replaces=True) or _copies(scene, words)
+    return context.guards(*sources, replaces=True) or _copies(context, words)
 
 
-def _copies(scene: Scene, words: Argv) -> str:
-    """Who puts files into a folder writes to names in it."""
+def _copies(context: CommandContext, words: Argv) -> str:
+    """Commands that copy or link files: they write to the target, or to names in it if it is a folder."""
     _, operands = split(words, _TAKE_VALUES.get(basename(words[0]), "tS"))
     target = option(words, "-t", "--target-directory") or (operands.pop() if operands else "")
     if words[0].endswith("ln") and not operands:
         target, operands = basename(target), [target]
     names = (basename(one.rstrip("/")) for one in operands)
     replaces = basename(words[0]) in ("mv", "ln", "link", "install")
-    return scene.guards(target, *(f"{target}/{name}" for name in names if name), replaces=replaces)
+    return context.guards(target, *(f"{target}/{name}" for name in names if name), replaces=replaces)
 
 
-def _rsync(scene: Scene, words: Argv) -> str:
+def _rsync(context: CommandContext, words: Argv) -> str:
     flags, operands = split(words, "efT")
     deletes = operands and any(flag.startswith("--del") for flag in flags)
-    if deletes and (what := scene.ground.loss(operands[-1], scene.cwd)):
+    if deletes and (what := context.protected.loss(operands[-1], context.cwd)):
         return f"it would delete {what}"
     if operands and ":" in operands[-1].partition("/")[0]:
         return ""
-    return _copies(scene, words)
+    return _copies(context, words)
 
 
-def _writes(scene: Scene, words: Argv) -> str:
+def _write_operands(context: CommandContext, words: Argv) -> str:
     _, operands = split(words, "srdtm")
-    return scene.guards(*operands)
+    return context.guards(*operands)
 
 
-def _appends(scene: Scene, words: Argv) -> str:
+def _tee(context: CommandContext, words: Argv) -> str:
     flags, operands = split(words)
     adds = has(flags, "a", "append")
-    return next((why for one in operands if (why := scene.ground.guard(one, scene.cwd, adds=adds))), "")
+    return next((why for one in operands if (why := context.protected.guard(one, context.cwd, adds=adds))), "")
 
 
-def _puts_out(scene: Scene, words: Argv) -> str:
-    """Those with a name behind an option for what they make."""
+def _output_option(context: CommandContext, words: Argv) -> str:
+    """Commands whose output file is the value of an option."""
     name = basename(words[0])
     target = option(words, *_OUTPUTS[name])
-    return scene.guards(target, f"{target}/") if target else ""
+    return context.guards(target, f"{target}/") if target else ""
 
 
-def _second(scene: Scene, words: Argv) -> str:
-    """Those whose second operand is written to."""
+def _second_operand(context: CommandContext, words: Argv) -> str:
+    """Commands that write to their second operand."""
     _, operands = split(words, "fsw" if words[0].endswith("uniq") else "clsog")
-    return scene.guards(*operands[1:2])
+    return context.guards(*operands[1:2])
 
 
-def _unpacks(scene: Scene, words: Argv) -> str:
-    """What comes out of an archive goes to names below a folder."""
+def _unpacks(context: CommandContext, words: Argv) -> str:
+    """Commands that unpack an archive below a folder."""
     if words[0].endswith("tar") and not _EXTRACTS.fullmatch(" ".join(("", *words[1:]))):
         return ""
     folder = option(words, *_OUTPUTS[basename(words[0])])
-    return scene.guards(folder, f"{folder}/config") if folder else ""
+    return context.guards(folder, f"{folder}/config") if folder else ""
 
 
-def _patches(scene: Scene, words: Argv) -> str:
+def _patch(context: CommandContext, words: Argv) -> str:
     _, operands = split(words, "pioFdDBzrVY")
-    return scene.guards(*operands[:1], *filter(None, [option(words, "-o", "--output")]))
+    return context.guards(*operands[:1], *filter(None, [option(words, "-o", "--output")]))
 
 
-def _splits(scene: Scene, words: Argv) -> str:
+def _split(context: CommandContext, words: Argv) -> str:
     _, operands = split(words, "abClnt")
-    return scene.guards(*operands[1:2], *(f"{one}aa" for one in operands[1:2]))
+    return context.guards(*operands[1:2], *(f"{one}aa" for one in operands[1:2]))
 
 
-def _edits_by_commands(scene: Scene, words: Argv) -> str:
-    """Editors that are told what to do."""
+def _edits_by_commands(context: CommandContext, words: Argv) -> str:
+    """Editors with commands among their arguments."""
     flags, operands = split(words, "cSsTu")
-    is_told = any(flag[:2] in ("-c", "-e", "-s", "-S") for flag in flags) or any(one[:1] == "+" for one in operands)
-    return scene.guards(*operands) if is_told else ""
+    has_commands = any(flag[:2] in ("-c", "-e", "-s", "-S") for flag in flags) or any(
+        one[:1] == "+" for one in operands
+    )
+    return context.guards(*operands) if has_commands else ""
 
 
-def _edits_in_place(scene: Scene, words: Argv) -> str:
-    """awk and yq, which change files only if they are told to."""
+def _edits_in_place(context: CommandContext, words: Argv) -> str:
+    """awk and yq with the option that edits files in place."""
     is_awk = words[0].endswith("awk")
     if is_awk and ("-i", "inplace") not in pairwise(words):
         return ""
     flags, operands = split(words, "ivfF" if is_awk else "")
-    return scene.guards(*operands) if is_awk or has(flags, "i", "inplace") else ""
+    return context.guards(*operands) if is_awk or has(flags, "i", "inplace") else ""
 
 
-def _edits(scene: Scene, words: Argv) -> str:
-    """sed and perl, where they change files in place."""
+def _edits(context: CommandContext, words: Argv) -> str:
+    """sed, perl and ruby with the option that edits files in place."""
     flags, operands = split(words, "ef" if words[0].endswith("sed") else "")
-    return scene.guards(*operands) if has(flags, "i", "in-place") else ""
+    return context.guards(*operands) if has(flags, "i", "in-place") else ""
 
 
-def _dd(scene: Scene, words: Argv) -> str:
-    return scene.guards(*(word[3:] for word in words[1:] if word.startswith("of=")))
+def _dd(context: CommandContext, words: Argv) -> str:
+    return context.guards(*(word[3:] for word in words[1:] if word.startswith("of=")))
 
 
-def _formats(scene: Scene, words: Argv) -> str:
+def _formats(context: CommandContext, words: Argv) -> str:
     flags, operands = split(words)
     if has(flags, "l", "list", "help", "version", "no-act"):
         return ""
@@ -180,18 +182,18 @@ def _formats(scene: Scene, words: Argv) -> str:
     return "it would make a new file system" if words[0].rpartition("/")[2].startswith("mkfs.") and not operands else ""
 
 
-def _download(scene: Scene, words: Argv) -> str:
-    """What curl and wget put somewhere."""
+def _download(context: CommandContext, words: Argv) -> str:
+    """Files that curl and wget write."""
     letter = "-o" if words[0].endswith("curl") else "-O"
     target = option(words, letter, "--output", "--output-document")
     folder = option(words, "-P", "--directory-prefix", "--output-dir")
-    return scene.guards(*(one for one in (target, folder) if one))
+    return context.guards(*(one for one in (target, folder) if one))
 
 
 # ------------------------------------------------------------------ processes, history, schedules
 
 
-def _kill(scene: Scene, words: Argv) -> str:
+def _kill(context: CommandContext, words: Argv) -> str:
     rest = list(words[1:])
     if rest[:1] in (["-s"], ["-n"], ["--signal"]):
         rest = rest[2:]
@@ -200,7 +202,7 @@ def _kill(scene: Scene, words: Argv) -> str:
     return "it would end every process of the user" if "-1" in rest else ""
 
 
-def _pkill(scene: Scene, words: Argv) -> str:
+def _pkill(context: CommandContext, words: Argv) -> str:
     _, operands = split(words, "ugGPstU")
     everything = operands in (["."], [".*"], [""]) or (
         not operands and any(word in ("-u", "-U", "--uid") for word in words)
@@ -208,25 +210,25 @@ def _pkill(scene: Scene, words: Argv) -> str:
     return "it would end every process of the user" if everything else ""
 
 
-def _history(scene: Scene, words: Argv) -> str:
+def _history(context: CommandContext, words: Argv) -> str:
     return "it would destroy the history of the shell" if any(re.match(r"-[a-z]*c", word) for word in words[1:]) else ""
 
 
-def _crontab(scene: Scene, words: Argv) -> str:
+def _crontab(context: CommandContext, words: Argv) -> str:
     flags, operands = split(words, "u")
     if operands or has(flags, "re"):
         return "it would change what runs on a schedule; leave that to the user"
     return ""
 
 
-def _crontab_input(scene: Scene, words: Argv) -> str:
+def _crontab_input(context: CommandContext, words: Argv) -> str:
     flags, operands = split(words, "u")
     if has(flags, "l") and not operands:
         return ""
-    return _crontab(scene, words) or "it would change what runs on a schedule; leave that to the user"
+    return _crontab(context, words) or "it would change what runs on a schedule; leave that to the user"
 
 
-def _unset(scene: Scene, words: Argv) -> str:
+def _unset(context: CommandContext, words: Argv) -> str:
     return "it would stop the shell from keeping its history" if "HISTFILE" in words else ""
 
 
@@ -247,18 +249,18 @@ _NO_CHANGE = re.compile(r"--(?:get.*|list|unset.*|remove-section|edit|name-only|
 _CONFIG_VALUES = frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment", "--value"})
 
 
-def _git(scene: Scene, words: Argv) -> str:
+def _git(context: CommandContext, words: Argv) -> str:
     rest = list(words[1:])
     while rest and rest[0][:1] == "-":
         rest = rest[2:] if rest[0] in _GLOBAL else rest[1:]
     if rest[:1] == ["clone"] or rest[:1] == ["init"]:
-        return scene.guards(*(one for one in rest[1:] if one[:1] != "-" and "://" not in one and "@" not in one))
+        return context.guards(*(one for one in rest[1:] if one[:1] != "-" and "://" not in one and "@" not in one))
     if rest[:2] == ["worktree", "add"]:
-        return scene.guards(*(one for one in rest[2:] if one[:1] != "-"))
-    return _git_config(scene, rest[1:]) if rest[:1] == ["config"] else ""
+        return context.guards(*(one for one in rest[2:] if one[:1] != "-"))
+    return _git_config(context, rest[1:]) if rest[:1] == ["config"] else ""
 
 
-def _git_config(scene: Scene, rest: list[str]) -> str:
+def _git_config(context: CommandContext, rest: list[str]) -> str:
     if any(_NO_CHANGE.fullmatch(word) for word in rest[:4]):
         return ""
     rest = rest[1:] if rest[:1] == ["set"] else rest
@@ -278,15 +280,15 @@ def _git_config(scene: Scene, rest: list[str]) -> str:
         return ""
     if _RUNS_A_PROGRAM.fullmatch(key) or (_MAY_RUN_A_PROGRAM.fullmatch(key) and _IS_A_SCRIPT.match(value)):
         return f"it would make git run programs that {key} names; leave that to the user"
-    return scene.guards(file) if file else ""
+    return context.guards(file) if file else ""
 
 
 # ------------------------------------------------------------------ tables
 
 _EXTRACTS = re.compile(r" [a-wyz]*x[a-z]* .*|.* (?:-[a-zA-Z]*x[a-zA-Z]*|--extract|--get)(?: .*)?", re.DOTALL)
-_CLOSED = re.compile(r"0+|0*[0-6]00|[uao]*-[rwx]*[rx][rwx]*|a?=")
-"""Modes that shut the owner out of a folder."""
-_PRINTS = frozenset({"-fprint", "-fprint0", "-fls", "-fprintf"})
+_MODES_WITHOUT_OWNER_ACCESS = re.compile(r"0+|0*[0-6]00|[uao]*-[rwx]*[rx][rwx]*|a?=")
+"""Modes that take the owner's access to a folder."""
+_FIND_OUTPUT_OPTIONS = frozenset({"-fprint", "-fprint0", "-fls", "-fprintf"})
 _OUTPUTS = {
     **dict.fromkeys(("sort", "shuf", "tree"), ("-o", "--output")),
     **dict.fromkeys(("tar", "gtar", "bsdtar"), ("-C", "--directory")),
@@ -299,10 +301,10 @@ _FORMATTERS = frozenset(
     {"mke2fs", "mkswap", "wipefs", "blkdiscard", "fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "parted", "badblocks"}
     | {"hdparm", "newfs", "zpool", "pvcreate", "cryptsetup", "nvme", "mkdosfs", "diskutil"}
 )
-JUDGES: dict[str, Judge] = {
+HAZARD_CHECKS: dict[str, HazardCheck] = {
     "rm": _rm,
     "unlink": _rm,
-    "rmdir": _writes,
+    "rmdir": _write_operands,
     "shred": _rm,
     "srm": _rm,
     "wipe": _rm,
@@ -312,24 +314,26 @@ JUDGES: dict[str, Judge] = {
     "mv": _mv,
     **dict.fromkeys(("cp", "install", "ln", "link", "scp"), _copies),
     "rsync": _rsync,
-    **dict.fromkeys(("touch", "mkdir", "truncate", "sponge", "ed", "ex", "mkfifo", "mknod", "fallocate"), _writes),
-    "tee": _appends,
+    **dict.fromkeys(
+        ("touch", "mkdir", "truncate", "sponge", "ed", "ex", "mkfifo", "mknod", "fallocate"), _write_operands
+    ),
+    "tee": _tee,
     **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _edits),
-    **dict.fromkeys(("sort", "shuf", "tree"), _puts_out),
-    **dict.fromkeys(("xxd", "uniq"), _second),
+    **dict.fromkeys(("sort", "shuf", "tree"), _output_option),
+    **dict.fromkeys(("xxd", "uniq"), _second_operand),
     **dict.fromkeys(("tar", "gtar", "bsdtar", "unzip", "7z"), _unpacks),
     **dict.fromkeys(("vim", "vi", "nvim"), _edits_by_commands),
     **dict.fromkeys(("gawk", "awk", "yq"), _edits_in_place),
-    "patch": _patches,
-    "split": _splits,
+    "patch": _patch,
+    "split": _split,
     "dd": _dd,
     **dict.fromkeys(("curl", "wget"), _download),
     "kill": _kill,
     **dict.fromkeys(("pkill", "skill", "killall"), _pkill),
-    "killall5": lambda scene, words: "it would end every process of the machine",
+    "killall5": lambda context, words: "it would end every process of the machine",
     "history": _history,
     "crontab": _crontab_input,
     "unset": _unset,
     "git": _git,
 }
-"""Names to judges."""
+"""Checks by program name; `DELETION_CHECKS` come first."""

@@ -1,4 +1,4 @@
-"""Of commands that work together: keys on their way out, and shells that somebody outside would hold."""
+"""Checks pipelines and code for secrets sent to other machines and for shells that another machine controls."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,33 +7,33 @@ from posixpath import basename
 
 import msgspec
 
-from bradawl.safety.shell.deny.protected_targets import SECRET, Ground
+from bradawl.safety.shell.deny.protected_targets import SECRET, ProtectedTargets
 from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, names
 
 _SOCKETS = frozenset({"nc", "ncat", "netcat", "socat", "telnet", "openssl", "nc.openbsd", "nc.traditional"})
 _SENDERS = _SOCKETS | {"curl", "wget", "ssh", "http", "https", "xh", "mail", "sendmail", "mutt", "ftp", "lftp", "tftp"}
 _CARRIERS = frozenset({"scp", "sftp", "rsync", "rclone", "aws", "gsutil", "s3cmd"})
 _TAKE_FILES = frozenset({("gh", "gist"), ("kubectl", "cp"), ("oc", "cp")})
-_FAR = frozenset({("push",), ("fetch",), ("pull",), ("clone",), ("ls-remote",), ("remote",)})
+_REMOTE_GIT_COMMANDS = frozenset({("push",), ("fetch",), ("pull",), ("clone",), ("ls-remote",), ("remote",)})
 _OPENED = re.compile(r"(?i)(?:file|open|gopen):")
 _LOOKUPS = frozenset({"dig", "nslookup", "host", "ping", "ping6", "traceroute", "drill", "whois", "resolvectl"})
 NETWORK = _SENDERS | _CARRIERS | _LOOKUPS | {"git", "gh", "kubectl", "oc"}
-"""Programs that send what they are given to other machines."""
-_TELLS_NOTHING = names(
+"""Programs that send their input or arguments to other machines."""
+_PRINT_NO_CONTENT = names(
     "ls echo printf stat test [ chmod chown rm find mkdir touch cd pwd ssh-add ssh-keygen wc file true git"
 )
-_TELLS_ALL = frozenset({("env",), ("printenv",), ("set",), ("export",), ("export", "-p"), ("declare", "-x")})
+_PRINT_ENVIRONMENT = frozenset({("env",), ("printenv",), ("set",), ("export",), ("export", "-p"), ("declare", "-x")})
 _SENDS_A_FILE = re.compile(r"(?:[^=@]*=)?[@<](.+)")
-_POSTS = frozenset(
+_UPLOAD_OPTIONS = frozenset(
     {"-d", "--data", "--data-binary", "--data-raw", "--data-urlencode", "--data-ascii", "-F", "--form", "--json"}
     | {"-T", "--upload-file", "--post-file", "--body-file"}
 )
 _LOCAL = re.compile(r"/dev/(?:tcp|udp)/(?:localhost|127\.[0-9.]+|::1|0\.0\.0\.0|0)/")
-_BARE_FILES = frozenset({"-T", "--upload-file", "--post-file", "--body-file"})
+_UPLOAD_FILE_OPTIONS = frozenset({"-T", "--upload-file", "--post-file", "--body-file"})
 
 
-class Heard(msgspec.Struct, frozen=True):
-    """A command in a pipeline, wrappers taken off."""
+class PipelineStage(msgspec.Struct, frozen=True):
+    """One command of a pipeline; programs that wrappers start are stages of their own."""
 
     name: str
     words: Argv
@@ -41,39 +41,39 @@ class Heard(msgspec.Struct, frozen=True):
     cwd: str | None
 
 
-def leak(ground: Ground, commands: Sequence[Heard]) -> str:
-    """Why commands that are joined by `|` must not run; empty if nothing speaks against them here."""
+def leak(protected: ProtectedTargets, commands: Sequence[PipelineStage]) -> str:
+    """Why a pipeline must not run: it sends secrets or hands over a shell; empty if it does neither."""
     holds_secret = has_shell = False
     for command in commands:
-        if why := _held_from_outside(command, has_shell=has_shell):
+        if why := _remote_shell(command, has_shell=has_shell):
             return why
         to_socket = any(
             target.startswith("/dev/tcp/") or target.startswith("/dev/udp/") for _, target in command.redirects
         )
         sends = command.name in _SENDERS or to_socket
-        if (sends and holds_secret) or _posts_secret(ground, command):
+        if (sends and holds_secret) or _sends_secret(protected, command):
             return "it would send keys or passwords to another machine"
-        if to_socket and tells_secret(ground, command):
+        if to_socket and prints_secret(protected, command):
             return "it would send keys or passwords to another machine"
         has_shell = has_shell or command.name in SHELLS
-        holds_secret = holds_secret or tells_secret(ground, command)
+        holds_secret = holds_secret or prints_secret(protected, command)
     return ""
 
 
-def tells_secret(ground: Ground, command: Heard) -> bool:
-    """Whether a command would print somebody's keys."""
-    if command.words in _TELLS_ALL:
+def prints_secret(protected: ProtectedTargets, command: PipelineStage) -> bool:
+    """Whether a command would print keys or passwords."""
+    if command.words in _PRINT_ENVIRONMENT:
         return True
-    if command.name in _TELLS_NOTHING:
+    if command.name in _PRINT_NO_CONTENT:
         return any(SECRET in word for word in command.words)
     if command.name in NETWORK and command.name != "openssl":
         return False
     texts = (*command.words[1:], *(target for operator, target in command.redirects if operator == "<"))
-    return any(ground.is_secret(text, command.cwd) for text in texts if text and text[0] != "-")
+    return any(protected.is_secret(text, command.cwd) for text in texts if text and text[0] != "-")
 
 
-def _held_from_outside(command: Heard, *, has_shell: bool) -> str:
-    """A shell whose input or output is a connection."""
+def _remote_shell(command: PipelineStage, *, has_shell: bool) -> str:
+    """The danger of a shell whose input or output is a network connection; empty if there is none."""
     why = "it would give a shell to another machine"
     name, words = command.name, command.words
     sockets = [one for _, one in command.redirects if re.match(r"/dev/(?:tcp|udp)/", one) and not _LOCAL.match(one)]
@@ -89,48 +89,48 @@ def _held_from_outside(command: Heard, *, has_shell: bool) -> str:
     return why if executes and any(basename(word.split(" ")[0]) in SHELLS for word in words) else ""
 
 
-def _posts_secret(ground: Ground, command: Heard) -> bool:
+def _sends_secret(protected: ProtectedTargets, command: PipelineStage) -> bool:
     name, words = command.name, command.words
     if name == "git":
-        return words[1:2] in _FAR and any(SECRET in word for word in words)
+        return words[1:2] in _REMOTE_GIT_COMMANDS and any(SECRET in word for word in words)
     if (name, *words[1:2]) in _TAKE_FILES:
-        return any(ground.is_secret(word, command.cwd) for word in words[2:] if word[:1] != "-")
+        return any(protected.is_secret(word, command.cwd) for word in words[2:] if word[:1] != "-")
     if name not in NETWORK:
         return False
     if any(SECRET in word for word in words):
         return True
     if name in _SENDERS and any(
-        operator == "<" and ground.is_secret(target, command.cwd) for operator, target in command.redirects
+        operator == "<" and protected.is_secret(target, command.cwd) for operator, target in command.redirects
     ):
         return True
     if name == "socat":
         files = [word.partition(":")[2].partition(",")[0] for word in words if _OPENED.match(word)]
-        return any(ground.is_secret(file, command.cwd) for file in files)
+        return any(protected.is_secret(file, command.cwd) for file in files)
     if name in _CARRIERS:
-        return any(_is_kept_at_home(ground, word, command.cwd) for word in _carried(words))
-    return any(ground.is_secret(file, command.cwd) for file in _posted(words)) if name in _SENDERS else False
+        return any(_is_absolute_secret(protected, word, command.cwd) for word in _transferred_operands(words))
+    return any(protected.is_secret(file, command.cwd) for file in _uploaded_files(words)) if name in _SENDERS else False
 
 
-def _carried(words: Argv) -> Iterable[str]:
-    """Operands; what stands behind an option may be the key that opens the connection."""
+def _transferred_operands(words: Argv) -> Iterable[str]:
+    """Operands of a file transfer, without option values: these may be the key that opens the connection."""
     for before, word in pairwise(words):
         if word[:1] != "-" and (before[:1] != "-" or before[-1] not in "ioFePc"):
             yield word
 
 
-def _is_kept_at_home(ground: Ground, text: str, cwd: str | None) -> bool:
-    return text.startswith("/") and ground.is_secret(text, cwd)
+def _is_absolute_secret(protected: ProtectedTargets, text: str, cwd: str | None) -> bool:
+    return text.startswith("/") and protected.is_secret(text, cwd)
 
 
-def _posted(words: Argv) -> Iterable[str]:
-    """Files whose contents a request would carry."""
+def _uploaded_files(words: Argv) -> Iterable[str]:
+    """Files whose contents a request would send."""
     for place, word in enumerate(words):
         option, equals, value = word.partition("=")
-        if word in _POSTS:
+        if word in _UPLOAD_OPTIONS:
             value = words[place + 1] if place + 1 < len(words) else ""
-        elif not (equals and option in _POSTS):
-            option, value = (word[:2], word[2:]) if word[:2] in _POSTS and len(word) > 2 else ("", word)
-        if option in _BARE_FILES:
+        elif not (equals and option in _UPLOAD_OPTIONS):
+            option, value = (word[:2], word[2:]) if word[:2] in _UPLOAD_OPTIONS and len(word) > 2 else ("", word)
+        if option in _UPLOAD_FILE_OPTIONS:
             yield value
         elif (match := _SENDS_A_FILE.fullmatch(value)) and "://" not in value:
             yield match[1].partition(";")[0]
@@ -153,38 +153,38 @@ _DELETES_HOME = re.compile(
 _WRITES = re.compile(r">\s{0,9}['\"]|write|['\"][wax]b?\+?['\"]|append|symlink|rename|copy|mkdir|['\"]>", re.IGNORECASE)
 _CONNECTS = re.compile(r"[sS]ock|net\.connect|require\(.net.\)|/inet/tcp/")
 _SENDS = re.compile(r"urlopen|requests\.|httpx|http\.client|[sS]ock|fetch\(|Net::HTTP|LWP|https?\.request|curl_")
-_HANDS_OVER = re.compile(r"dup2|pty|exec\s*\(?\s*['\"{]?/bin|/bin/(?:ba)?sh|spawn|\|&\s?getline", re.IGNORECASE)
+_REDIRECTS_SHELL = re.compile(r"dup2|pty|exec\s*\(?\s*['\"{]?/bin|/bin/(?:ba)?sh|spawn|\|&\s?getline", re.IGNORECASE)
 _BOMBS = re.compile(
     r"fork\s*(?:\(\))?\s*(?:while|until)|while[^\n]{0,60}\n?[^\n]{0,60}\bfork\b|loop\s?(?:\{|do)\s*fork", re.IGNORECASE
 )
 
 
 def literals(code: str) -> list[str]:
-    """Strings in a piece of code of any language."""
+    """String literals in code of any language, at most 50."""
     return [match[1] or match[2] for match in _LITERAL.finditer(code)][:50]
 
 
-def code_hazard(ground: Ground, code: str, cwd: str | None) -> str:
-    """Why a piece of code in another language must not run, as far as names in it say so."""
+def code_hazard(protected: ProtectedTargets, code: str, cwd: str | None) -> str:
+    """Why code in another language must not run, by the names and strings in it; empty if nothing is found."""
     if "fork" in code and _BOMBS.search(code):
         return "it would start processes without end"
-    if _CONNECTS.search(code) and _HANDS_OVER.search(code):
+    if _CONNECTS.search(code) and _REDIRECTS_SHELL.search(code):
         return "it would give a shell to another machine"
-    if _SENDS.search(code) and any(_is_kept_at_home(ground, text, cwd) for text in literals(code)):
+    if _SENDS.search(code) and any(_is_absolute_secret(protected, text, cwd) for text in literals(code)):
         return "it would send keys or passwords to another machine"
     if _DELETES_HOME.search(code):
         return "it would delete the home folder"
     found = literals(code) if _DELETES.search(code) or _WRITES.search(code) else []
     for text in found:
-        path = ground.home + text[1:] if text[:2] in ("~", "~/") else text
+        path = protected.home + text[1:] if text[:2] in ("~", "~/") else text
         is_far = path[:1] == "/" or path.startswith("..")
-        if is_far and _DELETES.search(code) and (what := ground.loss(path, cwd)):
+        if is_far and _DELETES.search(code) and (what := protected.loss(path, cwd)):
             return f"it would delete {what}"
-        if _WRITES.search(code) and "/" in path and (why := ground.guard(path, cwd)):
+        if _WRITES.search(code) and "/" in path and (why := protected.guard(path, cwd)):
             return why
     return ""
 
 
 def scripts_in(code: str) -> list[str]:
-    """Strings that the code may hand to a shell."""
+    """String literals that the code may pass to a shell."""
     return [text for text in literals(code) if " " in text] if _STARTS.search(code) else []

@@ -1,4 +1,4 @@
-"""Which commands are there to reach other machines."""
+"""Lists the programs and subcommands that connect to other machines."""
 
 from collections.abc import Iterable
 
@@ -30,7 +30,7 @@ _BARE = frozenset({"yarn"})
 
 
 def reaches_out(commands: Iterable[Argv]) -> bool:
-    """Whether one of these commands is there to reach another machine."""
+    """Whether one of these commands is known to connect to other machines."""
     return any(map(_reaches_out, commands))
 
 
@@ -48,5 +48,5 @@ def _reaches_out(words: Argv) -> bool:
     operands = [word for word in words[1:] if word[:1] != "-"]
     if name == "git" and operands[:2] in (["remote", "update"], ["submodule", "update"], ["remote", "show"]):
         return True
-    # An option's value may stand before the verb, as in `git -C folder pull`.
+    # An option's value may precede the verb, as in `git -C folder pull`.
     return not verbs.isdisjoint(operands[:3]) if operands else name in _BARE

@@ -1,31 +1,31 @@
-"""One command and where it stands, taken apart into options and operands, for the judges of its kind."""
+"""Splits the words of a command into options and operands, and defines the context in which a command is checked."""
 
 from collections.abc import Callable
 
 import msgspec
 
-from bradawl.safety.shell.deny.protected_targets import Ground
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.deny.wrappers import Argv
 
 
-class Scene(msgspec.Struct, frozen=True):
-    """Where a command stands."""
+class CommandContext(msgspec.Struct, frozen=True):
+    """What a hazard check knows besides the command's words."""
 
-    ground: Ground
+    protected: ProtectedTargets
     cwd: str | None
-    """None where that can't be told."""
+    """Working directory; None if unknown."""
 
     def guards(self, *texts: str, replaces: bool = False) -> str:
-        """Why one of these may not be written to, or not be replaced."""
-        return self.ground.guards(texts, self.cwd, replaces=replaces)
+        """Why the first protected one of these paths may not be written to, or not be replaced; empty if none is."""
+        return self.protected.guards(texts, self.cwd, replaces=replaces)
 
 
-Judge = Callable[[Scene, Argv], str]
-"""Gives back a reason, empty for none."""
+HazardCheck = Callable[[CommandContext, Argv], str]
+"""Returns the reason why a command must not run; empty for none."""
 
 
 def split(words: Argv, with_value: str = "") -> tuple[list[str], list[str]]:
-    """Options and operands; an option's value, if it is a word of its own, counts as neither."""
+    """Split words into options and operands, without the separate values of the options in `with_value`."""
     flags: list[str] = []
     operands: list[str] = []
     is_over = is_value = False
@@ -43,7 +43,7 @@ def split(words: Argv, with_value: str = "") -> tuple[list[str], list[str]]:
 
 
 def has(flags: list[str], letters: str, *names: str) -> bool:
-    """Whether an option is given, by its letter or by its name, also shortened."""
+    """Whether an option is given, by letter or by name; names may be abbreviated."""
     for flag in flags:
         if flag.startswith("--"):
             given = flag[2:].partition("=")[0]
@@ -55,7 +55,7 @@ def has(flags: list[str], letters: str, *names: str) -> bool:
 
 
 def option(words: Argv, *names: str) -> str:
-    """The value of an option, of the last if it is given several times."""
+    """The value of an option, the last if it is given several times; empty if it is missing."""
     value = ""
     for place, word in enumerate(words):
         if word in names and place + 1 < len(words):

@@ -1,9 +1,9 @@
-"""Texts that are too long to be read to their end."""
+"""Searches texts that exceed the scan's budget for the most obvious dangerous commands."""
 
 import re
 
 # Each begins with letters, so that the search passes over the rest at once.
-_AT_A_GLANCE = (
+_OBVIOUS_DANGERS = (
     (
         r"rm(?<![\w.-]rm)[ \t]{1,9}(?:-\S{1,20}[ \t]{1,9}){1,4}(?:/|~|\$HOME|\$\{HOME\}|/(?:usr|etc|home|bin|var)\b)"
         r"/?\*?(?=[\s;&|)]|\Z)",
@@ -15,7 +15,7 @@ _AT_A_GLANCE = (
 )
 
 
-def at_a_glance(text: str) -> str:
-    """For what is too long to be read: the plainest cases, wherever they stand."""
+def obvious_danger(text: str) -> str:
+    """Why a text must not run, by patterns anywhere in it; empty if none matches."""
     dequoted = text.replace("'", "").replace('"', "").replace("\\", "")
-    return next((why for pattern, why in _AT_A_GLANCE if re.search(pattern, dequoted)), "")
+    return next((why for pattern, why in _OBVIOUS_DANGERS if re.search(pattern, dequoted)), "")

@@ -1,55 +1,57 @@
-"""What somebody hears who has a text read to him as bash might read it."""
+"""Parsed commands, and the visitor interface that the lenient parser passes them to."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-_MOST_CALLS = 6
+_MAX_CALLS = 6
 
 
-class TooMuch(Exception):
-    """The text is longer or deeper than anybody looks; what was found until then has been told."""
+class ScanBudgetExceeded(Exception):
+    """The text exceeds the limits of a scan. The visitor has received everything that was parsed before."""
 
 
-class Draft:
-    """One simple command while it is read."""
+class ParsedCommand:
+    """One simple command; the parser fills it, the visitor adds `output`."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
-        self.names: list[str] = []
-        """What its first word may be instead."""
-        self.either: list[tuple[int, int]] = []
-        """Places and counts of words of which it has only one."""
+        self.other_names: list[str] = []
+        """Other possible values of the first word."""
+        self.alternatives: list[tuple[int, int]] = []
+        """(index, count) of runs of words that are alternatives for one word."""
         self.assignments: list[tuple[str, tuple[str, ...]]] = []
         self.redirects: list[tuple[str, str]] = []
-        """Operator and target, of those that name a file."""
-        self.text: str | None = None
-        """What it reads on its standard input, if the line says so itself."""
-        self.said: str | None = None
-        """The same, where no part of it was guessed."""
-        self.inside: list[Draft] = []
-        """Of a subshell: the commands in it."""
+        """(operator, target) of the redirections that name a file."""
+        self.stdin: str | None = None
+        """Text on its standard input, as far as the line determines it."""
+        self.literal_stdin: str | None = None
+        """The same, if no part of it is a guess."""
+        self.subshell_commands: list[ParsedCommand] = []
+        """The commands in a subshell."""
         self.output: str | None = None
-        """What it prints, where the listener can tell."""
+        """What it prints, if the visitor knows."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has been read of it."""
-        return not (self.words or self.assignments or self.redirects or self.inside or self.text is not None)
+        """Whether it has no words, assignments, redirections, input or subshell yet."""
+        return not (
+            self.words or self.assignments or self.redirects or self.subshell_commands or self.stdin is not None
+        )
 
-    def ways(self) -> list[tuple[str, ...]]:
-        """Its words, once for each program that it may start."""
-        found = [tuple(self.words), *((name, *self.words[1:]) for name in self.names)] if self.words else []
+    def program_argvs(self) -> list[tuple[str, ...]]:
+        """Its words, once for each possible first word."""
+        found = [tuple(self.words), *((name, *self.words[1:]) for name in self.other_names)] if self.words else []
         return [_without_empty(words) for words in found]
 
-    def calls(self) -> list[tuple[str, ...]]:
-        """Its words as a function may get them."""
-        count = min(_MOST_CALLS, max((count for _, count in self.either), default=1))
+    def call_argvs(self) -> list[tuple[str, ...]]:
+        """Its words with one alternative chosen for each run, for the calls of a function."""
+        count = min(_MAX_CALLS, max((count for _, count in self.alternatives), default=1))
         return [self._chosen(turn) for turn in range(count)]
 
     def _chosen(self, turn: int) -> tuple[str, ...]:
         left_out = {
             place
-            for begin, count in self.either
+            for begin, count in self.alternatives
             for place in range(begin, begin + count)
             if place != begin + min(count - 1, turn)
         }
@@ -57,27 +59,27 @@ class Draft:
 
 
 def _without_empty(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words from the first that is not empty: a variable without a value in front of a command is no word."""
+    """Drop leading empty words: bash drops an unquoted variable without a value in front of a command."""
     while len(words) > 1 and not words[0]:
         words = words[1:]
     return words
 
 
-class Listener(Protocol):
-    """Hears of commands in the order in which they would run, as far as that can be told."""
+class CommandVisitor(Protocol):
+    """Receives commands in the order in which bash would run them, as far as that is known."""
 
-    def pipeline(self, commands: Sequence[Draft], bodies: Sequence[str], *, in_background: bool) -> None:
-        """Commands joined by `|`, and the names of the functions in whose bodies they stand."""
+    def visit_pipeline(self, commands: Sequence[ParsedCommand], bodies: Sequence[str], *, in_background: bool) -> None:
+        """Receive commands joined by `|`, and the names of the functions whose bodies enclose them."""
         ...
 
-    def subshell(self, *, begins: bool) -> None:
-        """What follows changes nothing outside, until it ends."""
+    def visit_subshell(self, *, begins: bool) -> None:
+        """A subshell begins or ends. Changes of the shell's state within it don't outlast it."""
         ...
 
-    def value(self, name: str) -> tuple[str, ...]:
-        """What a variable may hold; for one that isn't known one element, `UNTOLD`."""
+    def variable_value(self, name: str) -> tuple[str, ...]:
+        """Possible values of a variable; `(UNKNOWN_VALUE,)` for an unknown one."""
         ...
 
-    def printed(self, commands: Sequence[Draft]) -> tuple[str, ...]:
-        """What the output of commands in a word may be."""
+    def substitution_output(self, commands: Sequence[ParsedCommand]) -> tuple[str, ...]:
+        """Possible outputs of the commands of a substitution."""
         ...

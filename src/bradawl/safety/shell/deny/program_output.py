@@ -1,18 +1,18 @@
-"""What plain commands print, where their words and input say so: enough to see through a disguise."""
+"""Predicts the output of simple commands from their words and input, to find commands that are built from it."""
 
 import re
 from posixpath import basename, dirname
 
 from bradawl.safety.shell.deny.wrappers import Argv, name_of, names
 
-_LONGEST = 20_000
+_MAX_TEXT_LENGTH = 20_000
 _ESCAPE = re.compile(r"\\(?:0?([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
-_LETTERS = {"n": "\n", "t": "\t", "\\": "\\", "a": "\a", "r": "\r", "e": "\x1b"}
+_ESCAPE_LETTERS = {"n": "\n", "t": "\t", "\\": "\\", "a": "\a", "r": "\r", "e": "\x1b"}
 _PASS_ON = frozenset({"cat", "tee", "head", "tail", "sort", "uniq", "tac", "sponge", "pv"})
 
 
 def output_of(words: Argv, text: str | None) -> str | None:
-    """What these words print with `text` on the standard input; None where that can't be told."""
+    """What a command prints with `text` on its standard input; None if unknown."""
     match name_of(words):
         case "echo":
             return _echo(words[1:])
@@ -21,12 +21,12 @@ def output_of(words: Argv, text: str | None) -> str | None:
         case "dirname" | "basename" as name if len(words) == 2:
             return (dirname(words[1]) if name == "dirname" else basename(words[1])) + "\n"
         case "mktemp":
-            return "/mktemp/new\n"  # somewhere in a folder of its own
+            return "/mktemp/new\n"  # stands for a new file in a temporary folder
         case name:
-            return None if text is None or len(text) > _LONGEST else _filtered(name, words, text)
+            return None if text is None or len(text) > _MAX_TEXT_LENGTH else _filter_output(name, words, text)
 
 
-def _filtered(name: str, words: Argv, text: str) -> str | None:
+def _filter_output(name: str, words: Argv, text: str) -> str | None:
     match name:
         case "base64":
             return _from_base64(text) if any(word in ("-d", "-D", "--decode", "-di") for word in words) else None
@@ -43,8 +43,8 @@ def _filtered(name: str, words: Argv, text: str) -> str | None:
             return text if name in _PASS_ON and is_plain else None
 
 
-def found_by(words: Argv) -> str | None:
-    """Where the names lie that `find` or `ls` prints: what is done to them is done there."""
+def listed_paths(words: Argv) -> str | None:
+    """Patterns, one a line, for the paths that `find` or `ls` prints; None for other commands."""
     name = name_of(words)
     starts = [word for word in words[1:] if word[:1] not in ("-", "(", "!")]
     if name == "find":
@@ -58,7 +58,7 @@ def found_by(words: Argv) -> str | None:
 
 
 def prints_paths(words: Argv) -> bool:
-    """Whether the names that `find` or `ls` prints are whole paths."""
+    """Whether `find` or `ls` prints paths rather than bare names."""
     return name_of(words) == "find" or (
         name_of(words) == "ls" and any(re.match(r"-[a-zA-Z]*d", word) for word in words)
     )
@@ -97,13 +97,13 @@ def _decoded(text: str) -> str:
     def char(match: re.Match[str]) -> str:
         if match[1] or match[2]:
             return chr((int(match[1], 8) if match[1] else int(match[2], 16)) & 0xFF)
-        return _LETTERS.get(match[3], match[0])
+        return _ESCAPE_LETTERS.get(match[3], match[0])
 
     return _ESCAPE.sub(char, text)
 
 
 def _translated(old: str, new: str, text: str) -> str | None:
-    """What `tr` makes of it."""
+    """The output of `tr`; None if unknown."""
     source, target = _each(_decoded(old)), _each(_decoded(new))
     if not source or not target or "[" in source:
         return None
@@ -115,11 +115,11 @@ def _each(shape: str) -> str:
     def span(match: re.Match[str]) -> str:
         return "".join(map(chr, range(ord(match[1]), ord(match[2]) + 1)))
 
-    return re.sub(r"([!-~])-([!-~])", span, shape)[:_LONGEST]
+    return re.sub(r"([!-~])-([!-~])", span, shape)[:_MAX_TEXT_LENGTH]
 
 
 def _substituted(script: str, text: str) -> str | None:
-    """What `sed` makes of it, where it puts one plain text in place of another."""
+    """The output of a `sed` script that replaces one literal text by another; None for other scripts."""
     match = re.fullmatch(r"s([/|,#:])([\w -]{1,100})\1([^\\&]{0,100}?)\1(g?)", script)
     if match is None:
         return None

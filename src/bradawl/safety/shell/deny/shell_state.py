@@ -1,65 +1,67 @@
-"""What commands of the shell itself change: its working directory, its variables and parameters, its aliases."""
+"""Effects of bash builtins on the state of the shell: working directory, variables, parameters and aliases."""
 
 import re
 from collections.abc import Callable
 
-from bradawl.safety.shell.deny.expansion import MOST_WORDS, UNTOLD, elements, listed
+from bradawl.safety.shell.deny.expansion import MAX_WORDS, UNKNOWN_VALUE, array_items, array_value
 from bradawl.safety.shell.deny.program_output import output_of
-from bradawl.safety.shell.deny.protected_targets import Ground
-from bradawl.safety.shell.deny.variable_state import Flow, in_doubt
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
+from bradawl.safety.shell.deny.variable_state import VariableState, widen
 from bradawl.safety.shell.deny.wrappers import Argv
 
 
 class ShellState:
-    """The shell at the place up to which a text has been read."""
+    """State of the shell at the current position of the scan."""
 
-    def __init__(self, flow: Flow, cwd: str, assign: Callable[[str, tuple[str, ...]], None]) -> None:
-        """`assign` is called for a variable that gets a value."""
+    def __init__(self, variables: VariableState, cwd: str, assign: Callable[[str, tuple[str, ...]], None]) -> None:
+        """`assign` is called with the name and possible values of each declared variable."""
         self.cwd: str | None = cwd
-        """None where it can't be told."""
+        """The working directory; None if unknown."""
         self.leaves = False
         self.folders: dict[str, None] = {cwd: None}
-        """All working directories until now."""
+        """All known working directories so far."""
         self.aliases: dict[str, str] = {}
         self.outer: list[str | None] = []
-        """Working directories to which the ends of subshells lead back."""
+        """Working directories to restore at the ends of subshells."""
         self._stack: list[str | None] = []
-        """Of `pushd`."""
-        self._flow = flow
+        """The directory stack of `pushd`."""
+        self._variables = variables
         self._set = assign
 
-    def run(self, name: str, words: Argv, said: str, ground: Ground) -> None:
-        """A command of the shell itself; `said` is what stands on its standard input, where that is known."""
+    def run(self, name: str, words: Argv, said: str, protected: ProtectedTargets) -> None:
+        """Apply a builtin; `said` is the text on its standard input, empty if unknown."""
         match name:
             case "cd" | "pushd" | "popd":
-                self._change_folder(words, ground)
+                self._change_folder(words, protected)
             case "for" | "select" if len(words) > 1:
-                each = words[3:] or tuple(one for all_ in self._flow.elements("@") for one in elements(all_))
-                self._flow.assign(words[1], in_doubt(each))  # which of them, nobody can tell
+                each = words[3:] or tuple(
+                    one for all_ in self._variables.array_values("@") for one in array_items(all_)
+                )
+                self._variables.assign(words[1], widen(each))  # any of them
             case "set" | "shift":
                 self._set_parameters(words)
             case "alias" | "hash":
                 self._rename(words)
             case "export" | "declare" | "typeset" | "local" | "readonly":
-                self._declare(words, ground.home)
+                self._declare(words, protected.home)
             case "printf" if words[1:2] == ("-v",) and len(words) > 3:
-                self._flow.assign(words[2], (output_of(("printf", *words[3:]), None) or "",))
+                self._variables.assign(words[2], (output_of(("printf", *words[3:]), None) or "",))
             case "read" | "mapfile" | "readarray" if said and len(words) > 1:
                 is_list = name != "read" or "-a" in words
                 for variable in words[1:] if name == "read" else words[-1:]:
                     self._read_into(variable, said, is_list=is_list)
             case _:
-                for word in words[1:]:  # `read` and its like
-                    self._flow.forget(word)
+                for word in words[1:]:  # `read`, `unset`, `getopts` and so on
+                    self._variables.widen_variable(word)
 
     def _set_parameters(self, words: Argv) -> None:
         if words[0] == "shift":
-            self._flow.shift(int(words[1]) if len(words) > 1 and words[1].isdecimal() else 1)
+            self._variables.shift(int(words[1]) if len(words) > 1 and words[1].isdecimal() else 1)
         elif (parameters := _parameters(words)) is not None:
-            self._flow.parameters(parameters)
+            self._variables.set_parameters(parameters)
 
     def _rename(self, words: Argv) -> None:
-        """From here on a name means other words."""
+        """Apply `alias` or `hash -p`."""
         if words[0] == "hash":
             self.aliases |= {words[3]: words[2]} if words[1:2] == ("-p",) and len(words) > 3 else {}
             return
@@ -73,28 +75,28 @@ class ShellState:
             variable, equals, value = word.partition("=")
             if equals:
                 value = home + value[1:] if home and (value == "~" or value.startswith("~/")) else value
-                values = self._flow.elements(value) if is_name else _in_case(value, words)
+                values = self._variables.array_values(value) if is_name else _in_case(value, words)
                 self._set(variable, values)
 
     def _read_into(self, name: str, text: str, *, is_list: bool) -> None:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         parts = [part for line in lines for part in re.split(r"[\s:,;]+", line) if part]
-        values = (listed(lines), listed(parts)) if is_list else (*lines, *parts)
+        values = (array_value(lines), array_value(parts)) if is_list else (*lines, *parts)
         if name.isidentifier() and lines:
-            self._flow.assign(name, in_doubt(tuple(dict.fromkeys(values))[:MOST_WORDS]))
+            self._variables.assign(name, widen(tuple(dict.fromkeys(values))[:MAX_WORDS]))
 
-    def _change_folder(self, words: Argv, ground: Ground) -> None:
+    def _change_folder(self, words: Argv, protected: ProtectedTargets) -> None:
         before = self.cwd
-        target = self._entered(words, ground.home)
-        places = ground.places(target, before) if target else ()
-        self.cwd = places[0] if places else None
-        self._flow.assign("OLDPWD", (before or UNTOLD,))
-        self.folders |= dict.fromkeys(places)
-        roots = ground.roots
-        self.leaves = self.leaves or not any(_is_in(place, roots) for place in places[-1:])
+        target = self._entered(words, protected.home)
+        possible_paths = protected.possible_paths(target, before) if target else ()
+        self.cwd = possible_paths[0] if possible_paths else None
+        self._variables.assign("OLDPWD", (before or UNKNOWN_VALUE,))
+        self.folders |= dict.fromkeys(possible_paths)
+        roots = protected.roots
+        self.leaves = self.leaves or not any(_is_in(place, roots) for place in possible_paths[-1:])
 
     def _entered(self, words: Argv, home: str) -> str:
-        """The folder that `cd` and its kin go to; empty where it can't be told."""
+        """The folder that `cd`, `pushd` or `popd` changes to; empty if unknown."""
         targets = [word for word in words[1:] if word[:1] not in "-+" or word == "-"]
         target = targets[0] if targets else home
         if words[0] == "popd" or (words[0] == "pushd" and not targets):
@@ -103,14 +105,14 @@ class ShellState:
             return left or ""
         if words[0] == "pushd":
             self._stack.append(self.cwd)
-        return self._flow.value("OLDPWD")[0] if target == "-" else target
+        return self._variables.value("OLDPWD")[0] if target == "-" else target
 
 
 def _in_case(value: str, words: Argv) -> tuple[str, ...]:
-    """A value as `declare -l` and `declare -u` change it."""
+    """A value, and its lower or upper case form under `declare -l` or `declare -u`."""
     letters = "".join(word for word in words[1:] if word[:1] == "-")
-    changed = value.lower() if "l" in letters else value.upper() if "u" in letters else value
-    return (value,) if changed == value else (value, changed)
+    transformed = value.lower() if "l" in letters else value.upper() if "u" in letters else value
+    return (value,) if transformed == value else (value, transformed)
 
 
 def _is_in(place: str, roots: tuple[str, ...]) -> bool:
@@ -118,7 +120,7 @@ def _is_in(place: str, roots: tuple[str, ...]) -> bool:
 
 
 def _parameters(words: Argv) -> Argv | None:
-    """What `set` makes of the parameters; None if it leaves them alone."""
+    """The positional parameters that `set` assigns; None if it keeps them."""
     place = 1
     while place < len(words) and words[place][:1] in ("-", "+") and words[place] != "-":
         if words[place] == "--":
@@ -127,8 +129,8 @@ def _parameters(words: Argv) -> Argv | None:
     return words[place:] or None
 
 
-ON_THE_SHELL = frozenset(
+STATE_BUILTINS = frozenset(
     {"set", "shift", "alias", "hash", "cd", "pushd", "popd", "for", "select", "export", "declare", "typeset", "local"}
     | {"readonly", "read", "unset", "printf", "mapfile", "readarray", "getopts", "let", "wait"}
 )
-"""Names of these commands."""
+"""Names of the builtins that `ShellState.run` applies."""

@@ -1,4 +1,4 @@
-"""The pieces that a text of bash is cut into, as patterns; and what a backslash leaves between double quotes."""
+"""Token patterns of the lenient parser, and the unescaping of backticks and double-quoted text."""
 
 import re
 
@@ -15,7 +15,7 @@ TOKEN = re.compile(
     r"|(?P<substitution>\$\(|[<>]\()"
     r"|(?P<tick>`)"
     r"|(?P<redirect><<<|<<-?|&>>?|<>|[<>]&|>>|>\||[<>])"
-    r"|(?P<joint>&&|\|\||;;&?|;&|\|&|[;&|\n])"
+    r"|(?P<control>&&|\|\||;;&?|;&|\|&|[;&|\n])"
     r"|(?P<open>\()"
     r"|(?P<close>\))"
     r"|(?P<dollar>\$)",
@@ -30,8 +30,8 @@ ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?\+?=")
 KEY = re.compile(r"\A\[[^\]]*\]=")
 
 
-def ticked(text: str, start: int) -> tuple[str, int]:
-    """The commands between backticks, and the place behind them; `start` is behind the first."""
+def backtick_content(text: str, start: int) -> tuple[str, int]:
+    """Return the commands between backticks, and the offset after the closing one; `start` follows the opening one."""
     end = start
     while 0 <= end < len(text) and text[end] != "`":
         end += 2 if text[end] == "\\" else 1
@@ -40,7 +40,7 @@ def ticked(text: str, start: int) -> tuple[str, int]:
 
 
 def unescaped(char: str) -> str:
-    """What stands for an escaped character there."""
+    """The text of an escaped character in double quotes."""
     if char == "\n":
         return ""
     return char if char in '"\\$`' else "\\" + char

@@ -1,120 +1,121 @@
-"""What variables may hold, to somebody who reads a text once from its top, though bash may skip parts of it."""
+"""Tracks the possible values of shell variables through one pass over a text of which bash may skip or repeat parts."""
 
 import re
 from collections.abc import Iterable
 
-from bradawl.safety.shell.deny.expansion import DOUBT, MOST_WORDS, UNTOLD, elements, listed
+from bradawl.safety.shell.deny.expansion import MAX_WORDS, UNKNOWN_BUT_SET, UNKNOWN_VALUE, array_items, array_value
 
 Values = tuple[str, ...]
-"""What one variable may hold; `UNTOLD` among them, then as the last: or anything else."""
+"""Possible values of one variable. A final `UNKNOWN_VALUE` means that any other value is possible too."""
 
-ANYTHING: Values = (UNTOLD,)
-
-
-def in_doubt(values: Values) -> Values:
-    """These, or anything else."""
-    return (*(value for value in values if value != UNTOLD), UNTOLD)[-MOST_WORDS:]
+ANY_VALUE: Values = (UNKNOWN_VALUE,)
 
 
-class Flow:
-    """Values of variables at the place up to which a text has been read."""
+def widen(values: Values) -> Values:
+    """Add "or any other value" to possible values."""
+    return (*(value for value in values if value != UNKNOWN_VALUE), UNKNOWN_VALUE)[-MAX_WORDS:]
+
+
+class VariableState:
+    """Possible values of variables at the current position of the scan."""
 
     def __init__(self, **values: str) -> None:
         self._values: dict[str, Values] = {name: (value,) for name, value in values.items()}
         self._outer: list[dict[str, Values]] = []
-        self._late: set[str] = set()
+        self._set_in_functions: set[str] = set()
 
     def value(self, name: str) -> Values:
-        """What a variable or a parameter may hold here; of an array its first element, of `@` all."""
+        """Possible values of a variable or parameter; of an array its first item, of `@` all items."""
         values = self._values.get(name)
         if values is not None and name != "@":
-            return tuple(elements(value)[0] for value in values)
+            return tuple(array_items(value)[0] for value in values)
         match name:
             case "@":
-                return values or ANYTHING
+                return values or ANY_VALUE
             case "*":
-                return tuple(" ".join(elements(value)) for value in self._values.get("@", ANYTHING))
+                return tuple(" ".join(array_items(value)) for value in self._values.get("@", ANY_VALUE))
             case _ if name.isdecimal():
-                return self.element("@", int(name) - 1) if name != "0" else ANYTHING
+                return self.element("@", int(name) - 1) if name != "0" else ANY_VALUE
             case _:
-                return ANYTHING
+                return ANY_VALUE
 
-    def elements(self, name: str) -> Values:
-        """What all elements of an array may be together."""
-        return self._values.get(name, ANYTHING)
+    def array_values(self, name: str) -> Values:
+        """Possible values of a whole array, each with its items marked by `ARRAY_ITEM`."""
+        return self._values.get(name, ANY_VALUE)
 
     def element(self, name: str, place: int) -> Values:
-        """What one element of an array may be."""
+        """Possible values of one array item, counted from 0."""
         found: list[str] = []
-        for value in self._values.get(name, ANYTHING):
-            each = elements(value)
-            found.append(each[place] if 0 <= place < len(each) else UNTOLD)
-        return in_doubt(tuple(dict.fromkeys(found))) if UNTOLD in found else tuple(dict.fromkeys(found))
+        for value in self._values.get(name, ANY_VALUE):
+            each = array_items(value)
+            found.append(each[place] if 0 <= place < len(each) else UNKNOWN_VALUE)
+        return widen(tuple(dict.fromkeys(found))) if UNKNOWN_VALUE in found else tuple(dict.fromkeys(found))
 
     def is_known(self, name: str) -> bool:
-        """Whether anything was said about it."""
+        """Whether the text has assigned or widened it."""
         return name in self._values
 
-    def parameters(self, words: Iterable[str], zero: str = "") -> None:
-        """From here on these are `$1`, `$2` and so on."""
-        self._values["@"] = (listed(words) or UNTOLD,)
+    def set_parameters(self, words: Iterable[str], zero: str = "") -> None:
+        """Set `$1`, `$2` and so on, and `$0` to `zero` if that isn't empty."""
+        self._values["@"] = (array_value(words) or UNKNOWN_VALUE,)
         if zero:
             self._values["0"] = (zero,)
 
     def shift(self, count: int) -> None:
-        """The first so many of them go."""
+        """Drop the first `count` positional parameters."""
         self._values["@"] = tuple(
-            UNTOLD if value == UNTOLD else listed(elements(value)[count:]) or UNTOLD
-            for value in self._values.get("@", ANYTHING)
+            UNKNOWN_VALUE if value == UNKNOWN_VALUE else array_value(array_items(value)[count:]) or UNKNOWN_VALUE
+            for value in self._values.get("@", ANY_VALUE)
         )
 
-    def mark(self) -> tuple[dict[str, Values], list[dict[str, Values]]]:
-        """All that is known, for `back`."""
+    def snapshot(self) -> tuple[dict[str, Values], list[dict[str, Values]]]:
+        """The current state, for `restore`."""
         return dict(self._values), list(self._outer)
 
-    def back(self, mark: tuple[dict[str, Values], list[dict[str, Values]]]) -> None:
-        """Know what was known then."""
-        self._values, self._outer = dict(mark[0]), list(mark[1])
+    def restore(self, state: tuple[dict[str, Values], list[dict[str, Values]]]) -> None:
+        """Return to a state from `snapshot`."""
+        self._values, self._outer = dict(state[0]), list(state[1])
 
     def assign(self, name: str, values: Values) -> None:
-        """From here on it holds one of these."""
-        values = tuple(dict.fromkeys(value.replace(DOUBT, UNTOLD) for value in values))
-        self._values[name] = in_doubt(values) if name in self._late else values
+        """Set the possible values of a variable."""
+        values = tuple(dict.fromkeys(value.replace(UNKNOWN_BUT_SET, UNKNOWN_VALUE) for value in values))
+        self._values[name] = widen(values) if name in self._set_in_functions else values
 
-    def forget(self, word: str) -> None:
-        """Something here may set the variable that a word begins with."""
+    def widen_variable(self, word: str) -> None:
+        """Widen the variable whose name a word begins with: a command may set it to anything."""
         if match := re.match(r"[A-Za-z_]\w*", word):
-            self._values[match[0]] = in_doubt(self._values.get(match[0], ()))
+            self._values[match[0]] = widen(self._values.get(match[0], ()))
 
-    def doubt(self) -> None:
-        """Something here may set any of them, or what follows may run again later."""
-        self._values = {name: in_doubt(values) for name, values in self._values.items()}
+    def widen_all(self) -> None:
+        """Widen all variables: unknown code may set any of them, or the following part may run again later."""
+        self._values = {name: widen(values) for name, values in self._values.items()}
 
-    def begin(self) -> None:
-        """A part begins that may not run, or runs in a process of its own."""
+    def begin_branch(self) -> None:
+        """Begin a part that may not run, or that runs in a process of its own."""
         self._outer.append(self._values)
         self._values = dict(self._values)
 
-    def end_apart(self) -> None:
-        """What ran in a process of its own changed nothing here."""
+    def discard_branch(self) -> None:
+        """End a part that ran in a process of its own; drop its changes."""
         self._values = self._outer.pop()
 
-    def end_maybe(self, *, is_body: bool = False, is_again: bool = False) -> None:
-        """What may not have run may have changed something; the body of a function may do so at any time after.
+    def merge_branch(self, *, is_body: bool = False, is_repeated: bool = False) -> None:
+        """End a part that may not have run, and widen what it changed.
 
-        `is_again`: all was in doubt in there from the beginning, which alone changes nothing.
+        `is_body`: a function, which may make its changes at any later time.
+        `is_repeated`: all variables were widened at its beginning, which alone counts as no change.
         """
         before, after = self._outer.pop(), self._values
-        changed = {name for name in before | after if before.get(name) != after.get(name)}
-        if is_again:
-            changed = {name for name in changed if after.get(name) != in_doubt(before.get(name, ()))}
-        self._late |= changed if is_body else set()
-        both = {name: in_doubt((*before.get(name, ()), *after.get(name, ()))) for name in changed}
+        transformed = {name for name in before | after if before.get(name) != after.get(name)}
+        if is_repeated:
+            transformed = {name for name in transformed if after.get(name) != widen(before.get(name, ()))}
+        self._set_in_functions |= transformed if is_body else set()
+        both = {name: widen((*before.get(name, ()), *after.get(name, ()))) for name in transformed}
         self._values = before | both
 
 
 def home_of(user: str) -> str:
-    """The home folder of a user of this machine, as `~user` names it; empty for an unknown one."""
+    """The home folder that `~user` expands to; empty for an unknown user."""
     import pwd
 
     try:

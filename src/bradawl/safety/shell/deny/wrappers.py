@@ -1,4 +1,4 @@
-"""Programs that start others: what they would start, as far as their arguments say so."""
+"""Finds the commands, scripts and code that a program such as `sudo`, `xargs` or `bash -c` would start."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -7,12 +7,12 @@ from itertools import pairwise
 import msgspec
 
 from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
-from bradawl.safety.shell.deny.expansion import UNTOLD
+from bradawl.safety.shell.deny.expansion import UNKNOWN_VALUE
 
 _SHELL_VALUES = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 
-_TAKES: dict[str, tuple[str, int]] = {
-    # letters whose value may be the next word, and operands that stand before the command
+_WRAPPER_OPTIONS: dict[str, tuple[str, int]] = {
+    # (letters of options whose value may be the next word, number of operands before the command)
     **dict.fromkeys(("nohup", "setsid", "builtin", "busybox", "toybox", "fakeroot", "chronic", "unbuffer"), ("", 0)),
     **dict.fromkeys(
         ("torsocks", "proxychains", "proxychains4", "catchsegv", "caffeinate", "dbus-run-session"), ("", 0)
@@ -55,9 +55,9 @@ _RUNNERS = frozenset(
     | {("yarn", "exec"), ("yarn", "dlx"), ("op", "run"), ("aws-vault", "exec"), ("mise", "exec"), ("asdf", "exec")}
     | {("rustup", "run"), ("opam", "exec"), ("cargo", "watch"), ("git", "bisect")}
 )
-_MOST_LINES = 8
-_JOINED = frozenset({"watch", "parallel", "eval", "rush"})
-"""Their words are put together and read by a shell."""
+_MAX_LINES = 8
+_JOIN_WORDS = frozenset({"watch", "parallel", "eval", "rush"})
+"""Programs that join their words and pass them to a shell."""
 _FIND_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _INTERPRETERS = re.compile(
     r"(?:python|pypy)[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node(?:js)?|deno|bun|php[0-9.]*|lua[0-9.]*|tclsh|Rscript|osascript"
@@ -67,60 +67,60 @@ _CODE_OPTIONS = re.compile(r"-[a-zA-Z]*[ceErnp]|--eval|--print|eval")
 
 
 class Started(msgspec.Struct, frozen=True):
-    """What a command would start in turn."""
+    """Commands, scripts and code that a command would start."""
 
     argvs: tuple[Argv, ...] = ()
     scripts: tuple[str, ...] = ()
-    """For a shell."""
+    """Texts for a shell."""
     arguments: Argv = ()
-    """Its `$0`, `$1` and so on."""
+    """The shell's `$0`, `$1` and so on."""
     codes: tuple[str, ...] = ()
-    """In other languages."""
+    """Texts in other languages."""
 
 
-NOTHING = Started()
+STARTS_NOTHING = Started()
 
 
 def folder_of(words: Argv) -> str:
-    """The folder in which `env -C` and its like start a command; empty if they name none."""
+    """The folder in which `env -C` or `sudo -D` starts a command; empty if none is given."""
     options = {"env": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}.get(name_of(words))
     return next(iter(_values(words, options)), "") if options else ""
 
 
-_START_A_WORD = names(
+_OPTIONS_NOT_LISTED = names(
     "coproc bwrap runuser run0 firejail capsh perf faketime linux32 linux64 i386 x86_64 uname26 choom nocache eatmydata"
     " proot chpst softlimit setuidgid envdir cgexec numad uclampset"
 )
-"""Programs that start others, with options of which not all are known: any word may be the first of a command."""
+"""Programs that start others and whose options are not all listed: any word may be the first of a command."""
 
 
 def started_by(words: Argv, text: str | None) -> Started:
-    """What these words would start; `text` is what would be on the standard input."""
+    """What a command would start; `text` is its standard input, None if unknown."""
     name = name_of(words)
     if name in SHELLS:
         script, arguments = _script(words, text)
-        return Started(scripts=(script,), arguments=arguments) if script else NOTHING
-    if name in _TAKES:
+        return Started(scripts=(script,), arguments=arguments) if script else STARTS_NOTHING
+    if name in _WRAPPER_OPTIONS:
         return _wrapped(name, words, text)
-    if name in _JOINED:
-        return Started(scripts=(" ".join(_rest(words, "dnjis", 0)),))
+    if name in _JOIN_WORDS:
+        return Started(scripts=(" ".join(_command_words(words, "dnjis", 0)),))
     if name in ("find", "fd", "fdfind"):
         return Started(tuple(_executed(words)))
     if words[:2] in _RUNNERS:
-        argv = _without_mark(_rest(words[1:], "pCec", 1 if words[0] == "git" else 0))
+        argv = _without_double_dash(_command_words(words[1:], "pCec", 1 if words[0] == "git" else 0))
         return Started((argv,), tuple(_values(words, ("-c", "--call"))) if words[0] in ("npm", "pnpm") else ())
     if _INTERPRETERS.fullmatch(name):
         return Started(codes=_codes(name, words, text))
-    return _named(name, words, text)
+    return _special_program(name, words, text)
 
 
 def _wrapped(name: str, words: Argv, text: str | None) -> Started:
-    letters, operands = _TAKES[name]
+    letters, operands = _WRAPPER_OPTIONS[name]
     if name == "command" and any(word in ("-v", "-V") for word in words[1:2]):
-        return NOTHING
+        return STARTS_NOTHING
     scripts = tuple(_values(words, ("-c", "--command", "--call"))) if name in ("flock", "npx") else ()
     strings = tuple(_values(words, ("-S", "--split-string"))) if name == "env" else ()
-    rest = _rest(words, letters, operands)
+    rest = _command_words(words, letters, operands)
     if strings:
         rest = (*strings[0].split(), *rest)
     if name == "xargs":
@@ -131,18 +131,18 @@ def _wrapped(name: str, words: Argv, text: str | None) -> Started:
 
 
 def _with_input(words: Argv, rest: Argv, text: str | None) -> tuple[Argv, ...]:
-    """What `xargs` makes of its input."""
-    mark = _mark_of(words)
+    """The commands that `xargs` makes from its input."""
+    mark = _replaced_text(words)
     if not mark:
         return ((*rest, *(text or "").split()[:200]),)
-    lines = text.strip().split("\n")[:_MOST_LINES] if text else []
+    lines = text.strip().split("\n")[:_MAX_LINES] if text else []
     if not text or "*" in text:
-        lines.append(UNTOLD)  # the names of files, one of which can't be told
+        lines.append(UNKNOWN_VALUE)  # names of files, which are unknown
     return tuple(tuple(word.replace(mark, line) for word in rest) for line in lines)
 
 
-def _mark_of(words: Argv) -> str:
-    """The text that `xargs` replaces by each line of its input."""
+def _replaced_text(words: Argv) -> str:
+    """The text that `xargs` replaces by each line of its input; empty if it appends."""
     for word, after in pairwise((*words, "")):
         if word[:2] in ("-I", "-i", "-J"):
             return word[2:] or (after if word[1] != "i" else "{}")
@@ -155,8 +155,8 @@ def _value_of(words: Argv, name: str) -> str:
     return next((after for word, after in pairwise(words) if word == name), "")
 
 
-def _rest(words: Argv, letters: str, operands: int) -> Argv:
-    """The words behind options, assignments and so many operands."""
+def _command_words(words: Argv, letters: str, operands: int) -> Argv:
+    """The words after options, assignments and `operands` operands."""
     place = 1
     while place < len(words):
         word = words[place]
@@ -174,12 +174,12 @@ def _rest(words: Argv, letters: str, operands: int) -> Argv:
     return words[place + operands :]
 
 
-def _without_mark(words: Argv) -> Argv:
+def _without_double_dash(words: Argv) -> Argv:
     return words[1:] if words[:1] == ("--",) else words
 
 
 def _values(words: Argv, names: tuple[str, ...]) -> Iterable[str]:
-    """Values of an option, as a word of its own or joined by `=`."""
+    """Values of an option, as a separate word or after `=`."""
     for place, word in enumerate(words):
         if word in names and place + 1 < len(words):
             yield words[place + 1]
@@ -190,7 +190,7 @@ def _values(words: Argv, names: tuple[str, ...]) -> Iterable[str]:
 
 
 def _script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
-    """What a shell would read, an operand behind `-c` or its standard input; and what stands behind it."""
+    """The text that a shell would run, from `-c` or its standard input, and its arguments."""
     place, has_code, is_input = 1, False, False
     while place < len(words) and words[place][:1] in ("-", "+") and len(words[place]) > 1:
         word = words[place]
@@ -203,7 +203,7 @@ def _script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
             place += word != "-o" and word[-1] in "oO" and len(word) > 2
     if place < len(words) and " " in words[place]:
         behind = place + 1 if has_code else place
-        return words[place], words[behind:]  # what a substitution printed, in place of a file
+        return words[place], words[behind:]  # the output of a process substitution, in place of a file
     if has_code:
         return (words[place] if place < len(words) else None), words[place + 1 :]
     if place >= len(words) or is_input:
@@ -229,7 +229,7 @@ def _executed(words: Argv) -> Iterable[Argv]:
 
 def _codes(name: str, words: Argv, text: str | None) -> tuple[str, ...]:
     if name.endswith("awk"):
-        return _rest(words, "Fvf", 0)[:1]
+        return _command_words(words, "Fvf", 0)[:1]
     for place, word in enumerate(words[1:], 1):
         if _CODE_OPTIONS.fullmatch(word):
             return words[place + 1 : place + 2]
@@ -238,8 +238,8 @@ def _codes(name: str, words: Argv, text: str | None) -> tuple[str, ...]:
     return () if text is None else (text,)
 
 
-def _named(name: str, words: Argv, text: str | None) -> Started:
-    """Programs with ways of their own."""
+def _special_program(name: str, words: Argv, text: str | None) -> Started:
+    """What a program with a syntax of its own would start."""
     match name:
         case "runuser" if "--" in words:
             return Started((words[words.index("--") + 1 :],))
@@ -250,14 +250,14 @@ def _named(name: str, words: Argv, text: str | None) -> Started:
             return Started(scripts=(text,) if text else ())
         case "make" | "gmake" | "ed" | "tclsh" | "expect" | "gdb" | "ex" if text:
             return Started(scripts=(re.sub(r"(?m)^[ \t]*(?:exec |spawn |shell |!|@|-)?", "", text),))
-        case _ if name in _START_A_WORD or name.startswith(("ld-linux", "ld.so", "ld-musl")):
-            given = tuple(_GIVEN[name](words)) if name in _GIVEN else ()
+        case _ if name in _OPTIONS_NOT_LISTED or name.startswith(("ld-linux", "ld.so", "ld-musl")):
+            given = tuple(_SCRIPT_FINDERS[name](words)) if name in _SCRIPT_FINDERS else ()
             places = [place for place, word in enumerate(words) if place and word[:1] not in "-{"]
-            return Started(tuple(words[place:] for place in places[:_MOST_LINES]), given)
-        case _ if given := _GIVEN.get(name):
+            return Started(tuple(words[place:] for place in places[:_MAX_LINES]), given)
+        case _ if given := _SCRIPT_FINDERS.get(name):
             return Started(scripts=tuple(given(words)))
         case _:
-            return NOTHING
+            return STARTS_NOTHING
 
 
 def _of_su(words: Argv) -> Iterable[str]:
@@ -266,7 +266,7 @@ def _of_su(words: Argv) -> Iterable[str]:
 
 
 def _of_trap(words: Argv) -> Iterable[str]:
-    return _rest(words, "", 0)[:1]
+    return _command_words(words, "", 0)[:1]
 
 
 def _of_nix(words: Argv) -> Iterable[str]:
@@ -290,7 +290,7 @@ def _of_tar(words: Argv) -> Iterable[str]:
 
 
 def _names_a_script(word: str, words: Argv) -> bool:
-    """Whether the word behind this one is a script, in a command of git."""
+    """Whether the next word is a script, in a git command."""
     if word in ("-x", "--exec"):
         return "rebase" in words
     return re.fullmatch(r"--(?:tree|index|env|msg|commit|parent|tag-name)-filter", word) is not None
@@ -318,13 +318,13 @@ def _of_git(words: Argv) -> Iterable[str]:
 
 
 def _by_option(words: Argv) -> Iterable[str]:
-    """Values of the options that name commands."""
+    """Values of options that name commands."""
     for options in _BY_OPTION[name_of(words)]:
         yield from (value.partition("=")[2] if "Command=" in value else value for value in _values(words, options))
 
 
 def _of_sed(words: Argv) -> Iterable[str]:
-    """What `e` runs, and `s` with the flag of this name."""
+    """Commands that sed's `e` runs, and `s` with the flag `e`."""
     for word in words[1:]:
         yield from re.findall(r"(?:^|[;{}\n\d$/!]) {0,9}e {1,9}([^\n]+)", word)
         yield from (match[2] for match in re.finditer(r"s(.)[^\n]{0,200}?\1([^\n]{1,400}?)\1[a-zA-Z0-9]*e", word))
@@ -362,7 +362,7 @@ _BY_OPTION: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-_GIVEN: dict[str, Callable[[Argv], Iterable[str]]] = {
+_SCRIPT_FINDERS: dict[str, Callable[[Argv], Iterable[str]]] = {
     **dict.fromkeys(("su", "runuser", "script", "sg", "ssh-agent", "capsh"), _of_su),
     **dict.fromkeys(("nix-shell", "nix", "guix"), _of_nix),
     **dict.fromkeys(("xterm", "uxterm", "urxvt", "konsole", "gnome-terminal", "xfce4-terminal"), _of_terminal),
@@ -378,4 +378,4 @@ _GIVEN: dict[str, Callable[[Argv], Iterable[str]]] = {
     "tmux": _of_tmux,
     "git": _of_git,
 }
-"""Scripts that stand among a program's words."""
+"""Functions that find scripts among a program's words, by program name."""

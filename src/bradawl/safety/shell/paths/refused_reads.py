@@ -15,7 +15,7 @@ from bradawl.safety.git.tracked_files import repository_root
 from bradawl.safety.ignore_files import is_ignored_by_git
 from bradawl.safety.shell.argv import UNKNOWN_WORD, Argv, name_of
 from bradawl.safety.shell.created_links import links_made
-from bradawl.safety.shell.deny.scanner import Seen
+from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.errors import UnsupportedSyntax
 from bradawl.safety.shell.glob_expansion import expanded, ignores_case
 from bradawl.safety.shell.links import Links
@@ -52,7 +52,9 @@ class RefusedReads(msgspec.Struct, frozen=True):
     """Why the line is refused although no path can be named; empty if it isn't."""
 
 
-def refused_reads(path_rules: PathRules, text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str) -> RefusedReads:
+def refused_reads(
+    path_rules: PathRules, text: str, argvs: tuple[Argv, ...], seen: ScanResult, cwd: str
+) -> RefusedReads:
     """Find the denied paths that the words of a line may reach. Never raises."""
     if not path_rules.applies("read"):
         return RefusedReads()
@@ -86,7 +88,7 @@ class _RefusedReadFinder:
         self._links = Links()
         self._any_case = False
 
-    def find(self, text: str, argvs: tuple[Argv, ...], seen: Seen) -> None:
+    def find(self, text: str, argvs: tuple[Argv, ...], seen: ScanResult) -> None:
         """Check all words of the line."""
         argvs = _without_ls(text, tuple(dict.fromkeys(argvs)))
         self._any_case = ignores_case(text)

@@ -14,8 +14,8 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.safety.shell.argv import SHELLS, UNKNOWN_WORD, Argv, name_of
 from bradawl.safety.shell.created_links import links_made
-from bradawl.safety.shell.deny.protected_targets import Ground
-from bradawl.safety.shell.deny.scanner import Seen
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
+from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.deny.wrappers import started_by
 from bradawl.safety.shell.errors import UnsupportedSyntax
 from bradawl.safety.shell.glob_expansion import is_pattern
@@ -52,10 +52,15 @@ class RefusedWrites(msgspec.Struct, frozen=True):
 
 
 def refused_writes(
-    text: str, argvs: Iterable[Argv], seen: Seen, cwd: str, ground: Ground, path_rules: PathRules | None
+    text: str,
+    argvs: Iterable[Argv],
+    seen: ScanResult,
+    cwd: str,
+    protected_targets: ProtectedTargets,
+    path_rules: PathRules | None,
 ) -> RefusedWrites:
     """Find the protected paths that a line may change. Never raises."""
-    checker = WriteChecker(text, (cwd, *seen.folders), WriteProtection(ground, path_rules))
+    checker = WriteChecker(text, (cwd, *seen.folders), WriteProtection(protected_targets, path_rules))
     try:
         _RefusedWriteFinder(text, tuple(dict.fromkeys(argvs)), seen, checker).find()
     except ProtectedPath as reason:
@@ -68,7 +73,7 @@ def refused_writes(
 class _RefusedWriteFinder:
     """Compares what the commands of a line change with the protected paths."""
 
-    def __init__(self, text: str, argvs: tuple[Argv, ...], seen: Seen, checker: WriteChecker) -> None:
+    def __init__(self, text: str, argvs: tuple[Argv, ...], seen: ScanResult, checker: WriteChecker) -> None:
         self._text = text
         self._argvs = argvs
         self._seen = seen

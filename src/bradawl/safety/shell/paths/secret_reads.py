@@ -18,7 +18,7 @@ from bradawl.core.effects import Effects, is_within
 from bradawl.safety.permissions.home_paths import HOME_PARENTS, ROOT_HOMES
 from bradawl.safety.permissions.protected_paths import bradawl_folders, credentials, unreadable_patterns
 from bradawl.safety.shell.argv import UNKNOWN_WORD, Argv, name_of, names
-from bradawl.safety.shell.deny.scanner import Seen
+from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.glob_expansion import expanded
 from bradawl.safety.shell.paths.find_arguments import name_tests, passes_name_tests, searched_folders
 from bradawl.safety.shell.paths.operand_uses import (
@@ -108,7 +108,7 @@ def _is_within_other(path: str, home: str) -> bool:
     return (is_in_home or any(is_within(path, each) for each in ROOT_HOMES)) and not is_within(path, home)
 
 
-def secret_in_words(secrets: SecretFiles, text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str) -> str:
+def secret_in_words(secrets: SecretFiles, text: str, argvs: tuple[Argv, ...], seen: ScanResult, cwd: str) -> str:
     """The first secret file that a line which is not understood may reach; empty if there is none."""
     line = _SecretReadFinder(secrets, text, tuple(dict.fromkeys(argvs)), seen, cwd)
     try:
@@ -124,7 +124,7 @@ class _TooManyPaths(Exception):
 class _SecretReadFinder:
     """Compares the words of one line with the secret files."""
 
-    def __init__(self, secrets: SecretFiles, text: str, argvs: tuple[Argv, ...], seen: Seen, cwd: str) -> None:
+    def __init__(self, secrets: SecretFiles, text: str, argvs: tuple[Argv, ...], seen: ScanResult, cwd: str) -> None:
         self._secrets = secrets
         self._text = text
         self._argvs = argvs

@@ -12,7 +12,7 @@ from bradawl.core.effects import is_within
 from bradawl.safety.git.tracked_files import tracks
 from bradawl.safety.permissions.home_paths import LOGIN_FILES
 from bradawl.safety.permissions.protected_paths import write_refusal
-from bradawl.safety.shell.deny.protected_targets import Ground
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.links import files_below, is_folder
 from bradawl.safety.shell.path_rules import PathRules
 
@@ -34,16 +34,18 @@ class Candidate(NamedTuple):
 class WriteProtection:
     """Answers questions about absolute, resolved paths."""
 
-    def __init__(self, ground: Ground, path_rules: PathRules | None) -> None:
-        self._ground = ground
+    def __init__(self, protected_targets: ProtectedTargets, path_rules: PathRules | None) -> None:
+        self._protected_targets = protected_targets
         self._path_rules = path_rules if path_rules is not None and path_rules.applies("write") else None
-        self._plain = tuple(f"{root.rstrip('/')}/" for root in ground.roots if self._is_plain_root(root))
+        self._plain = tuple(f"{root.rstrip('/')}/" for root in protected_targets.roots if self._is_plain_root(root))
         self._below: dict[str, tuple[str, ...]] = {}
 
     def _is_plain_root(self, root: str) -> bool:
         """Whether only git's and bradawl's own names are protected in this workspace."""
-        home = self._ground.home
-        return not (home and is_within(home, root)) and not write_refusal(join(root, "x"), self._ground.roots, home)
+        home = self._protected_targets.home
+        return not (home and is_within(home, root)) and not write_refusal(
+            join(root, "x"), self._protected_targets.roots, home
+        )
 
     # -------------------------------------------------------------- what no mode allows
 
@@ -53,7 +55,7 @@ class WriteProtection:
             return self._installation_refusal(place)
         if not is_device and _KERNEL.fullmatch(place):
             return ""
-        return self._ground.guard(place, "/") or self._installation_refusal(place)
+        return self._protected_targets.guard(place, "/") or self._installation_refusal(place)
 
     def _installation_refusal(self, place: str) -> str:
         if any(is_within(place, each) for each in self._installation):
@@ -64,11 +66,11 @@ class WriteProtection:
     def _installation(self) -> tuple[str, ...]:
         from bradawl.safety.trusted_programs import installation_paths
 
-        return installation_paths(self._ground.roots)
+        return installation_paths(self._protected_targets.roots)
 
     def removal_refusal(self, place: str) -> str:
         """Why a folder can't be removed with everything below it; empty if it can."""
-        if what := self._ground.loss(place, "/"):
+        if what := self._protected_targets.loss(place, "/"):
             return f"it would delete or move {what}"
         for path in self._protected_roots(place):
             if is_within(path, place) and os.path.lexists(path):
@@ -77,13 +79,13 @@ class WriteProtection:
 
     def emptying_refusal(self, folder: str, pattern: str) -> str:
         """Why everything that a pattern matches in a folder can't be removed; empty if it can."""
-        what = self._ground.loss(join(folder, pattern), "/")
+        what = self._protected_targets.loss(join(folder, pattern), "/")
         return f"it would delete or move {what}" if what else ""
 
     def _protected_roots(self, place: str) -> Iterator[str]:
-        for root in self._ground.roots:
+        for root in self._protected_targets.roots:
             yield from (join(root, name) for name in self.protected_names())
-        home = self._ground.home
+        home = self._protected_targets.home
         if home and (is_within(place, home) or is_within(home, place)):
             yield from (join(home, name) for name in LOGIN_FILES.split())
 
@@ -138,12 +140,12 @@ class WriteProtection:
         if self.write_refusal(start, is_device=False):
             yield start
             return
-        for folder in dict.fromkeys((*self._ground.roots, start)):
+        for folder in dict.fromkeys((*self._protected_targets.roots, start)):
             for name in self.protected_names():
                 top = join(folder, name)
                 if (is_within(top, start) or is_within(start, top)) and os.path.lexists(top):
                     yield from self._protected_parts(top, start)
-        home = self._ground.home
+        home = self._protected_targets.home
         if home and is_within(home, start):
             yield from filter(os.path.lexists, (join(home, name) for name in LOGIN_FILES.split()))
 
