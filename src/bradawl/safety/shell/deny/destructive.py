@@ -1,4 +1,4 @@
-"""Checks single commands by name and arguments for damage that no mode allows: lost files, disks or history."""
+"""Checks single commands, such as `rm -rf ~`, for damage that no mode allows: lost files, disks or history."""
 
 import re
 from itertools import pairwise

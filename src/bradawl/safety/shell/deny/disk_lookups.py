@@ -6,7 +6,7 @@ from itertools import islice
 from posixpath import dirname, join
 
 from bradawl.safety.shell.deny.expansion import UNKNOWN_BUT_SET, UNKNOWN_VALUE
-from bradawl.safety.shell.deny.program_output import output_of
+from bradawl.safety.shell.deny.predicted_output import output_of
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.deny.wrappers import Argv, name_of
 from bradawl.safety.shell.glob_expansion import expanded

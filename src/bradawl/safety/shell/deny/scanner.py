@@ -19,7 +19,7 @@ from bradawl.safety.shell.deny.lenient_parser import LenientParser
 from bradawl.safety.shell.deny.operands import CommandContext
 from bradawl.safety.shell.deny.oversized_text import obvious_danger
 from bradawl.safety.shell.deny.parsed_command import ParsedCommand, ScanBudgetExceeded
-from bradawl.safety.shell.deny.program_output import listed_paths, prints_paths
+from bradawl.safety.shell.deny.predicted_output import listed_paths, prints_paths
 from bradawl.safety.shell.deny.protected_targets import SECRET, ProtectedTargets
 from bradawl.safety.shell.deny.shell_state import STATE_BUILTINS, ShellState
 from bradawl.safety.shell.deny.variable_state import VariableState

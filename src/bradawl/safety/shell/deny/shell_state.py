@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from bradawl.safety.shell.deny.expansion import MAX_WORDS, UNKNOWN_VALUE, array_items, array_value
-from bradawl.safety.shell.deny.program_output import output_of
+from bradawl.safety.shell.deny.predicted_output import output_of
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.deny.variable_state import VariableState, widen
 from bradawl.safety.shell.deny.wrappers import Argv
