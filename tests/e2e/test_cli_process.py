@@ -8,11 +8,11 @@ import sys
 import time
 
 import pytest
+from terminal import START
 
 from patience import is_within
 from real_processes import lives
 
-START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sys.exit(main())")
 COMMAND = "echo > started; sleep 300"
 SLOW = [{"text": "Wait.", "tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": COMMAND}}]}]
 
