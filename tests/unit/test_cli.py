@@ -11,6 +11,7 @@ from cli_world import Terminal
 from bradawl import __version__
 from bradawl.app.cli import UsageError, parse
 from bradawl.app.console import STDIN_LIMIT
+from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionBusy
 from bradawl.testing.fakes import FakeTool
 
@@ -258,23 +259,23 @@ def test_ctrl_c_before_the_run_is_130(world):
     assert json.loads(world.out)["reason"] == "cancelled"
 
 
-class ChangesParams(msgspec.Struct, frozen=True):
-    """Changes something."""
+class Change(FakeTool):
+    """A tool that writes a file, as far as its effects say."""
+
+    def effects(self, params, context):
+        return Effects(writes=("/x",))
+
+
+def with_change(world):
+    """Builds the agent of a world with `Change` as its only tool."""
+    return lambda settings, approver: msgspec.structs.replace(
+        world.build(settings, approver), tools=(Change("change"),)
+    )
 
 
 def test_nobody_can_be_asked_so_the_call_is_refused(world):
-    class Change(FakeTool):
-        def effects(self, params, context):
-            from bradawl.core.effects import Effects
-
-            return Effects(writes=("/x",))
-
-    def build(settings, approver):
-        agent = world.build(settings, approver)
-        return msgspec.structs.replace(agent, tools=(Change("change"),))
-
     world.script = [{"tool_calls": [{"id": "a", "name": "change", "arguments": {}}]}, {"text": "I could not."}]
-    code = world.run("-p", "x", "--output-format", "json", build=build)
+    code = world.run("-p", "x", "--output-format", "json", build=with_change(world))
     result = json.loads(world.out)
     assert result["exit_code"] == code
     assert result["permission_denials"] == [{"tool_name": "change", "tool_use_id": "a", "tool_input": {}}]
@@ -399,19 +400,9 @@ def test_the_model_is_told_when_nobody_can_answer_it(world, argv, stdin, nobody)
 
 
 def test_a_refused_question_of_a_talk_can_be_answered_from_a_pipe(world):
-    class Change(FakeTool):
-        def effects(self, params, context):
-            from bradawl.core.effects import Effects
-
-            return Effects(writes=("/x",))
-
-    def build(settings, approver):
-        agent = world.build(settings, approver)
-        return msgspec.structs.replace(agent, tools=(Change("change"),))
-
     calls = [{"id": "a", "name": "change", "arguments": {}}, {"id": "b", "name": "change", "arguments": {"n": 1}}]
     world.script = [{"tool_calls": calls}, {"text": "Changed both."}]
-    assert world.run(stdin="do it\na\n", build=build) == 0
+    assert world.run(stdin="do it\na\n", build=with_change(world)) == 0
     assert "a = every change call for the rest of the session" in world.out
     assert world.out.count("Allow?") == 1
     assert "Changed both." in world.out
