@@ -1,20 +1,18 @@
-"""Fixtures that several unit tests share. A test module may replace one by its own of the same name."""
+"""Fixtures that several unit tests share. A test module may replace one by its own of the same name.
+
+Imports are local to the fixtures, so that a run of a single module loads only what it needs.
+"""
 
 import os
 
 import pytest
-from cli_world import World
-from git_plants import Trap
-from settings_files import settings_loader
-from shell_house import judge_in, plant
-from tool_calls import workspace
-
-from bradawl.workspace.processes import LocalProcesses
 
 
 @pytest.fixture
 def place(tmp_path):
     """A workspace in which tools run on real files and processes."""
+    from tool_calls import workspace
+
     with workspace(tmp_path) as made:
         yield made
 
@@ -22,6 +20,8 @@ def place(tmp_path):
 @pytest.fixture
 def processes():
     """Real processes with the environment of the tests."""
+    from bradawl.workspace.processes import LocalProcesses
+
     made = LocalProcesses(os.environ)
     yield made
     made.close()
@@ -44,34 +44,46 @@ def project(tmp_path):
 @pytest.fixture
 def load(tmp_path):
     """Loads the settings of a user with one file in a project with another."""
+    from settings_files import settings_loader
+
     return settings_loader(tmp_path)
 
 
 @pytest.fixture
 def world(tmp_path):
     """The command line with a model that says `Done.`"""
+    from cli_world import World
+
     return World(tmp_path, [{"text": "Done."}])
 
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory):
     """A repository that `trap` copies."""
+    from git_plants import Trap
+
     return Trap(tmp_path_factory.mktemp("template"))
 
 
 @pytest.fixture
 def trap(tmp_path, template):
     """A repository that a test may make hostile."""
+    from git_plants import Trap
+
     return Trap(tmp_path, template.top)
 
 
 @pytest.fixture
 def ws(tmp_path):
     """A workspace with links inside and out."""
+    from shell_house import plant
+
     return plant(tmp_path)
 
 
 @pytest.fixture
 def judge(ws):
     """Determines the effects of a line of bash in `ws`."""
+    from shell_house import judge_in
+
     return judge_in(ws)
