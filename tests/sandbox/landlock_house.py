@@ -24,6 +24,9 @@ _HAS_PYTHON = os.access(SYSTEM_PYTHON, os.X_OK)
 PROGRAMS = "/usr/local/bin:/usr/bin:/bin" + ("" if _HAS_PYTHON else f":{Path(sys.executable).parent}")
 USERS = ("me", "nobody") if os.geteuid() == 0 and _HAS_PYTHON else ("me",)
 NET_RAW, SYS_ADMIN = 13, 21
+needs_whole_landlock = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or version() < 6, reason="Landlock is missing here, or too old"
+)
 
 
 def _has_all_rights() -> bool:

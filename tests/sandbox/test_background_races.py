@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from bwrap import HAS_BWRAP
+from bwrap import needs_bwrap
 from held import Held
 
 from bradawl.core.errors import ToolError
@@ -18,7 +18,7 @@ from bradawl.core.workspace import Command
 from bradawl.workspace.child_process import ChildProcess
 from bradawl.workspace.process_tree import ProcessState, descendants
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+pytestmark = needs_bwrap
 
 PYTHON = shlex.quote(sys.executable)
 ROUNDS = 40

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from bubblewrap_house import bubblewrap_house
-from bwrap import HAS_BWRAP
+from bwrap import needs_bwrap
 from landlock_house import USERS
 from running import pids_of
 from test_landlock import ATTEMPTS, NEVER_OPEN
@@ -14,7 +14,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.sandbox.guarantees import GUARANTEES
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+pytestmark = needs_bwrap
 
 # A hidden folder is seen empty, and programs may speak TCP among themselves.
 _NO_WAY_OUT = ("ls ~/.ssh && echo OPEN", "s.listen()")

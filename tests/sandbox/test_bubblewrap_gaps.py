@@ -5,12 +5,12 @@ import time
 
 import pytest
 from bubblewrap_house import bubblewrap_house
-from bwrap import HAS_BWRAP
+from bwrap import needs_bwrap
 from landlock_house import USERS
 
 from bradawl.core.permissions import Grant
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap is not installed")
+pytestmark = needs_bwrap
 
 _RUNS = "[core]\\n\\tfsmonitor = /bad\\n"
 _WAIT = "touch up; until [ -e on ]; do sleep 0.01; done; "

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bwrap import HAS_BWRAP
+from bwrap import needs_bwrap
 from forked import as_plain_user
 from held import Held
 
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+pytestmark = needs_bwrap
 KEY = "KEY=very-secret"
 
 

@@ -1,7 +1,7 @@
 """Files with keys stay hidden from programs, wherever they lie and whatever earlier programs did to hide that."""
 
 import pytest
-from bwrap import HAS_BWRAP
+from bwrap import needs_bwrap
 from held import Held
 
 from bradawl.core.errors import ToolError
@@ -9,7 +9,7 @@ from bradawl.core.permissions import Grant
 from bradawl.sandbox.discovery import workspace_survey as survey
 from bradawl.tools.shell.sandbox_hints import notes_on
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+pytestmark = needs_bwrap
 KEY = "KEY=very-secret"
 
 

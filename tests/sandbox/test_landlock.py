@@ -3,24 +3,20 @@
 import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import msgspec
 import pytest
-from landlock_house import HAS_ALL_RIGHTS, NOBODY, SYSTEM_PYTHON, USERS, House, house
+from landlock_house import HAS_ALL_RIGHTS, NOBODY, SYSTEM_PYTHON, USERS, House, house, needs_whole_landlock
 from running import pids_of
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.sandbox import landlock
 from bradawl.sandbox.guarantees import GUARANTEES
-from bradawl.sandbox.landlock_helper import version
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or version() < 6, reason="Landlock is missing here, or too old"
-)
+pytestmark = needs_whole_landlock
 
 _PY = "python3 -c '{}'"
 _SOCKET = 'import socket; s = socket.socket(socket.{0}); s.settimeout(2); {1}; print("OPEN")'

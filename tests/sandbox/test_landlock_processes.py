@@ -3,25 +3,22 @@
 import asyncio
 import os
 import subprocess
-import sys
 import time
 
 import pytest
-from landlock_house import house
+from landlock_house import house, needs_whole_landlock
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import parse_rule
-from bradawl.sandbox.landlock_helper import rule_set, version
+from bradawl.sandbox.landlock_helper import rule_set
 from bradawl.workspace.process_tree import running
 from bradawl.workspace.processes import LocalProcesses
 from patience import is_within
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or version() < 6, reason="Landlock is missing here, or too old"
-)
+pytestmark = needs_whole_landlock
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from bwrap import BUNDLED, BWRAP, HAS_BWRAP
+from bwrap import BUNDLED, BWRAP, needs_bwrap
 
 from bradawl.safety.trusted_programs import installation_paths
 
@@ -109,7 +109,7 @@ ATTACKS = (
 )
 
 
-@pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+@needs_bwrap
 def test_no_command_changes_or_moves_the_environment_bradawl_runs_from(project):
     before = project.content()
     name, said, _ = project.attack(*ATTACKS, "echo fine >made-beside")
@@ -120,7 +120,7 @@ def test_no_command_changes_or_moves_the_environment_bradawl_runs_from(project):
     assert all("Traceback" not in text or "rmtree" in line for line, (_, text) in zip(ATTACKS, said, strict=False))
 
 
-@pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+@needs_bwrap
 def test_neither_in_a_folder_of_the_workspace_nor_by_moving_that_one(place):
     project = Project(place, "tools/env")
     before = project.content()
@@ -135,7 +135,7 @@ def test_neither_in_a_folder_of_the_workspace_nor_by_moving_that_one(place):
     assert (project.ws / "tools/beside").read_text() == "fine\n"
 
 
-@pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+@needs_bwrap
 def test_a_repository_inside_the_environment_makes_nothing_writable_again(project):
     source = project.venv / "src/package"
     source.mkdir(parents=True)
@@ -146,7 +146,7 @@ def test_a_repository_inside_the_environment_makes_nothing_writable_again(projec
     assert project.content() == before
 
 
-@pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+@needs_bwrap
 def test_a_link_to_the_environment_can_not_be_exchanged(place):
     project = Project(place, "real")
     (project.ws / ".venv").symlink_to("real")
@@ -166,7 +166,7 @@ def test_a_link_to_the_environment_can_not_be_exchanged(place):
     assert judged[0].startswith("Deny(")
 
 
-@pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+@needs_bwrap
 def test_the_package_itself_is_held_where_it_is_installed_from_source(project):
     copied = project.ws / "src/bradawl"
     shutil.copytree(Path(__file__).parents[2] / "src/bradawl", copied, ignore=shutil.ignore_patterns("__pycache__"))
@@ -214,7 +214,7 @@ def test_elsewhere_and_in_whole_systems_nothing_is_held(place):
     assert installation_paths(("/",)) == installation_paths(("/usr",)) == ()
 
 
-@pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+@needs_bwrap
 def test_an_installation_that_fails_for_it_is_told_what_to_do(project):
     from bradawl.core.permissions import Grant
     from bradawl.core.workspace import CommandResult

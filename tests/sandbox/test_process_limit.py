@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from bwrap import HAS_BWRAP
+from bwrap import needs_bwrap
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+pytestmark = needs_bwrap
 
 RAISE = "python3 -c 'import resource as r; r.setrlimit(r.RLIMIT_NPROC, (9999, 9999))' 2>&1 | tail -1; ulimit -u"
 BOMB = "python3 bomb.py"

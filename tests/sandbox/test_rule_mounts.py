@@ -7,7 +7,7 @@ import unicodedata
 
 import msgspec
 import pytest
-from bwrap import HAS_BWRAP
+from bwrap import needs_bwrap
 from held import held
 
 from bradawl.core.effects import Effects
@@ -17,7 +17,7 @@ from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import parse_rule
 from bradawl.sandbox.mounts.rule_mounts import ProgramView
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+pytestmark = needs_bwrap
 KEY = "very-secret"
 _NAME = "geh\u00e4use mit leer"
 

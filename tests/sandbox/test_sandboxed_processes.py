@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bwrap import HAS_BWRAP
+from bwrap import needs_bwrap
 from held import Held, held
 
 from bradawl.core.errors import ToolError
@@ -20,7 +20,7 @@ from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
 from patience import is_within
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+pytestmark = needs_bwrap
 
 
 def until(holds, within_s=10.0) -> bool:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bwrap import BWRAP, HAS_BWRAP
+from bwrap import BWRAP, needs_bwrap
 from held import SYSTEM_PATH
 
 from bradawl.sandbox.backend import Launch, SandboxLayout
@@ -18,7 +18,7 @@ from bradawl.sandbox.probe import probe
 from bradawl.sandbox.selection import SandboxSelection
 from patience import is_within
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+pytestmark = needs_bwrap
 
 
 def choose(layout: SandboxLayout, path: str = SYSTEM_PATH):

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bwrap import BWRAP, HAS_BWRAP
+from bwrap import BWRAP, needs_bwrap
 
 from bradawl.sandbox import bubblewrap_bundled as bundled
 from bradawl.sandbox import landlock, probe
@@ -57,7 +57,7 @@ def blocked(monkeypatch: pytest.MonkeyPatch):
     released.set()
 
 
-@pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+@needs_bwrap
 def test_what_can_not_be_started_leaves_time_for_the_next(layout: SandboxLayout, blocked: threading.Event) -> None:
     if why := landlock.why_unavailable(layout):
         pytest.skip(why)

@@ -2,13 +2,12 @@
 
 import asyncio
 
-import pytest
-from bwrap import HAS_BWRAP
+from bwrap import needs_bwrap
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import Command
 
-pytestmark = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")
+pytestmark = needs_bwrap
 SWAP = """
 import contextlib, ctypes, itertools, os, sys
 libc = ctypes.CDLL(None)

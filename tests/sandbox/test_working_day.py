@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from bwrap import HAS_BWRAP
+from bwrap import needs_bwrap
 from held import SYSTEM_PATH, held
 
 pytestmark = [
-    pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here"),
+    needs_bwrap,
     pytest.mark.timeout(300),
 ]
 

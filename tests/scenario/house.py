@@ -10,6 +10,7 @@ from bradawl.agent.agent import Agent
 from bradawl.agent.middleware.limits import Limits
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import ToolError
+from bradawl.core.events import Event
 from bradawl.core.messages import Assistant, Message, Text, ToolResults, User, calls_of
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import CallContext, ToolOutput
@@ -130,3 +131,8 @@ def results(messages: list[Message] | tuple[Message, ...]) -> list[str]:
     """The text of every result, in order."""
     found = [result for message in messages if isinstance(message, ToolResults) for result in message.results]
     return ["".join(part.text for part in result.parts if isinstance(part, Text)) for result in found]
+
+
+def only(events: list[Event], kind: type[Event]) -> list[Any]:
+    """The events of one kind, in order."""
+    return [event for event in events if isinstance(event, kind)]

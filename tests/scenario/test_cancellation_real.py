@@ -20,6 +20,7 @@ from bradawl.tools.grep import Grep
 from bradawl.tools.read_file import ReadFile
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
+from real_processes import open_files
 
 
 def _real_script() -> list[dict[str, Any]]:
@@ -37,10 +38,6 @@ def _real_script() -> list[dict[str, Any]]:
         },
         {"text": "done"},
     ]
-
-
-def _open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def _children() -> list[str]:
@@ -98,7 +95,7 @@ def test_500_cancellations_at_random_leave_nothing_behind(tmp_path: Path) -> Non
     reasons: dict[str, int] = {}
 
     async def main() -> None:
-        before = _open_files()
+        before = open_files()
         for number in range(500):
             folder = tmp_path / str(number)
             folder.mkdir()
@@ -106,7 +103,7 @@ def test_500_cancellations_at_random_leave_nothing_behind(tmp_path: Path) -> Non
             reasons[reason] = reasons.get(reason, 0) + 1
             _assert_logged(folder, session_id)
             assert not _children(), f"run {number} left a process"
-        assert _open_files() <= before + 1
+        assert open_files() <= before + 1
 
     asyncio.run(main())
     assert reasons.get("cancelled", 0) > 100, reasons

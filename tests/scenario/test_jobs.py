@@ -19,6 +19,7 @@ from bradawl.tools.bash_kill import BashKill
 from bradawl.tools.bash_output import BashOutput
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
+from real_processes import lives
 
 TOOLS = (Bash(patience_s=1), BashOutput(), BashKill())
 
@@ -38,13 +39,6 @@ def real(tmp_path):
         "project": str(tmp_path),
     }
     processes.close()
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
-    except OSError:
-        return False
 
 
 def pid_in(path: Path) -> int:

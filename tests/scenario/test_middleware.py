@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from house import assert_valid, build, call, results
+from house import assert_valid, build, call, only, results
 
 from bradawl.agent.middleware import Continue, Finish, Middleware, MiddlewareContext, Retry, StepOutcome
 from bradawl.agent.session import TurnResult
@@ -12,7 +12,6 @@ from bradawl.core.errors import Failure, SettingsError
 from bradawl.core.events import (
     AssistantReplied,
     Compacted,
-    Event,
     LimitReached,
     PrefixOpened,
     ReplyWithdrawn,
@@ -110,10 +109,6 @@ def run(script: list[dict[str, Any]], *middleware: Any, prompts: tuple[str, ...]
 
     result, messages = asyncio.run(main())
     return result, messages, list(emit.events), model
-
-
-def only(events: list[Event], kind: type[Event]) -> list[Any]:
-    return [event for event in events if isinstance(event, kind)]
 
 
 def notes(message: Message) -> list[str]:

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from house import Probe, assert_valid, build, call, results
+from house import Probe, assert_valid, build, call, only, results
 from subagent_house import TwoScripts, task
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
-from bradawl.core.events import Event, PrefixOpened, RequestSent, ToolsChanged
+from bradawl.core.events import PrefixOpened, RequestSent, ToolsChanged
 from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
@@ -34,10 +34,6 @@ class Greet:
 
 
 GREETING = {"tool_calls": [{"id": "g", "name": "greet", "arguments": {}}]}
-
-
-def only(events: list[Event], kind: type[Event]) -> list[Any]:
-    return [event for event in events if isinstance(event, kind)]
 
 
 def offered(model: Any) -> list[list[str]]:

@@ -18,6 +18,7 @@ from bradawl.testing.fakes import FakeClock, FakeIds, Reply
 KEY = "sk-verysecret1234567890"
 BASE_URL = "https://api.demo.example/v1"
 STREAM = (("content-type", "text/event-stream"),)
+ONCE = RetryBudget(attempts=1)
 
 
 def sse(*values):

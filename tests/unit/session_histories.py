@@ -38,6 +38,11 @@ from bradawl.core.messages import (
 
 ORIGIN = Origin("openai_chat", "openai", "gpt")
 BROKEN = Failure("connection", "the connection broke", retryable=True)
+OPENED = SessionOpened(1, "/p", "/p")
+
+
+def prompt(text: str) -> PromptSubmitted:
+    return PromptSubmitted((Text(text),))
 
 
 def envelopes(events: list[Event], agent: str = "main", first: int = 0) -> list[Envelope]:

@@ -45,3 +45,8 @@ def cases(text: str) -> list[str]:
     """Splits a text into lines of bash, at two or more blanks or a newline."""
 
     return [case for case in re.split(r"  +|\n", text) if case]
+
+
+def lines(text: str) -> list[str]:
+    """Splits a text into lines without the blanks around each."""
+    return [line.strip() for line in text.strip().split("\n")]

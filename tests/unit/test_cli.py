@@ -3,85 +3,17 @@
 import io
 import json
 import os
-from pathlib import Path
 
 import msgspec
 import pytest
+from cli_world import Terminal
 
 from bradawl import __version__
-from bradawl.agent.agent import Agent
-from bradawl.agent.middleware.limits import Limits
-from bradawl.app.cli import UsageError, parse, run
-from bradawl.app.console import STDIN_LIMIT, Console
+from bradawl.app.cli import UsageError, parse
+from bradawl.app.console import STDIN_LIMIT
+from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionBusy
-from bradawl.core.permissions import Policy
-from bradawl.testing.fakes import FakeClock, FakeIds, FakeTool, MemoryFiles, MemoryStore, ScriptedProcesses
-from bradawl.testing.scripted import ScriptedModel
-
-
-class Terminal(io.StringIO):
-    """A stream that claims to be a terminal."""
-
-    def isatty(self) -> bool:
-        """It is."""
-        return True
-
-
-class World:
-    """A home folder, streams, and an agent on a scripted model."""
-
-    def __init__(self, home: Path, script: list[dict]) -> None:
-        self.home = home
-        self.script = script
-        self.model: ScriptedModel | None = None
-        self.store = MemoryStore()
-        self.environ = {"HOME": str(home), "BRADAWL_MODEL": "scripted/none.json"}
-        self.stdout = io.StringIO()
-        self.stderr = io.StringIO()
-        self.model_patience_s = 30.0
-
-    def build(self, settings, approver) -> Agent:
-        self.model = ScriptedModel(json.dumps(self.script).encode())
-        return Agent(
-            model=self.model,
-            tools=(FakeTool("look"),),
-            store=self.store,
-            files=MemoryFiles(),
-            processes=ScriptedProcesses(),
-            approver=approver,
-            clock=FakeClock(is_eager=True),
-            ids=FakeIds(),
-            policy=lambda: Policy("bypass" if settings.yolo else "default"),
-            system_prompt=_prompt,
-            project="/project",
-            limits=Limits(max_steps=settings.max_steps),
-        )
-
-    def run(self, *argv: str, stdin: str | io.StringIO = "", build=None) -> int:
-        stream = io.StringIO(stdin) if isinstance(stdin, str) else stdin
-        console = Console(
-            stream, self.stdout, self.stderr, self.environ, patience_s=0.05, model_patience_s=self.model_patience_s
-        )
-        return run(list(argv), self.environ, console, build or self.build)
-
-    @property
-    def out(self) -> str:
-        return self.stdout.getvalue()
-
-    @property
-    def err(self) -> str:
-        return self.stderr.getvalue()
-
-
-async def _prompt() -> str:
-    return "You are a test."
-
-
-@pytest.fixture
-def world(tmp_path):
-    """A world whose model says `Done.`"""
-    return World(tmp_path, [{"text": "Done."}])
-
+from bradawl.testing.fakes import FakeTool
 
 # ------------------------------------------------------------------ options
 
@@ -327,23 +259,23 @@ def test_ctrl_c_before_the_run_is_130(world):
     assert json.loads(world.out)["reason"] == "cancelled"
 
 
-class ChangesParams(msgspec.Struct, frozen=True):
-    """Changes something."""
+class Change(FakeTool):
+    """A tool that writes a file, as far as its effects say."""
+
+    def effects(self, params, context):
+        return Effects(writes=("/x",))
+
+
+def with_change(world):
+    """Builds the agent of a world with `Change` as its only tool."""
+    return lambda settings, approver: msgspec.structs.replace(
+        world.build(settings, approver), tools=(Change("change"),)
+    )
 
 
 def test_nobody_can_be_asked_so_the_call_is_refused(world):
-    class Change(FakeTool):
-        def effects(self, params, context):
-            from bradawl.core.effects import Effects
-
-            return Effects(writes=("/x",))
-
-    def build(settings, approver):
-        agent = world.build(settings, approver)
-        return msgspec.structs.replace(agent, tools=(Change("change"),))
-
     world.script = [{"tool_calls": [{"id": "a", "name": "change", "arguments": {}}]}, {"text": "I could not."}]
-    code = world.run("-p", "x", "--output-format", "json", build=build)
+    code = world.run("-p", "x", "--output-format", "json", build=with_change(world))
     result = json.loads(world.out)
     assert result["exit_code"] == code
     assert result["permission_denials"] == [{"tool_name": "change", "tool_use_id": "a", "tool_input": {}}]
@@ -468,19 +400,9 @@ def test_the_model_is_told_when_nobody_can_answer_it(world, argv, stdin, nobody)
 
 
 def test_a_refused_question_of_a_talk_can_be_answered_from_a_pipe(world):
-    class Change(FakeTool):
-        def effects(self, params, context):
-            from bradawl.core.effects import Effects
-
-            return Effects(writes=("/x",))
-
-    def build(settings, approver):
-        agent = world.build(settings, approver)
-        return msgspec.structs.replace(agent, tools=(Change("change"),))
-
     calls = [{"id": "a", "name": "change", "arguments": {}}, {"id": "b", "name": "change", "arguments": {"n": 1}}]
     world.script = [{"tool_calls": calls}, {"text": "Changed both."}]
-    assert world.run(stdin="do it\na\n", build=build) == 0
+    assert world.run(stdin="do it\na\n", build=with_change(world)) == 0
     assert "a = every change call for the rest of the session" in world.out
     assert world.out.count("Allow?") == 1
     assert "Changed both." in world.out

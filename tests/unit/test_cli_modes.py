@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from test_cli import World
+from cli_world import World
 
 
 @pytest.fixture

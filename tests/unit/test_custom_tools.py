@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from tool_calls import workspace
 
 import bradawl
 from bradawl import (
@@ -35,12 +34,6 @@ from bradawl.core.messages import ToolResults, text_of
 from bradawl.tools.custom import with_distinct_names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "custom-tools.md").read_text()
-
-
-@pytest.fixture
-def house(tmp_path: Path):
-    with workspace(tmp_path) as made:
-        yield made
 
 
 class Color(enum.Enum):
@@ -86,7 +79,7 @@ def test_name_description_parameters_and_defaults_are_those_of_the_function():
     assert look_up("a", exact=True) == "a 5 True"
 
 
-async def test_parameters_of_every_kind_arrive_as_they_were_annotated(house):
+async def test_parameters_of_every_kind_arrive_as_they_were_annotated(place):
     @tool
     def take(
         text: str,
@@ -107,30 +100,30 @@ async def test_parameters_of_every_kind_arrive_as_they_were_annotated(house):
 
     given = '{"text":"t","color":"red","point":{"x":1},"box":{"name":"n"},"numbers":[1,2.5],"table":{"k":1}}'
     params = msgspec.json.decode(given, type=take.params)
-    said = text_of((await take.run(params, house.context())).parts)
+    said = text_of((await take.run(params, place.context())).parts)
     assert said == repr(("t", Color.RED, Point(1), Box("n"), [1.0, 2.5], {"k": 1}, "a", None, None, ("x",), None))
     more = msgspec.convert({**json.loads(given), "maybe": 3, "point_or_not": {"x": 2}, "names": []}, take.params)
-    assert text_of((await take.run(more, house.context())).parts).endswith("3, Point(x=2, y=0), (), None)")
+    assert text_of((await take.run(more, place.context())).parts).endswith("3, Point(x=2, y=0), (), None)")
     assert "anyOf" not in json.dumps(msgspec.json.schema(take.params))
 
 
-def test_what_may_be_none_need_not_be_given(house):
+def test_what_may_be_none_need_not_be_given(place):
     @tool
     def take(first: str | None, second: str | None = "x") -> dict:
         """Take."""
         return {"first": first, "second": second}
 
-    assert house.text(take) == '{"first":null,"second":"x"}'
+    assert place.text(take) == '{"first":null,"second":"x"}'
 
 
-def test_a_default_that_can_change_is_not_shared_more_than_in_python(house):
+def test_a_default_that_can_change_is_not_shared_more_than_in_python(place):
     @tool(name="adds")
     def add(item: str, to: list[str] | None = None) -> list[str]:
         """Add."""
         return [*(to or []), item]
 
     assert add.spec.name == "adds"
-    assert [house.text(add, item="a"), house.text(add, item="b", to=["a"])] == ['["a"]', '["a","b"]']
+    assert [place.text(add, item="a"), place.text(add, item="b", to=["a"])] == ['["a"]', '["a","b"]']
 
 
 def no_annotation(value):
@@ -227,29 +220,29 @@ def test_effects_that_make_no_sense_are_refused_where_they_are_said(options, sai
 # ------------------------------------------------------------------ what a call touches
 
 
-def effects_of(house, made, **arguments) -> Effects:
-    return made.effects(made.params(**arguments), house.context())
+def effects_of(place, made, **arguments) -> Effects:
+    return made.effects(made.params(**arguments), place.context())
 
 
-def test_nothing_said_means_that_anything_may_happen(house):
+def test_nothing_said_means_that_anything_may_happen(place):
     @tool
     def act(value: str) -> None:
         """Act."""
 
-    assert effects_of(house, act, value="x") == UNKNOWN
+    assert effects_of(place, act, value="x") == UNKNOWN
 
 
-def test_paths_are_those_of_the_arguments_seen_from_the_working_directory(house):
+def test_paths_are_those_of_the_arguments_seen_from_the_working_directory(place):
     @tool(reads=("source", "more"), writes="target")
     def copy(source: str, target: str | None = None, more: list[str] = ["d"]) -> None:  # noqa: B006 - it is a default
         """Copy."""
 
-    here = house.cwd
-    assert effects_of(house, copy, source="a") == Effects(reads=(f"{here}/a", f"{here}/d"))
-    assert effects_of(house, copy, source="a", target="/b", more=[]) == Effects(reads=(f"{here}/a",), writes=("/b",))
+    here = place.cwd
+    assert effects_of(place, copy, source="a") == Effects(reads=(f"{here}/a", f"{here}/d"))
+    assert effects_of(place, copy, source="a", target="/b", more=[]) == Effects(reads=(f"{here}/a",), writes=("/b",))
 
 
-def test_a_promise_or_a_function_says_the_rest(house):
+def test_a_promise_or_a_function_says_the_rest(place):
     @tool(read_only=True)
     def add(one: int, two: int) -> int:
         """Add."""
@@ -265,21 +258,21 @@ def test_a_promise_or_a_function_says_the_rest(house):
         """Do."""
         return ""
 
-    assert effects_of(house, add, one=1, two=2) == Effects()
-    assert effects_of(house, weather, city="rome") == Effects(hosts=("rome.example",), reads=(house.cwd,))
-    assert effects_of(house, anything) == Effects(hosts=("['context', 'one']",))
+    assert effects_of(place, add, one=1, two=2) == Effects()
+    assert effects_of(place, weather, city="rome") == Effects(hosts=("rome.example",), reads=(place.cwd,))
+    assert effects_of(place, anything) == Effects(hosts=("['context', 'one']",))
 
 
-def test_links_in_declared_paths_are_followed(house):
+def test_links_in_declared_paths_are_followed(place):
     @tool(effects=lambda path: Effects(reads=(f"/{path}",), writes=(path,)))
     def put(path: str) -> None:
         """Put."""
 
-    target = Path(house.cwd, "target")
+    target = Path(place.cwd, "target")
     target.mkdir()
-    link = Path(house.cwd, "link")
+    link = Path(place.cwd, "link")
     link.symlink_to(target)
-    assert effects_of(house, put, path=f"{link}/a") == Effects(reads=(f"{target}/a",), writes=(f"{target}/a",))
+    assert effects_of(place, put, path=f"{link}/a") == Effects(reads=(f"{target}/a",), writes=(f"{target}/a",))
 
 
 # ------------------------------------------------------------------ what comes back
@@ -299,25 +292,25 @@ def test_links_in_declared_paths_are_followed(house):
         (ToolOutput((Text("whole"),)), "whole"),
     ],
 )
-def test_what_a_function_gives_back_becomes_text(house, value, expected):
+def test_what_a_function_gives_back_becomes_text(place, value, expected):
     @tool
     def give() -> Any:
         """Give."""
         return value
 
-    assert house.text(give) == expected
+    assert place.text(give) == expected
 
 
-def test_an_image_stays_one(house):
+def test_an_image_stays_one(place):
     @tool
     async def draw() -> Image:
         """Draw."""
         return Image("image/png", b"x")
 
-    assert house.call(draw).parts == (Image("image/png", b"x"),)
+    assert place.call(draw).parts == (Image("image/png", b"x"),)
 
 
-def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(house):
+def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(place):
     def where(*, context: CallContext) -> str:
         """Where."""
         context.progress("on the way")
@@ -327,12 +320,12 @@ def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(house):
         """Here."""
         return f"{threading.current_thread().name} {context.cwd}"
 
-    assert house.text(tool(where)) == "tool"
-    assert house.progress == ["on the way"]
-    assert house.text(tool(here)) == f"MainThread {house.cwd}"
+    assert place.text(tool(where)) == "tool"
+    assert place.progress == ["on the way"]
+    assert place.text(tool(here)) == f"MainThread {place.cwd}"
 
 
-async def test_cancelling_does_not_wait_for_a_thread(house):
+async def test_cancelling_does_not_wait_for_a_thread(place):
     release, begun = threading.Event(), threading.Event()
 
     @tool
@@ -343,7 +336,7 @@ async def test_cancelling_does_not_wait_for_a_thread(house):
         return "late"
 
     async def main() -> float:
-        call = asyncio.ensure_future(house.acall(hang))
+        call = asyncio.ensure_future(place.acall(hang))
         await asyncio.to_thread(begun.wait, 20)
         started = time.monotonic()
         call.cancel()

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from session_histories import BROKEN, ORIGIN
 
 from bradawl.core.deltas import (
     CallDelta,
@@ -18,13 +19,9 @@ from bradawl.core.deltas import (
     ThinkingDelta,
     UsageReported,
 )
-from bradawl.core.errors import Failure
-from bradawl.core.messages import Assistant, Origin, Part, Text, Thinking, ToolCall, calls_of
+from bradawl.core.messages import Assistant, Part, Text, Thinking, ToolCall, calls_of
 from bradawl.core.usage import Usage
 from bradawl.folds.assembler import Assembler
-
-ORIGIN = Origin("openai_chat", "openai", "gpt")
-BROKEN = Failure("connection", "the connection broke", retryable=True)
 
 PARTS = st.one_of(
     st.builds(Text, st.text(min_size=1)),

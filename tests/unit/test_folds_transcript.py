@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from session_histories import BROKEN, ORIGIN, History, envelopes, histories
+from session_histories import BROKEN, OPENED, ORIGIN, History, envelopes, histories, prompt
 
 from bradawl.agent.recovery import repair
 from bradawl.core.effects import UNKNOWN
@@ -21,7 +21,6 @@ from bradawl.core.events import (
     ReplyWithdrawn,
     RequestSent,
     ResultAmended,
-    SessionOpened,
     ToolFinished,
     ToolStarted,
     TurnFinished,
@@ -284,12 +283,7 @@ def prompts(entries: list[Envelope]) -> list[str]:
     return [text_of(message.parts) for message in fold(entries).messages if isinstance(message, User)]
 
 
-def said(text: str) -> PromptSubmitted:
-    return PromptSubmitted((Text(text),))
-
-
-OPENED = SessionOpened(1, "/p", "/p")
-LINE = [row(0, None, OPENED), row(1, 0, said("one")), row(2, 1, said("two")), row(3, 2, said("three"))]
+LINE = [row(0, None, OPENED), row(1, 0, prompt("one")), row(2, 1, prompt("two")), row(3, 2, prompt("three"))]
 
 
 def test_undo_goes_back_and_undo_of_undo_comes_forward():
@@ -299,11 +293,11 @@ def test_undo_goes_back_and_undo_of_undo_comes_forward():
 
 
 def test_what_is_said_after_an_undo_grows_from_there_and_the_old_branch_can_come_back():
-    forked = [*LINE, row(4, 3, HeadMoved(1, "both")), row(5, 4, said("other"))]
+    forked = [*LINE, row(4, 3, HeadMoved(1, "both")), row(5, 4, prompt("other"))]
     assert prompts(forked) == ["one", "other"]
     back = [*forked, row(6, 5, HeadMoved(3, "both"))]
     assert prompts(back) == ["one", "two", "three"]
-    again = [*back, row(7, 6, HeadMoved(5, "both")), row(8, 7, said("more"))]
+    again = [*back, row(7, 6, HeadMoved(5, "both")), row(8, 7, prompt("more"))]
     assert prompts(again) == ["one", "other", "more"]
 
 
@@ -320,7 +314,7 @@ def test_the_branch_after_any_moves_is_what_was_said_on_the_way_to_the_head(choi
             entries.append(row(seq, seq - 1, HeadMoved(target, "talk")))
             heads[seq] = heads[target]
         else:
-            entries.append(row(seq, seq - 1, said(str(seq))))
+            entries.append(row(seq, seq - 1, prompt(str(seq))))
             heads[seq] = (*heads[seq - 1], str(seq))
     assert tuple(prompts(entries)) == heads[len(choices)]
 
@@ -328,13 +322,13 @@ def test_the_branch_after_any_moves_is_what_was_said_on_the_way_to_the_head(choi
 @given(st.lists(st.tuples(st.none() | st.integers(-5, 40), st.none() | st.integers(-5, 40)), max_size=30))
 def test_a_branch_ends_even_in_a_log_whose_links_make_no_sense(links: list[tuple[int | None, int | None]]):
     entries = [
-        row(seq, parent, said("x") if to is None else HeadMoved(to, "talk")) for seq, (parent, to) in enumerate(links)
+        row(seq, parent, prompt("x") if to is None else HeadMoved(to, "talk")) for seq, (parent, to) in enumerate(links)
     ]
     chain = [entry.seq for entry in branch(entries)]
     assert chain == sorted(set(chain))
 
 
-COMPACTED = [PROMPT, RequestSent(1, "h1"), reply(Text("hi")), Compacted("summary", 2, "ref"), said("next")]
+COMPACTED = [PROMPT, RequestSent(1, "h1"), reply(Text("hi")), Compacted("summary", 2, "ref"), prompt("next")]
 REPLACEMENTS = {"ref": (User((Text("What was said so far: hi."),)), Assistant((Text("I know."),), ORIGIN))}
 
 

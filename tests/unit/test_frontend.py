@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from test_cli import World
+from cli_world import World
 
 from bradawl.agent.session import TurnResult
 from bradawl.app.frontend import RunRequest
@@ -53,12 +53,6 @@ def start(world: World, recorder: Recorder, settings: Settings = SETTINGS, **cha
     frontend = request.start(ScriptedApprover(), recorder.emit, user_is_there=True, **changes)
     assert early.warnings == ["from the settings"]
     return frontend
-
-
-@pytest.fixture
-def world(tmp_path):
-    """A world whose model says `Done.`"""
-    return World(tmp_path, [{"text": "Done."}])
 
 
 async def test_all_warnings_reach_a_front_end_in_the_stream_of_its_events(world):

@@ -18,17 +18,6 @@ from bradawl.safety.git.config import GitConfig
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import parse_rule
 
-
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Trap:
-    return Trap(tmp_path_factory.mktemp("template"))
-
-
-@pytest.fixture
-def trap(tmp_path: Path, template: Trap) -> Trap:
-    return Trap(tmp_path, template.top)
-
-
 # ------------------------------------------------------------------ links
 
 

@@ -1,22 +1,10 @@
 """An index with names outside the working tree is not read without a question."""
 
-from pathlib import Path
-
 import pytest
 from git_judge import BUBBLEWRAP, Judge, shown_by_hand, status
 from git_plants import INDEXES, SECRET, Trap
 
 from bradawl.core.permissions import Allow
-
-
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Trap:
-    return Trap(tmp_path_factory.mktemp("template"))
-
-
-@pytest.fixture
-def trap(tmp_path: Path, template: Trap) -> Trap:
-    return Trap(tmp_path, template.top)
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])

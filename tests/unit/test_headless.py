@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from printed_events import ORIGIN, envelope
 from tool_specs import spec_of
 
 from bradawl.app.approvers import DenyAllApprover
@@ -16,19 +17,12 @@ from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
 from bradawl.core.events import (
     AssistantReplied,
-    Envelope,
     RequestSent,
 )
-from bradawl.core.messages import Assistant, Origin, ToolCall
+from bradawl.core.messages import Assistant, ToolCall
 from bradawl.core.permissions import Question, Request
 from bradawl.core.usage import Usage
 from bradawl.safety.terminal import StreamCleaner, clean, escape
-
-ORIGIN = Origin("openai_chat", "openai", "m")
-
-
-def envelope(event, agent="main"):
-    return Envelope(0, None, 0, agent, event)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import io
 from types import SimpleNamespace
 
 import pytest
+from printed_events import ORIGIN, envelope, painted, progress
 from tool_specs import OWN_TOOLS
 
 from bradawl.app.headless import ModelWait
@@ -18,22 +19,16 @@ from bradawl.core.errors import Failure
 from bradawl.core.events import (
     AssistantReplied,
     CallPrepared,
-    Envelope,
     Live,
     NoteQueued,
     ReplyWithdrawn,
     RequestSent,
     ToolFinished,
 )
-from bradawl.core.messages import Assistant, Note, Origin, Refusal, Text, ToolCall
+from bradawl.core.messages import Assistant, Note, Refusal, Text, ToolCall
 from bradawl.core.permissions import Question, Request
 
-ORIGIN = Origin("openai_chat", "openai", "m")
 QUESTION = Question(ToolCall("a", "bash", '{"command": "rm x"}'), Request("bash", "", UNKNOWN), "who knows")
-
-
-def envelope(event, agent="main"):
-    return Envelope(0, None, 0, agent, event)
 
 
 def live(item, agent="main"):
@@ -46,15 +41,6 @@ def prepared(call_id, name="bash", raw='{"command": "python main.py"}'):
 
 def finished(call_id, outcome="ok", text=""):
     return envelope(ToolFinished(call_id, outcome, (Text(text),)))
-
-
-def progress(*events, **options):
-    stream = io.StringIO()
-    shown = Progress(stream, **options)
-    shown.learn(OWN_TOOLS)
-    for event in events:
-        shown.emit(event)
-    return stream.getvalue()
 
 
 def watched(*events, **options):
@@ -210,16 +196,6 @@ def test_a_closed_stream_is_written_to_no_more():
 
 
 # ------------------------------------------------------------------ painting
-
-
-def painted(*items):
-    console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
-    console.draw = console.stdout.write
-    painter = Painter(console)
-    painter.learn(OWN_TOOLS)
-    for item in items:
-        painter.emit(item)
-    return console.stdout.getvalue()
 
 
 def replied(text):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shell_house import lines
 
 from bradawl.core.permissions import Allow, Decision, Deny, Policy, Request, decide
 from bradawl.safety.permissions.protected_paths import built_in_rules
@@ -34,10 +35,6 @@ def judge_in(home: str, ws: str) -> Judge:
 @pytest.fixture
 def judge(home: Path) -> Judge:
     return judge_in(str(home), str(home.parent / "ws"))
-
-
-def lines(text: str) -> list[str]:
-    return [line.strip() for line in text.strip().split("\n")]
 
 
 REFUSED = lines(r"""

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from shell_house import lines
 from tool_specs import request
 
 from bradawl.core.effects import Effects
@@ -14,10 +15,6 @@ from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, R
 from bradawl.safety.permissions.protected_paths import built_in_rules
 from bradawl.safety.shell.analysis import ShellContext, line_effects
 from bradawl.workspace.files import LocalFiles
-
-
-def lines(text: str) -> list[str]:
-    return [line.strip() for line in text.strip().split("\n")]
 
 
 def judged(line: str, home: str, ws: str, mode: Mode = "bypass", own: tuple[str, ...] = ()) -> Decision:

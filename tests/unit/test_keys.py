@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from settings_files import SECRET
 
 from bradawl.app.own_programs import for_key_command
 from bradawl.app.settings.credentials import CommandKey, read_credentials
@@ -13,7 +14,6 @@ from bradawl.app.settings.load import load_settings
 from bradawl.core.errors import SettingsError
 from patience import is_within
 
-SECRET = "sk-very-" + "secret-0123456789"
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 

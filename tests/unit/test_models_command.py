@@ -5,6 +5,7 @@ import io
 import json
 
 import pytest
+from settings_files import SECRET
 
 from bradawl.app.cli import parse, run
 from bradawl.app.console import Console
@@ -14,7 +15,6 @@ from bradawl.core.usage import Price
 from bradawl.providers.catalog import Catalog
 from bradawl.testing.fake_http import Cut, Reply, ScriptedHttp
 
-SECRET = "sk-very-" + "secret-0123456789"
 LIST = {"object": "list", "data": [{"id": "gpt-5.5", "object": "model"}, {"id": "unheard-of"}, {"id": 3}, "x"]}
 
 

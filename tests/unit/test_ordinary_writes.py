@@ -1,7 +1,8 @@
 """Ordinary lines beside rules that refuse to edit, without a sandbox: they run, and change nothing that is refused."""
 
 import pytest
-from test_refused_writes import RULES, lines, of_rules, run
+from shell_house import lines
+from test_refused_writes import RULES, of_rules, run
 from test_refused_writes import ws as _ws
 from test_rules_in_lines import decided, denied
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from settings_files import needs_root
 
 from bradawl.app.launch import _message_and_exit_code
 from bradawl.app.settings.load import load_settings
@@ -13,20 +14,7 @@ from bradawl.app.settings.settings import NoSandbox, Settings
 from bradawl.app.settings.values import split_rules
 from bradawl.core.errors import SettingsError
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="managed settings count only if root owns them: needs root")
 KEY = {"OPENAI_API_KEY": "k", "BRADAWL_MODEL": "openai/m"}
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    (tmp_path / "home").mkdir()
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "project").mkdir()
-    return tmp_path / "project"
 
 
 @pytest.fixture

@@ -17,28 +17,11 @@ from bradawl.workspace.process_tree import call_processes, pids_since
 from bradawl.workspace.processes import LocalProcesses
 from bradawl.workspace.shell_prelude import Report, parse_report
 from patience import is_within
-
-
-@pytest.fixture
-def processes():
-    made = LocalProcesses(os.environ)
-    yield made
-    made.close()
-
-
-def shell(line: str, cwd: object = "/", **options) -> Command:
-    return Command((line,), str(cwd), is_shell=True, **options)
+from real_processes import lives, shell
 
 
 def run(processes: LocalProcesses, command: Command, progress=None) -> CommandResult:
     return asyncio.run(processes.run(command, Grant(), progress))
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
-    except OSError:
-        return False
 
 
 def pids_in(folder: Path) -> list[int]:

@@ -19,32 +19,11 @@ from bradawl.workspace import processes as module
 from bradawl.workspace.processes import LocalProcesses
 from bradawl.workspace.watchdog import Watchdog
 from patience import is_within
-
-
-@pytest.fixture
-def processes():
-    made = LocalProcesses(os.environ)
-    yield made
-    made.close()
-
-
-def shell(line: str, cwd: object = "/", **options) -> Command:
-    return Command((line,), str(cwd), is_shell=True, **options)
+from real_processes import lives, open_files, shell
 
 
 def run(processes: LocalProcesses, command: Command) -> CommandResult:
     return asyncio.run(processes.run(command, Grant()))
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
-    except OSError:
-        return False
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def until(condition, within_s: float = 10.0) -> bool:

@@ -1,16 +1,12 @@
 """How sub-agents and todos are shown: one line a step, the list as it stands."""
 
-import io
-from types import SimpleNamespace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tool_specs import OWN_TOOLS, spec_of
+from printed_events import ORIGIN, envelope, painted, progress
+from tool_specs import spec_of
 
-from bradawl.app.progress import Progress
 from bradawl.app.rendering import call_line, todo_lines, todos_line
-from bradawl.app.tui.painter import Painter
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.effects import Effects
 from bradawl.core.errors import Failure
@@ -20,7 +16,6 @@ from bradawl.core.events import (
     AssistantReplied,
     CallPrepared,
     Cwd,
-    Envelope,
     LimitReached,
     Live,
     PromptSubmitted,
@@ -32,15 +27,10 @@ from bradawl.core.events import (
     ToolFinished,
     TurnFinished,
 )
-from bradawl.core.messages import Assistant, Origin, Text, ToolCall
+from bradawl.core.messages import Assistant, Text, ToolCall
 from bradawl.core.usage import Usage
 
-ORIGIN = Origin("openai_chat", "openai", "m")
 SUB = "agent-1"
-
-
-def envelope(event, agent="main"):
-    return Envelope(0, None, 0, agent, event)
 
 
 def replied(*parts):
@@ -76,28 +66,9 @@ LIFE = (
 )
 
 
-def shown(*items, **options):
-    stream = io.StringIO()
-    progress = Progress(stream, **options)
-    progress.learn(OWN_TOOLS)
-    for item in items:
-        progress.emit(item)
-    return stream.getvalue()
-
-
-def painted(*items):
-    console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
-    console.draw = console.stdout.write
-    painter = Painter(console)
-    painter.learn(OWN_TOOLS)
-    for item in items:
-        painter.emit(item)
-    return console.stdout.getvalue()
-
-
 @pytest.mark.parametrize("is_watched", [False, True])
 def test_a_sub_agent_is_a_line_at_its_beginning_at_each_step_and_at_its_end(is_watched):
-    first, *rest = shown(*LIFE, is_watched=is_watched).splitlines()
+    first, *rest = progress(*LIFE, is_watched=is_watched).splitlines()
     assert first.startswith("  agent-1 (explore): find it xxx") and len(first) <= 100
     assert rest == [
         "  agent-1: read_file(a.py), grep(z)",
@@ -106,7 +77,7 @@ def test_a_sub_agent_is_a_line_at_its_beginning_at_each_step_and_at_its_end(is_w
 
 
 def test_the_terminal_shows_the_same_lines():
-    assert painted(*LIFE) == shown(*LIFE)
+    assert painted(*LIFE) == progress(*LIFE)
 
 
 def test_a_text_that_is_being_written_stays_whole_while_a_sub_agent_is_busy():
@@ -131,7 +102,7 @@ def test_calls_of_two_agents_with_the_same_id_are_not_mixed_up():
         envelope(finished("a", "error", "inner"), SUB),
         envelope(finished("a")),
     )
-    assert shown(*items) == painted(*items) == "> bash(outer)  ok\n"
+    assert progress(*items) == painted(*items) == "> bash(outer)  ok\n"
 
 
 def test_what_goes_wrong_in_a_sub_agent_says_whose_it_is():
@@ -141,7 +112,7 @@ def test_what_goes_wrong_in_a_sub_agent_says_whose_it_is():
         envelope(ReplyWithdrawn(1, failure), SUB),
         envelope(LimitReached("steps", 50, 50), SUB),
     )
-    lines = shown(*items).splitlines()
+    lines = progress(*items).splitlines()
     assert len(lines) == 3 and all(line.startswith("  agent-1: ") for line in lines)
     assert painted(*items).splitlines() == lines
 
@@ -162,23 +133,23 @@ WRITTEN = (
 
 
 def test_at_a_terminal_the_whole_list_is_shown_in_place_of_the_call():
-    assert shown(*WRITTEN, is_watched=True) == "  [x] look\n  [>] mend it\n  [ ] test\n"
+    assert progress(*WRITTEN, is_watched=True) == "  [x] look\n  [>] mend it\n  [ ] test\n"
 
 
 def test_elsewhere_it_is_a_line_that_says_how_far_the_plan_is():
-    assert shown(*WRITTEN) == painted(*WRITTEN) == "  todos: 1 of 3 completed, now: mend it\n"
-    assert shown(envelope(StateChanged(TodosSet(())))) == "  todos: 0 of 0 completed\n"
+    assert progress(*WRITTEN) == painted(*WRITTEN) == "  todos: 1 of 3 completed, now: mend it\n"
+    assert progress(envelope(StateChanged(TodosSet(())))) == "  todos: 0 of 0 completed\n"
 
 
 @pytest.mark.parametrize("is_watched", [False, True])
 def test_a_list_that_was_refused_is_shown_as_a_failed_call(is_watched):
     items = (envelope(prepared("t", "todo_write")), envelope(finished("t", "error", "2 todos are in_progress")))
-    assert "2 todos are in_progress" in shown(*items, is_watched=is_watched)
+    assert "2 todos are in_progress" in progress(*items, is_watched=is_watched)
 
 
 def test_todos_of_a_sub_agent_are_not_shown_as_the_users():
     items = [envelope(item.event, SUB) for item in WRITTEN]
-    assert shown(*items, is_watched=True) == painted(*items) == ""
+    assert progress(*items, is_watched=True) == painted(*items) == ""
 
 
 @given(st.lists(st.sampled_from(["pending", "in_progress", "completed"]), max_size=60))

@@ -276,12 +276,6 @@ def test_no_company_makes_a_forbidden_key_count(others, forbidden):
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    (tmp_path / "home").mkdir()
-    return tmp_path / "home"
-
-
-@pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "project" / ".bradawl").mkdir(parents=True)
     return tmp_path / "project"

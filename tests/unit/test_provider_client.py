@@ -5,8 +5,9 @@ import json
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
+from client_house import KEY, failure_in, retries_in
 
-from bradawl.core.deltas import PartClosed, ReplyEnded, RetryScheduled, StreamFailed, TextDelta
+from bradawl.core.deltas import PartClosed, ReplyEnded, TextDelta
 from bradawl.core.events import RequestParams
 from bradawl.core.http import HttpError
 from bradawl.core.messages import Origin, Text, User
@@ -19,7 +20,6 @@ from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.failures import ConnectionRefused
 from bradawl.providers.messages.codec import AnthropicMessages
 
-KEY = "sk-verysecret1234567890"
 EVENTS = {"content-type": "text/event-stream"}
 
 
@@ -114,15 +114,6 @@ def run(http, budget=None, **fields):
         return [delta async for delta in session.stream(RequestParams(), budget or RetryBudget())]
 
     return asyncio.run(go())
-
-
-def failure_in(deltas):
-    assert isinstance(deltas[-1], StreamFailed)
-    return deltas[-1].failure
-
-
-def retries_in(deltas):
-    return [delta for delta in deltas if isinstance(delta, RetryScheduled)]
 
 
 def test_a_reply_is_streamed_to_its_end():

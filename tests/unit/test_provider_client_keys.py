@@ -5,7 +5,7 @@ import json
 from urllib.parse import urlsplit
 
 import pytest
-from client_house import BASE_URL, KEY, ask, bad, failure_in, good, is_answered, model_of, retries_in
+from client_house import BASE_URL, KEY, ONCE, ask, bad, failure_in, good, is_answered, model_of, retries_in
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +19,6 @@ from bradawl.providers.keys import FixedKey, misdirected, origin_of
 from bradawl.testing.fakes import Cut, FakeClock, FakeIds, Reply, ScriptedHttp
 
 NEW = "sk-anothersecret0987654321"
-ONCE = RetryBudget(attempts=1)
 
 
 class ChangingKeys:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from client_house import (
     BASE_URL,
+    ONCE,
     STREAM,
     ask,
     bad,
@@ -28,7 +29,6 @@ from bradawl.providers.deadlines import Deadlines, deadlines_for
 from bradawl.providers.hosts import is_loopback
 from bradawl.testing.fakes import FakeClock, FakeIds, Reply, ScriptedHttp
 
-ONCE = RetryBudget(attempts=1)
 BRIEF = Deadlines(connect_s=0.02, first_byte_s=0.1, idle_s=0.06, content_s=0.3)
 ORIGIN = "https://api.demo.example:443"
 

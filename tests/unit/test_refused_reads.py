@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from shell_house import lines
 from test_rules_in_lines import BUBBLEWRAP, decided, denied
 
 from bradawl.core.permissions import Allow, Deny
@@ -312,10 +313,6 @@ which python3 | cat
 date +%Y | cat
 diff README.md src/a.py | head -3
 """
-
-
-def lines(text: str) -> list[str]:
-    return text.strip().splitlines()
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 import subprocess
 
 import pytest
-from test_refused_reads import CANARY, lines, run
+from shell_house import lines
+from test_refused_reads import CANARY, run
 from test_refused_reads import ws as _ws
 from test_rules_in_lines import decided, denied
 

@@ -1,7 +1,8 @@
 """More spellings of lines that change protected paths; none of them is run."""
 
 import pytest
-from test_refused_writes import RULES, lines
+from shell_house import lines
+from test_refused_writes import RULES
 from test_refused_writes import ws as _ws
 from test_rules_in_lines import decided, denied
 

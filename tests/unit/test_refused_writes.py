@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from shell_house import lines
 from test_rules_in_lines import BUBBLEWRAP, decided, denied
 
 from bradawl.core.permissions import Allow, Deny
@@ -307,10 +308,6 @@ install -m600 a.txt ~/.ssh/auth*
 git archive -o ~/.bashrc HEAD
 unknown-tool -o ~/.bashrc a.txt || cp a.txt ~/.bashr?
 """
-
-
-def lines(text: str) -> list[str]:
-    return text.strip().splitlines()
 
 
 PATCH = "--- a/conf/guard.txt\n+++ b/conf/guard.txt\n@@ -1 +1 @@\n-orig\n+new\n"

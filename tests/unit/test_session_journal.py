@@ -12,19 +12,13 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from session_histories import OPENED, prompt
 
 from bradawl.core.errors import SessionBusy, SessionDamaged
-from bradawl.core.events import FORMAT_VERSION, Cwd, PromptSubmitted, SessionOpened, StateChanged
-from bradawl.core.messages import Text
+from bradawl.core.events import FORMAT_VERSION, Cwd, SessionOpened, StateChanged
 from bradawl.folds.transcript import branch, fold
 from bradawl.session.journal import Journal, LoadedSession, load
 from bradawl.testing.fakes import FakeClock
-
-OPENED = SessionOpened(1, "/p", "/p")
-
-
-def prompt(text: str) -> PromptSubmitted:
-    return PromptSubmitted((Text(text),))
 
 
 def new(folder: Path) -> Journal:

@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from test_session_journal import OPENED, file_of, new, prompt, resume, written
+from session_histories import OPENED, prompt
+from test_session_journal import file_of, new, resume, written
 
 from bradawl.core.events import TurnFinished
 from bradawl.session.journal import load

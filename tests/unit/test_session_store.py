@@ -11,10 +11,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from session_histories import OPENED
 from session_samples import EVENTS, FORK, SUB_AGENT
 
 from bradawl.core.errors import SessionBusy, SessionDamaged, SessionError, SessionNotFound
-from bradawl.core.events import Cwd, PromptSubmitted, SessionForked, SessionOpened, StateChanged
+from bradawl.core.events import Cwd, PromptSubmitted, SessionForked, StateChanged
 from bradawl.core.messages import Image, Text
 from bradawl.core.ports import OpenSession
 from bradawl.folds.transcript import branch, fold
@@ -24,7 +25,6 @@ from bradawl.session.store import LocalStore, project_folder
 from bradawl.testing.fakes import FakeClock, FakeIds
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "sessions"
-OPENED = SessionOpened(1, "/p", "/p")
 
 
 @pytest.fixture

@@ -17,20 +17,6 @@ from bradawl.core.errors import SettingsError
 KEY = {"OPENAI_API_KEY": "sk-openai"}
 
 
-@pytest.fixture
-def home(tmp_path):
-    """A home folder with nothing in it."""
-    (tmp_path / "home").mkdir()
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def project(tmp_path):
-    """A project folder with nothing in it."""
-    (tmp_path / "project").mkdir()
-    return tmp_path / "project"
-
-
 def load(home, project, options=None, **environ) -> Settings:
     return load_settings(options or {}, {"HOME": str(home), **environ}, str(project))
 

@@ -4,37 +4,18 @@ import re
 from pathlib import Path
 
 import pytest
+from settings_files import SECRET
 
 from bradawl.app.build.agent import build_agent
 from bradawl.app.build.model import build_model
 from bradawl.app.build.workspace import without_keys
 from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.app.model_endpoint import model_endpoint
-from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.providers import PROVIDERS, Provider, check_base_url, origin_of, url_of_variable
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Prefix
 from bradawl.core.usage import Price
 from bradawl.testing.fakes import ScriptedApprover
-
-SECRET = "sk-very-" + "secret-0123456789"
-
-
-@pytest.fixture
-def load(tmp_path):
-    """Settings of a user with this file, in a project with that one."""
-    config = tmp_path / ".config" / "bradawl"
-    config.mkdir(parents=True)
-    (tmp_path / "project" / ".bradawl").mkdir(parents=True)
-
-    def load(options, text="", project="", **environ):
-        (config / "config.toml").write_text(text)
-        (tmp_path / "project" / ".bradawl" / "config.toml").write_text(project)
-        keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "a", "GROQ_API_KEY": "g"}
-        return load_settings(options, {"HOME": str(tmp_path), **keys, **environ}, str(tmp_path / "project"))
-
-    return load
-
 
 # ------------------------------------------------------------------ wire formats
 

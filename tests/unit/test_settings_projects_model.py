@@ -1,29 +1,10 @@
 """A project's file may choose the model among the providers that the user has set up; any other choice is left out."""
 
 import pytest
+from settings_files import SECRET
 
-from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.providers import PROVIDERS
 from bradawl.core.errors import SettingsError
-
-SECRET = "sk-very-" + "secret-0123456789"
-
-
-@pytest.fixture
-def load(tmp_path):
-    """Settings of a user with this file, in a project with that one."""
-    config = tmp_path / ".config" / "bradawl"
-    config.mkdir(parents=True)
-    (tmp_path / "project" / ".bradawl").mkdir(parents=True)
-
-    def load(options, text="", project="", **environ):
-        (config / "config.toml").write_text(text)
-        (tmp_path / "project" / ".bradawl" / "config.toml").write_text(project)
-        keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "a", "GROQ_API_KEY": "g"}
-        return load_settings(options, {"HOME": str(tmp_path), **keys, **environ}, str(tmp_path / "project"))
-
-    return load
-
 
 _WITH_KEYS = tuple(one.name for one in PROVIDERS.values() if one.needs_key)
 

@@ -1,11 +1,11 @@
 """The table of settings: a new plain setting is one row."""
 
-import os
 import re
 from pathlib import Path
 
 import msgspec
 import pytest
+from settings_files import needs_root
 
 from bradawl.app.cli import UsageError, main_parser, parse
 from bradawl.app.settings.load import load_settings
@@ -27,7 +27,6 @@ ROW = Setting(
     project_may_set="yes",
 )
 TABLE = SETTINGS.with_rows(ROW)
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="managed settings count only if root owns them: needs root")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shell_house import lines
 
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.deny.scanner import ScanResult, scan
@@ -19,10 +20,6 @@ IN_BASE64 = base64.b64encode(b"rm -rf /").decode()
 
 def look(line: str, cwd: str = WS) -> ScanResult:
     return scan(line, cwd=cwd, protected=PROTECTED)
-
-
-def lines(text: str) -> list[str]:
-    return [line.strip() for line in text.strip().split("\n")]
 
 
 LOSS = [

@@ -3,23 +3,12 @@
 from pathlib import Path
 
 import pytest
-from shell_house import HOME, Judge, cases, judge_in, plant, within
+from shell_house import HOME, Judge, cases, within
 
 from bradawl.core.effects import UNKNOWN, Effects, conflict
 from bradawl.core.errors import ToolError
 from bradawl.safety.shell.allow.analyzer import shell_effects
 from bradawl.workspace.files import LocalFiles
-
-
-@pytest.fixture
-def ws(tmp_path: Path) -> Path:
-    return plant(tmp_path)
-
-
-@pytest.fixture
-def judge(ws: Path) -> Judge:
-    return judge_in(ws)
-
 
 # ------------------------------------------------------------------ what is understood
 

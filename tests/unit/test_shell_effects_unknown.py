@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shell_house import HOME, Judge, cases, judge_in, plant
+from shell_house import HOME, Judge, cases
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.safety.shell.allow.analyzer import cross_checked_line, shell_effects
@@ -15,17 +15,6 @@ from bradawl.safety.shell.allow.cross_check import confirm
 from bradawl.safety.shell.allow.parser import Token, parse_line
 from bradawl.safety.shell.allow.program_lookup import ProgramLookup
 from bradawl.safety.shell.errors import UnsupportedSyntax
-
-
-@pytest.fixture
-def ws(tmp_path: Path) -> Path:
-    return plant(tmp_path)
-
-
-@pytest.fixture
-def judge(ws: Path) -> Judge:
-    return judge_in(ws)
-
 
 # ------------------------------------------------------------------ text and programs
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from shell_house import cases
+from shell_house import HOME, cases
 
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, Sandbox, decide
@@ -12,8 +12,6 @@ from bradawl.core.rules import Rule
 from bradawl.safety.permissions.protected_paths import built_in_rules
 from bradawl.safety.shell.analysis import ShellContext, line_effects
 from bradawl.workspace.files import LocalFiles
-
-HOME = "/home/u"
 
 
 @pytest.fixture

@@ -1,16 +1,13 @@
 """Lines of bash of a working day, and texts that only speak of terrible things: none is held against anybody."""
 
 import pytest
+from shell_house import lines
 
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.deny.scanner import scan
 from bradawl.workspace.files import LocalFiles
 
 PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
-
-
-def lines(text: str) -> list[str]:
-    return [line.strip() for line in text.strip().split("\n")]
 
 
 ORDINARY = [

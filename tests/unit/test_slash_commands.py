@@ -6,7 +6,7 @@ import json
 from typing import Annotated, Any, Literal
 
 import pytest
-from test_cli import World
+from cli_world import World
 
 from bradawl.app import builtin_commands as builtin
 from bradawl.app.cli import parse
@@ -22,13 +22,6 @@ from bradawl.app.slash_commands import (
     commands_in,
     is_command,
 )
-
-
-@pytest.fixture
-def world(tmp_path):
-    """A world whose model says `Done.`"""
-    return World(tmp_path, [{"text": "Done."}])
-
 
 # ------------------------------------------------------------------ one function is a command
 

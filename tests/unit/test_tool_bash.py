@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tool_calls import workspace
 
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import text_of
@@ -15,12 +14,6 @@ from bradawl.testing.fake_processes import ScriptedProcesses
 from bradawl.tools.bash import Bash
 
 BASH = Bash()
-
-
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,10 @@ import asyncio
 import time
 from pathlib import Path
 
-import pytest
-from tool_calls import workspace
-
 from bradawl.core.messages import text_of
 from bradawl.tools.bash import Bash
 
 BASH = Bash()
-
-
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
 
 
 async def test_the_agent_does_not_stand_still_while_a_command_floods(place):

@@ -8,7 +8,6 @@ from hashlib import sha256
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tool_calls import workspace
 
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import text_of
@@ -20,12 +19,6 @@ from bradawl.tools.bash_output import BashOutput
 from patience import is_within
 
 BASH = Bash()
-
-
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
 
 
 # ------------------------------------------------------------------ exports

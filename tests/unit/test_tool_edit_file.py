@@ -18,12 +18,6 @@ from patience import is_within
 EDIT = EditFile()
 
 
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
-
-
 def edit(place: Workspace, data: bytes, old: str, new: str, **options) -> tuple[bytes, str]:
     path = f"{place.cwd}/f.txt"
     place.seen.clear()

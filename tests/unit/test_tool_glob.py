@@ -3,7 +3,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tool_calls import RG, workspace
+from tool_calls import RG
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
@@ -14,12 +14,6 @@ from bradawl.workspace.folder_walk import own_ignore_file
 
 GLOB = Glob()
 BOTH = pytest.mark.parametrize("glob", [Glob(RG, own_ignore_file), Glob(None, own_ignore_file)], ids=["ripgrep", "own"])
-
-
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
 
 
 def fill(place, count: int = 320) -> None:

@@ -3,7 +3,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tool_calls import RG, workspace
+from tool_calls import RG
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
@@ -15,12 +15,6 @@ from patience import is_within
 @pytest.fixture(name="grep")
 def _grep() -> Grep:
     return Grep(RG, ignore_file=own_ignore_file)
-
-
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
 
 
 def found(place, grep: Grep, pattern: str, **options) -> str:

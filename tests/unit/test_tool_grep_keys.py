@@ -1,17 +1,10 @@
 """A search shows nothing of files that are asked about before they are read."""
 
 import pytest
-from tool_calls import RG, workspace
+from tool_calls import RG
 
 from bradawl.tools.grep import Grep, without_keys
 from bradawl.tools.searching.search import Query
-
-
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
-
 
 KEYS = (".env", "sub/.env.production", "deep/a/b/c/d/.env", "sub/id_rsa", "server.pem", "auth.json", "home/.aws/config")
 

@@ -2,7 +2,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tool_calls import Workspace, workspace
+from tool_calls import Workspace
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
@@ -13,12 +13,6 @@ from bradawl.tools.read_file import ReadFile
 from bradawl.workspace.files import LocalFiles
 
 MULTI, READ = MultiEdit(), ReadFile()
-
-
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
 
 
 def params_of(*edits: tuple) -> MultiEditParams:

@@ -24,12 +24,6 @@ from bradawl.tools.reading.paging import Span
 READ, EDIT = ReadFile(), EditFile()
 
 
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
-
-
 def test_lines_are_numbered_and_the_file_counts_as_seen(place, tmp_path):
     (tmp_path / "f").write_bytes(b"a\r\nb\x0c\xe2\x80\xa8c\n\nlast")
     assert place.text(READ, file_path="f") == "1\ta\n2\tb\x0c\u2028c\n3\t\n4\tlast"

@@ -1,18 +1,11 @@
 """Which of the two ways to name files `read_file` is given, and what is no name at all."""
 
 import pytest
-from tool_calls import workspace
 
 from bradawl.core.errors import ToolError
 from bradawl.tools.read_file import ReadFile
 
 READ = ReadFile()
-
-
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
 
 
 def test_an_empty_name_beside_others_is_a_placeholder(place, tmp_path):

@@ -3,10 +3,8 @@
 import asyncio
 import gzip
 import time
-from pathlib import Path
 
 import pytest
-from tool_calls import workspace
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
@@ -27,29 +25,23 @@ ADAPTERS = {
 }
 
 
-@pytest.fixture
-def house(tmp_path: Path):
-    with workspace(tmp_path) as made:
-        yield made
-
-
-def fetch(house, answer, path="/", adapter="h11", **options):
+def fetch(place, answer, path="/", adapter="h11", **options):
     """What the tool makes of what a server on this machine answers."""
     arguments = {name: options.pop(name) for name in ("offset", "limit") if name in options}
 
     async def main():
         async with RawServer(answer) as server:
             tool = WebFetch(ADAPTERS[adapter], allow_private=True, **options)
-            return await house.acall(tool, url=server.url + path, **arguments)
+            return await place.acall(tool, url=server.url + path, **arguments)
 
     return asyncio.run(main())
 
 
-def told(house, body: bytes, *headers: str, status="200 OK", **options) -> str:
+def told(place, body: bytes, *headers: str, status="200 OK", **options) -> str:
     async def answer(exchange):
         await exchange.answer(body, status, *headers)
 
-    return text_of(fetch(house, answer, **options).parts)
+    return text_of(fetch(place, answer, **options).parts)
 
 
 def scripted(*replies) -> tuple[WebFetch, ScriptedHttp]:
@@ -66,9 +58,9 @@ def page(body: bytes = b"<p>there", content_type="text/html", status=200, **head
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_page_comes_as_markdown_with_its_title_and_where_it_came_from(house, adapter):
+def test_a_page_comes_as_markdown_with_its_title_and_where_it_came_from(place, adapter):
     html = b"<title>A page</title><nav>menu</nav><h1>Head</h1><p>See <a href='/x'>there</a>.<script>no()</script>"
-    shown = told(house, html, "content-type: text/html", path="/a?b=c#d", adapter=adapter)
+    shown = told(place, html, "content-type: text/html", path="/a?b=c#d", adapter=adapter)
     head, title, _, *body = shown.split("\n")
     assert "/a?b=c (text/html): material from the web" in head
     assert title == "Title: A page"
@@ -76,13 +68,13 @@ def test_a_page_comes_as_markdown_with_its_title_and_where_it_came_from(house, a
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/ld+json", "text/plain", "image/svg+xml", ""])
-def test_text_comes_as_it_is(house, content_type):
+def test_text_comes_as_it_is(place, content_type):
     body = b'{"a": ["<p>", 1]}'
-    assert told(house, body, f"content-type: {content_type}").split("\n\n", 1)[1] == body.decode()
+    assert told(place, body, f"content-type: {content_type}").split("\n\n", 1)[1] == body.decode()
 
 
-def test_a_page_that_does_not_say_what_it_is_is_recognised(house):
-    assert "# Head" in told(house, b" <!DOCTYPE html><h1>Head</h1>")
+def test_a_page_that_does_not_say_what_it_is_is_recognised(place):
+    assert "# Head" in told(place, b" <!DOCTYPE html><h1>Head</h1>")
 
 
 @pytest.mark.parametrize(
@@ -100,16 +92,16 @@ def test_a_page_that_does_not_say_what_it_is_is_recognised(house):
         ("\ufeffGrüße €".encode(), "text/html; charset=latin-1"),
     ],
 )
-def test_the_encoding_is_found_as_browsers_find_it(house, body, content_type):
-    assert told(house, body, f"content-type: {content_type}").endswith("Grüße €")
+def test_the_encoding_is_found_as_browsers_find_it(place, body, content_type):
+    assert told(place, body, f"content-type: {content_type}").endswith("Grüße €")
 
 
-def test_an_image_is_shown_as_one_if_it_is_one(house):
+def test_an_image_is_shown_as_one_if_it_is_one(place):
     async def answer(exchange):
         await exchange.answer(PNG if exchange.path == "/ok" else b"<p>no image", "200 OK", "content-type: image/png")
 
-    assert fetch(house, answer, "/ok").parts[1] == Image("image/png", PNG)
-    assert not any(isinstance(part, Image) for part in fetch(house, answer, "/not").parts)
+    assert fetch(place, answer, "/ok").parts[1] == Image("image/png", PNG)
+    assert not any(isinstance(part, Image) for part in fetch(place, answer, "/not").parts)
 
 
 @pytest.mark.parametrize(
@@ -123,70 +115,70 @@ def test_an_image_is_shown_as_one_if_it_is_one(house):
         (b"x", "application/vnd.ms-excel", "application/vnd.ms-excel"),
     ],
 )
-def test_what_is_no_text_is_refused_with_its_kind_its_size_and_a_way(house, body, content_type, said):
+def test_what_is_no_text_is_refused_with_its_kind_its_size_and_a_way(place, body, content_type, said):
     with pytest.raises(ToolError, match="curl -LO http://127") as refusal:
-        told(house, body, f"content-type: {content_type}")
+        told(place, body, f"content-type: {content_type}")
     assert said in str(refusal.value)
 
 
-def test_an_error_of_the_server_is_an_answer_with_status_and_the_beginning_of_its_body(house):
+def test_an_error_of_the_server_is_an_answer_with_status_and_the_beginning_of_its_body(place):
     async def answer(exchange):
         await exchange.answer(b"<p>slow down " + b"x" * 9_000, "429 Busy", "content-type: text/html", "retry-after: 7")
 
-    output = fetch(house, answer)
+    output = fetch(place, answer)
     assert output.is_error
     assert "HTTP 429 Too Many Requests, retry after 7" in text_of(output.parts)
     assert "slow down" in text_of(output.parts)
     assert len(text_of(output.parts)) < 2_300
 
 
-def test_an_empty_answer_says_so(house):
-    assert "nothing to read" in told(house, b"", "content-type: text/html")
-    assert "nothing to read" in told(house, b"<div id=root></div><script>app()</script>", "content-type: text/html")
+def test_an_empty_answer_says_so(place):
+    assert "nothing to read" in told(place, b"", "content-type: text/html")
+    assert "nothing to read" in told(place, b"<div id=root></div><script>app()</script>", "content-type: text/html")
 
 
-def test_offset_and_limit_choose_lines(house):
+def test_offset_and_limit_choose_lines(place):
     body = b"".join(b"line %d\n" % number for number in range(1, 101))
-    assert told(house, body, offset=3, limit=2).endswith("\n\nline 3\nline 4\n[lines 3-4 of 101]")
-    assert told(house, body, offset=99).endswith("line 99\nline 100\n\n[lines 99-101 of 101]")
+    assert told(place, body, offset=3, limit=2).endswith("\n\nline 3\nline 4\n[lines 3-4 of 101]")
+    assert told(place, body, offset=99).endswith("line 99\nline 100\n\n[lines 99-101 of 101]")
     with pytest.raises(ToolError, match="has 101 lines"):
-        told(house, body, offset=200)
+        told(place, body, offset=200)
 
 
 # ------------------------------------------------------------------ bounds
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_body_without_end_is_cut_and_the_connection_closed(house, adapter):
+def test_a_body_without_end_is_cut_and_the_connection_closed(place, adapter):
     async def answer(exchange):
         await exchange.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
         exchange.hang_up()
         while True:
             await exchange.send(b"x" * 100_000)
 
-    output = fetch(house, answer, adapter=adapter)
+    output = fetch(place, answer, adapter=adapter)
     assert len(output.parts[1].text) == 5_000_000
     assert "only the first 5 MB" in output.parts[2].text
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_compressed_bomb_is_cut_like_any_other_body(house, adapter):
+def test_a_compressed_bomb_is_cut_like_any_other_body(place, adapter):
     bomb = gzip.compress(bytes([32]) * 60_000_000)
-    shown = told(house, bomb, "content-type: text/plain", "content-encoding: gzip", adapter=adapter)
+    shown = told(place, bomb, "content-type: text/plain", "content-encoding: gzip", adapter=adapter)
     assert "only the first 5 MB" in shown
     with pytest.raises(ToolError, match=r"compressed in a way that was not asked for \(br\)"):
-        told(house, b"x", "content-encoding: br", adapter=adapter)
+        told(place, b"x", "content-encoding: br", adapter=adapter)
 
 
-def test_a_server_that_says_nothing_ends_with_the_time_cap(house):
+def test_a_server_that_says_nothing_ends_with_the_time_cap(place):
     async def answer(exchange):
         await exchange.until_gone()
 
     with pytest.raises(ToolError, match=r"took longer than 0\.2 s"):
-        fetch(house, answer, timeout_s=0.2)
+        fetch(place, answer, timeout_s=0.2)
 
 
-def test_a_server_that_drips_ends_with_the_time_cap(house):
+def test_a_server_that_drips_ends_with_the_time_cap(place):
     async def answer(exchange):
         await exchange.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
         while not exchange._writer.is_closing():
@@ -194,14 +186,14 @@ def test_a_server_that_drips_ends_with_the_time_cap(house):
             await asyncio.sleep(0.01)
 
     with pytest.raises(ToolError, match="took longer"):
-        fetch(house, answer, timeout_s=0.2)
+        fetch(place, answer, timeout_s=0.2)
 
 
-async def test_a_page_that_takes_long_to_read_holds_nobody_up_and_can_be_cancelled(house):
+async def test_a_page_that_takes_long_to_read_holds_nobody_up_and_can_be_cancelled(place):
     tool, http = scripted(page(b"<p><b>x</b>" * 400_000))
 
     async def main() -> tuple[float, int]:
-        call = asyncio.ensure_future(house.acall(tool, url="https://example.com"))
+        call = asyncio.ensure_future(place.acall(tool, url="https://example.com"))
         ticks = 0
         while ticks < 20:
             await asyncio.sleep(0.001)
@@ -219,11 +211,11 @@ async def test_a_page_that_takes_long_to_read_holds_nobody_up_and_can_be_cancell
     assert http.is_closed
 
 
-def test_a_connection_that_breaks_is_an_error_in_words(house):
+def test_a_connection_that_breaks_is_an_error_in_words(place):
     for reply in (Cut(), Reply(200, (b"<p>a", Cut()), (("content-type", "text/html"),))):
         tool, http = scripted(reply)
         with pytest.raises(ToolError, match="cuts the exchange"):
-            house.call(tool, url="https://example.com/")
+            place.call(tool, url="https://example.com/")
         assert http.is_closed
 
 
@@ -232,7 +224,7 @@ def test_a_connection_that_breaks_is_an_error_in_words(house):
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_followed_and_told(house, status, adapter):
+def test_redirects_are_followed_and_told(place, status, adapter):
     async def answer(exchange):
         where = {"/": "a/b", "/a/b": "/c?d#e"}.get(exchange.path)
         if where:
@@ -240,15 +232,15 @@ def test_redirects_are_followed_and_told(house, status, adapter):
         else:
             await exchange.answer(b"<a href=f>g</a>", "200 OK", "content-type: text/html")
 
-    shown = text_of(fetch(house, answer, adapter=adapter).parts)
+    shown = text_of(fetch(place, answer, adapter=adapter).parts)
     assert "/c?d (text/html, after 2 redirects)" in shown
     assert "/f)" in shown
 
 
-def test_a_circle_of_redirects_ends(house):
+def test_a_circle_of_redirects_ends(place):
     tool, http = scripted(*[page(status=302, location="https://example.com/again")] * 9)
     with pytest.raises(ToolError, match="more than 5 redirects"):
-        house.call(tool, url="https://example.com/")
+        place.call(tool, url="https://example.com/")
     assert len(http.requests) == 6
 
 
@@ -266,16 +258,16 @@ def test_a_circle_of_redirects_ends(house):
         "http://2130706433/",
     ],
 )
-def test_each_hop_is_checked(house, location):
+def test_each_hop_is_checked(place, location):
     tool, http = scripted(page(status=302, location=location), page())
     with pytest.raises(ToolError, match="redirects to an address that is not fetched"):
-        house.call(tool, url="https://example.com/")
+        place.call(tool, url="https://example.com/")
     assert len(http.requests) == 1
 
 
-def test_nothing_but_a_get_without_credentials_is_sent(house):
+def test_nothing_but_a_get_without_credentials_is_sent(place):
     tool, http = scripted(page())
-    house.call(tool, url="https://example.com/")
+    place.call(tool, url="https://example.com/")
     (asked,) = http.requests
     assert (asked.method, asked.body) == ("GET", ())
     assert {name for name, _ in asked.headers} == {"user-agent", "accept"}
@@ -313,10 +305,10 @@ def test_nothing_but_a_get_without_credentials_is_sent(house):
         "https://" + "a" * 64 + ".com/",
     ],
 )
-def test_what_is_no_plain_url_of_the_web_is_refused_before_anybody_is_asked(house, url):
+def test_what_is_no_plain_url_of_the_web_is_refused_before_anybody_is_asked(place, url):
     tool, http = scripted(page())
     with pytest.raises(ToolError) as refusal:
-        tool.effects(tool.params(url=url), house.context())
+        tool.effects(tool.params(url=url), place.context())
     assert "secret" not in str(refusal.value)
     assert not http.requests
 
@@ -334,10 +326,10 @@ PRIVATE = [
 
 
 @pytest.mark.parametrize("host", PRIVATE)
-def test_private_hosts_are_refused_however_they_are_written(house, host):
+def test_private_hosts_are_refused_however_they_are_written(place, host):
     tool, _ = scripted(page())
     with pytest.raises(ToolError, match="public web addresses only"):
-        tool.effects(tool.params(url=f"http://{host}/"), house.context())
+        tool.effects(tool.params(url=f"http://{host}/"), place.context())
 
 
 @pytest.mark.parametrize(
@@ -366,9 +358,9 @@ def test_a_url_is_sent_as_it_was_checked():
     assert str(parse_url("https://example.com/a:b@c\\d")) == "https://example.com/a:b@c\\d"
 
 
-def test_the_call_declares_the_host_it_reaches(house):
+def test_the_call_declares_the_host_it_reaches(place):
     tool, _ = scripted(page())
-    assert tool.effects(tool.params(url="https://Example.com/x"), house.context()) == Effects(hosts=("example.com",))
+    assert tool.effects(tool.params(url="https://Example.com/x"), place.context()) == Effects(hosts=("example.com",))
 
 
 def at(*addresses: str):
@@ -383,12 +375,12 @@ def at(*addresses: str):
 
 
 @pytest.mark.parametrize("addresses", [("127.0.0.1",), ("8.8.8.8", "10.0.0.1"), ("::1",), ("fe80::1%eth0",)])
-async def test_a_name_with_an_address_that_is_not_public_is_not_connected_to(house, addresses):
+async def test_a_name_with_an_address_that_is_not_public_is_not_connected_to(place, addresses):
     async def main() -> int:
         async with RawServer(lambda exchange: exchange.answer(b"secret")) as server:
             tool = WebFetch(ADAPTERS["h11"], resolve=at(*addresses))
             with pytest.raises(ToolError, match=r"pages\.example\.org is at .*only public web addresses"):
-                await house.acall(tool, url=f"http://pages.example.org:{server.port}/")
+                await place.acall(tool, url=f"http://pages.example.org:{server.port}/")
             return server.connections
 
     assert (await main()) == 0

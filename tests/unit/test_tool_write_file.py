@@ -2,7 +2,6 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from tool_calls import workspace
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
@@ -10,12 +9,6 @@ from bradawl.tools.read_file import ReadFile
 from bradawl.tools.write_file import WriteFile
 
 READ, WRITE = ReadFile(), WriteFile()
-
-
-@pytest.fixture
-def place(tmp_path):
-    with workspace(tmp_path) as made:
-        yield made
 
 
 def test_effects_name_resolved_paths(place, tmp_path):

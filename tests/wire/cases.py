@@ -29,6 +29,7 @@ PREFIX = Prefix(
     ),
 )
 PIXEL = Image("image/png", b"\x89PNG\r\n")
+ASK = User((Text("Go."),))
 
 
 def _ask(text="Fix it."):

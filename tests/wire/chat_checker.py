@@ -3,7 +3,7 @@
 import json
 import re
 
-from wire.replay import chat
+from wire.replay import chat, reject_constant
 
 SAMPLE_API = "openai_chat"
 """The protocol's name in recorded streams."""
@@ -15,7 +15,7 @@ _ROLES = {"system", "developer", "user", "assistant", "tool"}
 def check_request(body: bytes) -> list[str]:
     """What is wrong with a request; empty when a strict server would take it."""
     try:
-        request = json.loads(body.decode("utf-8"), parse_constant=_reject)
+        request = json.loads(body.decode("utf-8"), parse_constant=reject_constant)
     except ValueError as error:
         return [f"not JSON in UTF-8: {error}"]
     problems = [f"missing {field}" for field in ("model", "messages", "stream") if not request.get(field)]
@@ -29,10 +29,6 @@ def check_request(body: bytes) -> list[str]:
     for place, message in enumerate(request.get("messages", [])):
         problems += [f"message {place}: {problem}" for problem in _check_message(message, place, waiting)]
     return problems + ([f"calls without answer: {waiting}"] if waiting else [])
-
-
-def _reject(name):
-    raise ValueError(f"{name} is not JSON")
 
 
 def _check_message(message, place, waiting):
@@ -70,7 +66,7 @@ def _check_reply(message, waiting):
         if entry.get("id") in waiting:
             yield f"id {entry['id']!r} twice"
         try:
-            arguments = json.loads(function.get("arguments"), parse_constant=_reject)
+            arguments = json.loads(function.get("arguments"), parse_constant=reject_constant)
         except (ValueError, TypeError):
             arguments = None
         if not isinstance(arguments, dict):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from bradawl.core.messages import Origin
 from bradawl.providers.codec import Codec
 from bradawl.providers.protocols import PROTOCOLS, WireProtocol
+from wire.replay import SAMPLES, read_sample
 
 
 class Format(NamedTuple):
@@ -36,3 +37,8 @@ def _format_of(protocol: WireProtocol) -> Format:
 FORMATS = tuple(map(_format_of, PROTOCOLS))
 BY_API = {one.api: one for one in FORMATS}
 BY_SAMPLE_API = {one.sample_api: one for one in FORMATS}
+
+
+def sample_names() -> list[str]:
+    """The recorded streams of all formats, sorted."""
+    return sorted(path.stem for path in SAMPLES.glob("*.json") if read_sample(path.stem)["api"] in BY_SAMPLE_API)

@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 
 from wire.anthropic_streams import messages
+from wire.replay import reject_constant
 
 SAMPLE_API = "anthropic"
 """The protocol's name in recorded streams."""
@@ -33,7 +34,7 @@ _BY_ROLE = {
 def check_request(body: bytes, *, opaque: frozenset[str] = frozenset()) -> list[str]:
     """What is wrong with a request; empty when a strict server would take it. `opaque`: its further kinds of block."""
     try:
-        request = json.loads(body.decode("utf-8"), parse_constant=_reject, object_pairs_hook=_no_twins)
+        request = json.loads(body.decode("utf-8"), parse_constant=reject_constant, object_pairs_hook=_no_twins)
     except ValueError as error:
         return [f"not JSON in UTF-8: {error}"]
     problems = [f"missing {field}" for field in ("model", "messages", "stream") if not request.get(field)]
@@ -43,10 +44,6 @@ def check_request(body: bytes, *, opaque: frozenset[str] = frozenset()) -> list[
     turns = request.get("messages") or []
     problems += [f"turn {n}: {what}" for n, turn in enumerate(turns) for what in _check_turn(turn, opaque)]
     return problems + _check_order(turns)
-
-
-def _reject(name):
-    raise ValueError(f"{name} is not JSON")
 
 
 def _no_twins(pairs):

@@ -18,6 +18,16 @@ SAMPLES = Path(__file__).parent / "samples"
 ORIGIN = Origin("openai_chat", "demo", "demo-model")
 
 
+def read_sample(name: str) -> dict[str, object]:
+    """The description of a recorded stream."""
+    return json.loads((SAMPLES / f"{name}.json").read_text("utf-8"))
+
+
+def reject_constant(name: str) -> None:
+    """Refuses NaN and the infinities, as `parse_constant` of `json.loads`."""
+    raise ValueError(f"{name} is not JSON")
+
+
 def numbered_ids():
     """Ids that differ from each other and from none of a test's own."""
     count = itertools.count(1)

@@ -4,7 +4,7 @@ import json
 import re
 
 from bradawl.providers.responses.codec import OpenAIResponses
-from wire.replay import numbered_ids
+from wire.replay import numbered_ids, reject_constant
 
 SAMPLE_API = "openai_responses"
 """The protocol's name in recorded streams."""
@@ -32,7 +32,7 @@ new_codec = responses
 def check_request(body: bytes) -> list[str]:
     """What is wrong with a request; empty when a strict server would take it."""
     try:
-        request = json.loads(body.decode("utf-8"), parse_constant=_reject)
+        request = json.loads(body.decode("utf-8"), parse_constant=reject_constant)
     except ValueError as error:
         return [f"not JSON in UTF-8: {error}"]
     problems = [f"missing {field}" for field in ("model", "input", "stream") if not request.get(field)]
@@ -49,10 +49,6 @@ def check_request(body: bytes) -> list[str]:
     for place, item in enumerate(request.get("input", ())):
         problems += [f"item {place}: {problem}" for problem in conversation.take(item)]
     return problems + [f"at the end: {problem}" for problem in conversation.end()]
-
-
-def _reject(name):
-    raise ValueError(f"{name} is not JSON")
 
 
 class _Conversation:
@@ -135,7 +131,7 @@ class _Conversation:
         if item.get("call_id") in self.call_ids:
             yield f"call id {item['call_id']!r} twice"
         try:
-            arguments = json.loads(item.get("arguments"), parse_constant=_reject)
+            arguments = json.loads(item.get("arguments"), parse_constant=reject_constant)
         except (ValueError, TypeError):
             arguments = None
         if not isinstance(arguments, dict):

@@ -10,7 +10,6 @@ from bradawl.core.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    User,
 )
 from bradawl.core.ports import ModelInfo
 from wire.cases import PREFIX
@@ -19,7 +18,6 @@ from wire.responses_checker import check_request, responses
 
 ORIGIN = BY_API["openai_responses"].origin
 ELSEWHERE = Origin("openai_responses", "demo", "another-model")
-ASK = User((Text("Go."),))
 
 
 def signed(text="Plan.", item_id="rs_1", encrypted="ENC", **more):

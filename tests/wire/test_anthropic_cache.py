@@ -6,16 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.core.events import RequestParams
-from bradawl.core.messages import Assistant, Origin, Text, Thinking, ToolCall, ToolResult, ToolResults, User
+from bradawl.core.messages import Assistant, Origin, Text, Thinking, ToolCall, ToolResult, ToolResults
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.messages.cache import breakpoints
 from bradawl.providers.messages.codec import AnthropicMessages
 from bradawl.providers.messages.profile import MessagesProfile
 from wire.anthropic_streams import CLAUDE
-from wire.cases import PREFIX
+from wire.cases import ASK, PREFIX
 from wire.messages_checker import blocks_in, check_request
 
-ASK = User((Text("Go."),))
 _SERVER_LOOKS_BACK = 20
 
 

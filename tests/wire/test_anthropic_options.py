@@ -14,9 +14,9 @@ from bradawl.providers.messages.codec import AnthropicMessages
 from bradawl.providers.messages.profile import family_of
 from bradawl.providers.messages.tools import takes_long_strings
 from wire.anthropic_streams import CLAUDE
-from wire.cases import PREFIX
+from wire.cases import ASK, PREFIX
 from wire.messages_checker import check_request
-from wire.test_anthropic_requests import ASK, ELSEWHERE, LS, body_of, request_of
+from wire.test_anthropic_requests import ELSEWHERE, LS, body_of, request_of
 
 # ------------------------------------------------------------------ length, thinking, effort, form
 

@@ -27,13 +27,12 @@ from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.messages.codec import AnthropicMessages
 from patience import is_within
 from wire.anthropic_streams import CLAUDE
-from wire.cases import PIXEL, PREFIX, cases
+from wire.cases import ASK, PIXEL, PREFIX, cases
 from wire.codecs import BY_API
 from wire.messages_checker import check_request
 
 ORIGIN = BY_API["anthropic_messages"].origin
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "anthropic_messages"
-ASK = User((Text("Go."),))
 LS = ToolCall("toolu_1", "ls", "{}")
 ELSEWHERE = "https://llm.example/anthropic"
 

@@ -26,11 +26,10 @@ from bradawl.providers.compat import CompatProfile, with_changes
 from bradawl.providers.compat_table import profile_for
 from bradawl.providers.downgrade import Downgrade
 from bradawl.providers.strict_schemas import is_strict
-from wire.cases import PREFIX, cases
+from wire.cases import ASK, PREFIX, cases
 from wire.chat_checker import check_request
 from wire.replay import ORIGIN, chat
 
-ASK = User((Text("Go."),))
 OPENAI, AZURE = "https://api.openai.com/v1", "https://r.openai.azure.com/openai/v1"
 DEEPSEEK, KIMI = "https://api.deepseek.com", "https://api.moonshot.ai/v1"
 QWEN, GLM = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "https://api.z.ai/api/paas/v4"

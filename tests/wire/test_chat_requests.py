@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.core.events import RequestParams
-from bradawl.core.messages import Assistant, Text, Thinking, ToolCall, ToolResult, ToolResults, User
+from bradawl.core.messages import Assistant, Text, Thinking, ToolCall, ToolResult, ToolResults
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.codec import Endpoint
@@ -18,13 +18,12 @@ from bradawl.providers.compat_table import profile_for
 from bradawl.providers.encoding import valid_arguments
 from bradawl.providers.hosts import host_of, is_loopback
 from patience import is_within
-from wire.cases import PREFIX, cases
+from wire.cases import ASK, PREFIX, cases
 from wire.chat_checker import check_request
 from wire.replay import ORIGIN
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "openai_chat"
 CASES = cases(ORIGIN)
-ASK = User((Text("Go."),))
 
 
 def body_of(messages, base_url="", params=None, prefix=PREFIX):

@@ -9,20 +9,17 @@ from bradawl.core.arguments import parse_arguments
 from bradawl.core.deltas import PartClosed
 from bradawl.core.messages import Assistant, Origin, ToolCall
 from bradawl.providers.codec import ServerEvent
+from wire.chat_reading import read
 from wire.points import CHAT, answers_to, ask, body_of, check_sample, reply_in, request_of, sample, seen_in
 from wire.points import wire as format_of
-from wire.replay import call, chat, chunk, decode, outcome, stream_of
+from wire.replay import call, chat, chunk, decode, stream_of
 
 FINISH = chunk("tool_calls")
 
 
-def seen(*events, done=True):
-    return outcome(decode(chat(), [stream_of(*events, done=done)]))
-
-
 def calls_in(*events):
     """(id, name, arguments) of the calls of a stream."""
-    parts = seen(*events)["parts"]
+    parts = read(*events)["parts"]
     return [(part["id"], part["name"], part["args"]) for part in parts if part["type"] == "tool_call"]
 
 
@@ -101,20 +98,20 @@ def test_30_usage_in_every_chunk_counts_once():
     events = [
         {**chunk(content="x"), "usage": {"prompt_tokens": 9, "completion_tokens": count}} for count in range(1, 6)
     ]
-    usage = seen(*events, chunk("stop"))["usage"]
+    usage = read(*events, chunk("stop"))["usage"]
     assert (usage["input"], usage["output"]) == (9, 5)
 
 
 def test_31_usage_inside_the_choice():
     event = chunk("stop", content="x")
     event["choices"][0]["usage"] = {"prompt_tokens": 8, "completion_tokens": 3, "cached_tokens": 2}
-    assert seen(event)["usage"] == {"input": 6, "output": 3, "cache_read": 2, "cache_write": 0, "reasoning": 0}
+    assert read(event)["usage"] == {"input": 6, "output": 3, "cache_read": 2, "cache_write": 0, "reasoning": 0}
 
 
 @pytest.mark.parametrize("choices", [None, [], [{"index": 0}], [{"index": 0, "delta": None}]])
 def test_32_choices_are_null_or_empty_or_have_no_delta(choices):
     odd = {"id": "r1", "model": "demo-model", "choices": choices}
-    assert seen(odd, chunk(content="hi"), odd, chunk("stop"))["parts"] == [{"type": "text", "text": "hi"}]
+    assert read(odd, chunk(content="hi"), odd, chunk("stop"))["parts"] == [{"type": "text", "text": "hi"}]
 
 
 def test_33_done_is_missing():
@@ -141,7 +138,7 @@ def test_36_an_empty_list_of_calls_in_every_chunk():
 
 def test_37_stop_although_there_are_calls():
     events = [fragment(call('{"path": "a"}', index=0, id="c1", name="read_file")), chunk("stop")]
-    assert seen(*events)["stop_reason"] == "tool_use"
+    assert read(*events)["stop_reason"] == "tool_use"
 
 
 def test_38_tool_calls_without_calls():
@@ -187,13 +184,13 @@ def test_43_content_as_a_list():
 
 def test_44_refusals_and_content_filters():
     assert check_sample(53)["stop_reason"] == "content_filter"
-    got = seen(chunk(refusal="I can't "), chunk(refusal="help."), chunk("stop"))
+    got = read(chunk(refusal="I can't "), chunk(refusal="help."), chunk("stop"))
     assert (got["parts"], got["stop_reason"]) == ([{"type": "refusal", "text": "I can't help."}], "refusal")
 
 
 def test_45_the_role_is_missing():
     check_sample(14)
-    assert seen({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})["complete"]
+    assert read({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})["complete"]
 
 
 def test_46_the_old_function_call_field_is_one_call():

@@ -17,7 +17,7 @@ POINTS = range(1, 93)
 def named_tests():
     """(point, name, function) of every test that stands for a point."""
     nodes = [node for path in FILES for node in ast.parse(path.read_text("utf-8")).body]
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     found = [(re.match(r"test_(\d\d)_", function.name), function) for function in functions]
     return [(int(match[1]), function.name, function) for match, function in found if match]
 

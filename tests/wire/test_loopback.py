@@ -1,23 +1,17 @@
 """Every recorded stream over a real socket, through the real client, means what the sample says."""
 
 import asyncio
-import json
 from contextlib import aclosing
 
 import pytest
 
 from bradawl.testing.replay import Recording, ReplayServer
-from wire.codecs import BY_SAMPLE_API
+from wire.codecs import BY_SAMPLE_API, sample_names
 from wire.exchange import ADAPTERS, ask, model_at
-from wire.replay import SAMPLES, compared, outcome
+from wire.replay import SAMPLES, compared, outcome, read_sample
 
-
-def _read(name):
-    return json.loads((SAMPLES / f"{name}.json").read_text("utf-8"))
-
-
-NAMES = sorted(path.stem for path in SAMPLES.glob("*.json") if _read(path.stem)["api"] in BY_SAMPLE_API)
-WHOLE = [name for name in NAMES if _read(name)["expect"]["complete"]]
+NAMES = sample_names()
+WHOLE = [name for name in NAMES if read_sample(name)["expect"]["complete"]]
 
 
 def exchanged(wire, recording, adapter):
@@ -33,7 +27,7 @@ def exchanged(wire, recording, adapter):
 
 
 def check(name, adapter, then=None, split_at=None):
-    sample = _read(name)
+    sample = read_sample(name)
     feed, expect = sample["feed"], sample["expect"]
     data = (SAMPLES / f"{name}.sse").read_bytes()
     places = tuple(feed.get("split_at", ())) if split_at is None else split_at
@@ -47,7 +41,7 @@ def check(name, adapter, then=None, split_at=None):
 
 
 def test_every_format_has_samples():
-    assert {_read(name)["api"] for name in NAMES} == set(BY_SAMPLE_API)
+    assert {read_sample(name)["api"] for name in NAMES} == set(BY_SAMPLE_API)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)

@@ -12,11 +12,10 @@ from bradawl.core.ports import ModelInfo
 from bradawl.folds.assembler import Assembler
 from bradawl.providers.codec import ServerEvent
 from wire.cases import PREFIX
-from wire.codecs import BY_API
 from wire.responses_checker import check_request, responses
 from wire.responses_events import BY_THE_BOOK
+from wire.responses_messages import ORIGIN
 
-ORIGIN = BY_API["openai_responses"].origin
 NAMES = sorted({event["type"].removeprefix("response.") for event in BY_THE_BOOK})
 NAMES += ["refusal.delta", "refusal.done", "reasoning_text.delta", "reasoning_text.done", "incomplete", "failed"]
 TYPES = ["message", "reasoning", "function_call", "web_search_call", "custom_tool_call", None]

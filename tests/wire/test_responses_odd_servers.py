@@ -6,7 +6,6 @@ import pytest
 
 from bradawl.core.deltas import PartClosed, TextDelta
 from bradawl.core.messages import Opaque
-from wire.codecs import BY_API
 from wire.replay import outcome
 from wire.responses_checker import responses
 from wire.responses_events import (
@@ -23,7 +22,6 @@ from wire.responses_events import (
     reply_of,
 )
 
-ORIGIN = BY_API["openai_responses"].origin
 # ------------------------------------------------------------------ odd servers
 
 

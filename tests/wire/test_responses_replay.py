@@ -22,10 +22,9 @@ from bradawl.core.messages import (
     User,
 )
 from bradawl.core.ports import ModelInfo
-from wire.cases import PREFIX
+from wire.cases import ASK, PREFIX
 from wire.responses_checker import check_request, responses
 from wire.responses_messages import (
-    ASK,
     ELSEWHERE,
     ORIGIN,
     body_of,

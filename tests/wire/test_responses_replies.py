@@ -13,7 +13,6 @@ from bradawl.folds.assembler import Assembler
 from bradawl.providers.codec import ServerEvent
 from bradawl.providers.sse import SseDecoder
 from wire.cases import PREFIX
-from wire.codecs import BY_API
 from wire.replay import decode, outcome
 from wire.responses_checker import check_request, responses
 from wire.responses_events import (
@@ -30,8 +29,8 @@ from wire.responses_events import (
     message,
     reply_of,
 )
+from wire.responses_messages import ORIGIN
 
-ORIGIN = BY_API["openai_responses"].origin
 # ------------------------------------------------------------------ by the book
 
 

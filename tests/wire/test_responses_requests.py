@@ -18,10 +18,9 @@ from bradawl.core.messages import (
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.codec import Endpoint
 from patience import is_within
-from wire.cases import PREFIX, cases
+from wire.cases import ASK, PREFIX, cases
 from wire.responses_checker import check_request, responses
 from wire.responses_messages import (
-    ASK,
     ELSEWHERE,
     ORIGIN,
     body_of,

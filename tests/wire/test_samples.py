@@ -1,24 +1,18 @@
 """Every recorded stream, however its bytes are cut, means what the sample says."""
 
 import itertools
-import json
 import random
 
 import pytest
 
-from wire.codecs import BY_SAMPLE_API
-from wire.replay import SAMPLES, compared, decode, outcome
+from wire.codecs import BY_SAMPLE_API, sample_names
+from wire.replay import SAMPLES, compared, decode, outcome, read_sample
 
-
-def _read(name: str) -> dict[str, object]:
-    return json.loads((SAMPLES / f"{name}.json").read_text("utf-8"))
-
-
-NAMES = sorted(path.stem for path in SAMPLES.glob("*.json") if _read(path.stem)["api"] in BY_SAMPLE_API)
+NAMES = sample_names()
 
 
 def _load(name: str) -> tuple[bytes, dict[str, object], list[int]]:
-    sample = _read(name)
+    sample = read_sample(name)
     return (SAMPLES / f"{name}.sse").read_bytes(), sample["expect"], sample["feed"].get("split_at", [])
 
 
@@ -29,7 +23,7 @@ def _cut(data: bytes, places: list[int]) -> list[bytes]:
 
 def _seen(name: str, places: list[int] | None = None) -> dict[str, object]:
     data, _, split_at = _load(name)
-    codec = BY_SAMPLE_API[_read(name)["api"]].new()
+    codec = BY_SAMPLE_API[read_sample(name)["api"]].new()
     return outcome(decode(codec, _cut(data, split_at if places is None else places)))
 
 

@@ -1,0 +1,22 @@
+"""Helpers of tests that start real processes: shell commands, processes that live, open files."""
+
+from pathlib import Path
+
+from bradawl.core.workspace import Command
+
+
+def shell(line: str, cwd: object = "/", **options) -> Command:
+    return Command((line,), str(cwd), is_shell=True, **options)
+
+
+def lives(pid: int) -> bool:
+    """Whether a process exists and is neither a zombie nor dead."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
+    except OSError:
+        return False
+
+
+def open_files() -> int:
+    """Number of file descriptors that this process holds, with the one that counts them."""
+    return len(list(Path("/proc/self/fd").iterdir()))
