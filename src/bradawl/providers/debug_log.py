@@ -1,6 +1,6 @@
-"""The file that `--debug` writes, one per session; keys and contents are never in it.
+"""Opens and writes the file of `--debug`, one per session.
 
-`exchange_log` makes its lines; this module writes them and never fails a run.
+`exchange_log` makes its lines and keeps keys and contents out; this module writes them and never fails a run.
 """
 
 import os

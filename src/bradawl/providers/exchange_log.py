@@ -1,4 +1,4 @@
-"""Makes the lines of the debug log: time, URL and outcome of requests; never keys, headers or contents.
+"""Decides what the debug log says of a request: time, URL, outcome, shape of the body; never keys or contents.
 
 Values from outside appear only as a number, a length, or a word from a fixed list.
 """

@@ -1,4 +1,4 @@
-"""Removes the working directory from Python's module search path."""
+"""Removes the working directory from the module search path: a project's files can't replace imported modules."""
 
 import os
 import sys

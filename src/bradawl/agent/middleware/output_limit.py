@@ -1,4 +1,4 @@
-"""Replies that end before the model was done: cut by the output limit, or paused by the provider.
+"""Continues a reply that the output limit cut or the provider paused: asks again, a bounded number of times.
 
 A limit that can be raised is raised and the reply requested again. Otherwise the cut text is kept and the model
 continues where it stopped.

@@ -1,4 +1,4 @@
-"""The table of settings: one row says where a setting may be given, how its value is parsed, and its help text.
+"""The table of settings, where a new one is added: each row has its flag, environment variable, file key and help.
 
 Flags, environment variables, keys of files, what project and managed files may hold, `--help` and the table in the
 README derive from it. A plain setting is one row; its value is the `Settings` field of that name, or is in

@@ -1,4 +1,4 @@
-"""Separates reasoning and tool calls from the text of a Chat Completions reply. Pure."""
+"""The text of a Chat Completions reply as it streams: reasoning and tool calls found in it become parts."""
 
 from collections.abc import Mapping
 

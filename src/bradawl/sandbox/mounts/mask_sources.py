@@ -1,4 +1,4 @@
-"""Creates the empty files and folders that a sandbox mounts over hidden paths (a `.env`, a key) and missing ones."""
+"""Creates the empty files and folders that are mounted over hidden paths, such as a `.env` or a key."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Removes additions from old_string and new_string: line numbers of read_file, or one layer of escapes."""
+"""Undoes what models add when they copy text from a result: line numbers, or one extra layer of escapes."""
 
 import re
 from collections.abc import Iterator

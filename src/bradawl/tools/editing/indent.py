@@ -1,4 +1,4 @@
-"""Maps the indentation of a quoted block to the file's, if one rule fits every line; the new text is indented by it."""
+"""Finds the rule by which quoted indentation maps to the file's; the new text is indented by the same rule."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Finds paths that a line may read although rules deny it, for lines that are not understood and run in no sandbox.
+"""Finds paths a line may read against a rule, where the line is not understood and no sandbox runs it.
 
 A word counts if it names an existing denied path, or a folder above one and the command descends into folders.
 """
