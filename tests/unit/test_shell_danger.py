@@ -487,3 +487,11 @@ def test_links_of_a_line_that_multiply_paths_end_the_scan_instead_of_going_on():
     moves = ["mv " + " ".join(names[place:] + names[:place]) for place in range(len(names))]
     seen = scan("; ".join(moves * 3) + "; rm -rf ~", cwd=WS, protected=PROTECTED)
     assert not seen.is_whole and seen.danger
+
+
+@pytest.mark.parametrize("case", ["case a in a) x;; esac", "case a in a) x\n;; esac", "case a in (a) x;; b) y;; esac"])
+@pytest.mark.parametrize(
+    "line", ['echo "b $({}) c" | rm -rf ~', "echo $({}); rm -rf ~", "({}) | rm -rf ~", "x <({}) & rm -rf ~"]
+)
+def test_what_follows_a_substitution_that_ends_with_a_case_is_seen(case: str, line: str):
+    assert look(line.format(case)).danger

@@ -230,9 +230,9 @@ class _CommandListParser:
         return self._all
 
     def _ends_at_parenthesis(self) -> bool:
+        self._end_word()  # it may be `esac`
         if self._closer == ")" and not self._cases:
             return True
-        self._end_word()
         if self._cases:
             self._command = ParsedCommand()  # a pattern
         else:
