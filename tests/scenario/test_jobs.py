@@ -214,32 +214,29 @@ async def test_a_session_that_is_cancelled_takes_its_jobs_along(real, tmp_path):
     ],
 )
 async def test_a_job_that_seems_to_wait_for_an_answer_is_told_of_once(printed, is_told):
-    async def main() -> None:
-        processes = ScriptedProcesses({"ask": CommandResult(0, printed, b"")})
-        processes.hold("ask")
-        script = [use(1, "bash", command="ask", run_in_background=True), {"text": "done"}]
-        agent, *_ = build(script, tools=TOOLS, processes=processes, clock=FakeClock())
-        async with agent.open() as session:
-            session.jobs.stall_s = 0.02
-            await session.run("go")
-            job = processes.started[0]
-            job.print(printed)
-            waits = [0]
-            real = job.wait
+    processes = ScriptedProcesses({"ask": CommandResult(0, printed, b"")})
+    processes.hold("ask")
+    script = [use(1, "bash", command="ask", run_in_background=True), {"text": "done"}]
+    agent, *_ = build(script, tools=TOOLS, processes=processes, clock=FakeClock())
+    async with agent.open() as session:
+        session.jobs.stall_s = 0.02
+        await session.run("go")
+        job = processes.started[0]
+        job.print(printed)
+        waits = [0]
+        real = job.wait
 
-            async def counted(timeout_s: float) -> bool:
-                waits[0] += 1
-                return await real(timeout_s)
+        async def counted(timeout_s: float) -> bool:
+            waits[0] += 1
+            return await real(timeout_s)
 
-            job.wait = counted
-            await until(lambda: waits[0] >= 5)
-            assert len(notes(session)) == is_told
-            if is_told:
-                assert "has printed nothing for 0 s and seems to wait for an answer" in notes(session)[0]
-                job.print(b"and again? ")
-                await until(lambda: len(notes(session)) == 2)
-
-    await main()
+        job.wait = counted
+        await until(lambda: waits[0] >= 5)
+        assert len(notes(session)) == is_told
+        if is_told:
+            assert "has printed nothing for 0 s and seems to wait for an answer" in notes(session)[0]
+            job.print(b"and again? ")
+            await until(lambda: len(notes(session)) == 2)
 
 
 async def test_who_resumes_a_session_is_told_which_jobs_are_gone():
