@@ -94,11 +94,11 @@ async def collect(stream, reached=None, kind=None):
     return deltas
 
 
-def fastest(run) -> float:
+async def fastest(run) -> float:
     """The shortest of a few runs, in seconds; more than one only if the first was too slow."""
     took = 60.0
     for _ in range(TRIES):
-        took = min(took, asyncio.run(run()))
+        took = min(took, await run())
         if took < AT_MOST_S:
             break
     return took
@@ -142,23 +142,23 @@ async def cancel_when(adapter, answer, kind=None, *, wants_left=True):
 
 
 @ADAPTERS
-def test_while_the_server_has_not_answered(adapter):
-    assert fastest(lambda: cancel_when(adapter, silence)) < AT_MOST_S
+async def test_while_the_server_has_not_answered(adapter):
+    assert await fastest(lambda: cancel_when(adapter, silence)) < AT_MOST_S
 
 
 @ADAPTERS
-def test_in_the_middle_of_a_reply(adapter):
-    assert fastest(lambda: cancel_when(adapter, half_a_reply, TextDelta)) < AT_MOST_S
+async def test_in_the_middle_of_a_reply(adapter):
+    assert await fastest(lambda: cancel_when(adapter, half_a_reply, TextDelta)) < AT_MOST_S
 
 
 @ADAPTERS
-def test_while_waiting_to_try_again(adapter):
+async def test_while_waiting_to_try_again(adapter):
     # The connection of the refused request may be kept for the next: it is the wait that ends at once.
-    assert fastest(lambda: cancel_when(adapter, busy, RetryScheduled, wants_left=False)) < AT_MOST_S
+    assert await fastest(lambda: cancel_when(adapter, busy, RetryScheduled, wants_left=False)) < AT_MOST_S
 
 
 @ADAPTERS
-def test_while_connecting(adapter):
+async def test_while_connecting(adapter):
     async def go():
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
@@ -181,11 +181,11 @@ def test_while_connecting(adapter):
                 one.close()
         return took
 
-    assert fastest(go) < AT_MOST_S
+    assert await fastest(go) < AT_MOST_S
 
 
 @ADAPTERS
-def test_leaving_the_stream_early_closes_it_too(adapter):
+async def test_leaving_the_stream_early_closes_it_too(adapter):
     async def go():
         async with Server(half_a_reply).running() as server:
             model = model_at(server.url, adapter)
@@ -200,7 +200,7 @@ def test_leaving_the_stream_early_closes_it_too(adapter):
             await model.aclose()
             return took
 
-    assert fastest(go) < AT_MOST_S
+    assert await fastest(go) < AT_MOST_S
 
 
 # ------------------------------------------------------------------ deadlines on real sockets

@@ -96,34 +96,31 @@ class _SlowUser:
         return Answer(True, "user")
 
 
-def cancelled_run(cancel_at: int | None, folder: Path) -> tuple[int, str, Probe]:
+async def cancelled_run(cancel_at: int | None, folder: Path) -> tuple[int, str, Probe]:
     clock, ids = FakeClock(is_eager=True), FakeIds()
     store = LocalStore(folder, folder, clock, ids)
     slow = {"hooks": (_SlowGuard(),), "approver": _SlowUser(), "policy": Policy}
     agent, _, probe = build(SCRIPT, store=store, clock=clock, ids=ids, **slow)
     waits = Waits(cancel_at)
 
-    async def main() -> str:
-        async with agent.open() as session:
-            waits.install(session)
-            result = await session.run("go")
-            asyncio.get_running_loop().set_task_factory(None)
-            assert_valid(session.transcript.messages)
-            assert not session.transcript.turn_is_open and not session.transcript.started
-            assert (session.state.project == "") or isinstance(session.conversation.last_event, TurnFinished)
-            assert len(asyncio.all_tasks()) == 1
-        return result.reason
-
-    reason = asyncio.run(main())
+    async with agent.open() as session:
+        waits.install(session)
+        result = await session.run("go")
+        asyncio.get_running_loop().set_task_factory(None)
+        assert_valid(session.transcript.messages)
+        assert not session.transcript.turn_is_open and not session.transcript.started
+        assert (session.state.project == "") or isinstance(session.conversation.last_event, TurnFinished)
+        assert len(asyncio.all_tasks()) == 1
+    reason = result.reason
     return waits.count, reason, probe
 
 
-def test_cancelled_at_any_await_the_conversation_stays_valid(tmp_path: Path) -> None:
-    waits, reason, _ = cancelled_run(None, tmp_path / "whole")
+async def test_cancelled_at_any_await_the_conversation_stays_valid(tmp_path: Path) -> None:
+    waits, reason, _ = await cancelled_run(None, tmp_path / "whole")
     assert reason == "completed" and waits > 60, "a run with few awaits would show little"
     reasons: list[str] = []
     for index in range(1, waits + 1):
-        _, reason, probe = cancelled_run(index, tmp_path / str(index))
+        _, reason, probe = await cancelled_run(index, tmp_path / str(index))
         assert probe.running == 0
         reasons.append(reason)
     assert set(reasons) <= {"cancelled", "completed"}
@@ -133,36 +130,30 @@ def test_cancelled_at_any_await_the_conversation_stays_valid(tmp_path: Path) -> 
 async def test_what_was_shown_before_the_cancellation_is_kept() -> None:
     agent, *_ = build([{"text": "one two three four"}])
 
-    async def main() -> list[Any]:
-        async with agent.open() as session:
+    async with agent.open() as session:
 
-            def emit(item: Any) -> None:
-                if getattr(getattr(item, "item", None), "text", "").strip() == "two":
-                    session.cancel()
+        def emit(item: Any) -> None:
+            if getattr(getattr(item, "item", None), "text", "").strip() == "two":
+                session.cancel()
 
-            result = await session.run("go", emit)
-            assert (result.reason, result.text) == ("cancelled", "one two")
-            return session.transcript.messages
-
-    last = (await main())[-1]
+        result = await session.run("go", emit)
+        assert (result.reason, result.text) == ("cancelled", "one two")
+        last = session.transcript.messages[-1]
     assert isinstance(last, Assistant) and not last.complete and last.parts == (Text("one two"),)
 
 
 async def test_cancelling_the_caller_cancels_the_turn_and_closes_the_log() -> None:
     agent, _, probe = build([{"tool_calls": [call("a")]}, {"text": "ok"}])
 
-    async def main() -> list[Any]:
-        probe.gate("a")
-        async with agent.open() as session:
-            turn = asyncio.ensure_future(session.run("go"))
-            await probe.has_started("a").wait()
-            turn.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await turn
-            assert_valid(session.transcript.messages)
-            return [entry.event for entry in session.log.entries]
-
-    events = await main()
+    probe.gate("a")
+    async with agent.open() as session:
+        turn = asyncio.ensure_future(session.run("go"))
+        await probe.has_started("a").wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        assert_valid(session.transcript.messages)
+        events = [entry.event for entry in session.log.entries]
     assert events[-1] == TurnFinished("cancelled")
 
 

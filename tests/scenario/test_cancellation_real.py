@@ -90,20 +90,17 @@ def _assert_logged(folder: Path, session_id: str) -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.slow
 @pytest.mark.timeout(240)  # hundreds of turns; on a busy machine more than a minute
-def test_500_cancellations_at_random_leave_nothing_behind(tmp_path: Path) -> None:
+async def test_500_cancellations_at_random_leave_nothing_behind(tmp_path: Path) -> None:
     dice = random.Random(20261121)  # noqa: S311 - no secret is made of it
     reasons: dict[str, int] = {}
 
-    async def main() -> None:
-        before = open_files()
-        for number in range(500):
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            reason, session_id = await _one_real_run(folder, dice.random() * 0.05)
-            reasons[reason] = reasons.get(reason, 0) + 1
-            _assert_logged(folder, session_id)
-            assert not _children(), f"run {number} left a process"
-        assert open_files() <= before + 1
-
-    asyncio.run(main())
+    before = open_files()
+    for number in range(500):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        reason, session_id = await _one_real_run(folder, dice.random() * 0.05)
+        reasons[reason] = reasons.get(reason, 0) + 1
+        _assert_logged(folder, session_id)
+        assert not _children(), f"run {number} left a process"
+    assert open_files() <= before + 1
     assert reasons.get("cancelled", 0) > 100, reasons

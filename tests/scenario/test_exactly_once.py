@@ -94,7 +94,7 @@ class ForgetfulModel:
 USAGE = ScriptedUsage(input=5, output=5)
 
 
-def play(wire: Format, plan: list[dict], cuts: list[int], piece: int = 40, turns: int = 3):
+async def play(wire: Format, plan: list[dict], cuts: list[int], piece: int = 40, turns: int = 3):
     server = ForgetfulModel(wire, plan, cuts, piece, turns)
     clock = FakeClock(is_eager=True)
     target = ModelEndpoint(wire.new(base_url=URL), Endpoint("demo", URL, wire.origin.model))
@@ -102,7 +102,7 @@ def play(wire: Format, plan: list[dict], cuts: list[int], piece: int = 40, turns
     store = MemoryStore()
     budget = RetryBudget(attempts=20, deadline_s=1e9)
     agent, _, probe = build([], model=model, clock=clock, store=store, retry=budget)
-    result = asyncio.run(agent.run("go"))
+    result = await agent.run("go")
     entries = store.open(result.session_id).entries
     return server, probe, result, [entry.event for entry in entries]
 
@@ -134,20 +134,20 @@ def assert_exactly_once(server: ForgetfulModel, probe, result, events) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(240)  # hundreds of turns; on a busy machine more than a minute
 @pytest.mark.parametrize("part", range(4))
-def test_cut_after_any_byte_every_effect_happens_once(wire: Format, part: int):
-    whole = play(wire, [WRITE, READ], [])
+async def test_cut_after_any_byte_every_effect_happens_once(wire: Format, part: int):
+    whole = await play(wire, [WRITE, READ], [])
     assert_exactly_once(*whole)
     for size in range(part, whole[0].longest, 4):
-        assert_exactly_once(*play(wire, [WRITE, READ], [size]))
+        assert_exactly_once(*await play(wire, [WRITE, READ], [size]))
 
 
 @WIRES
 @pytest.mark.slow
 @pytest.mark.timeout(240)  # hundreds of turns; on a busy machine more than a minute
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
-def test_wherever_it_breaks_off_every_effect_of_many_happens_once(wire: Format, plan: list[dict]):
-    for size in range(0, play(wire, plan, [])[0].longest, 29):
-        assert_exactly_once(*play(wire, plan, [size]))
+async def test_wherever_it_breaks_off_every_effect_of_many_happens_once(wire: Format, plan: list[dict]):
+    for size in range(0, (await play(wire, plan, []))[0].longest, 29):
+        assert_exactly_once(*await play(wire, plan, [size]))
 
 
 EFFECTS = st.sampled_from([READ, WRITE, OTHER_WRITE, UNKNOWN])
@@ -162,5 +162,5 @@ EFFECTS = st.sampled_from([READ, WRITE, OTHER_WRITE, UNKNOWN])
     piece=st.sampled_from([1, 13, 200, 100_000]),
     turns=st.sampled_from([0, 1, 2, 5, 20]),
 )
-def test_however_often_it_breaks_off_every_effect_happens_once(wire: Format, plan, cuts, piece, turns):
-    assert_exactly_once(*play(wire, plan, cuts, piece, turns))
+async def test_however_often_it_breaks_off_every_effect_happens_once(wire: Format, plan, cuts, piece, turns):
+    assert_exactly_once(*await play(wire, plan, cuts, piece, turns))

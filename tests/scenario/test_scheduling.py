@@ -102,32 +102,26 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_what_runs_at_once_is_as_if_it_had_run_in_order(drawn: list[dict]) -> None:
+async def test_what_runs_at_once_is_as_if_it_had_run_in_order(drawn: list[dict]) -> None:
     steps = [{"name": f"n{number}", **one} for number, one in enumerate(drawn)]
     calls = [{"id": f"id_{one['name']}", "name": "step", "arguments": one} for one in steps]
     tool = Step()
     agent, *_ = build([{"tool_calls": calls}, {"text": "ok"}], tools=(tool,))
 
-    async def main() -> list[str]:
-        async with agent.open() as session:
-            await session.run("go")
-            return results(session.transcript.messages)
-
     seen, world = one_after_the_other([StepParams(**one) for one in steps])
-    assert asyncio.run(main()) == seen
+    async with agent.open() as session:
+        await session.run("go")
+        assert results(session.transcript.messages) == seen
     assert tool.world.files == world.files
 
 
-def run(calls: list[dict], tool: Step, *before: dict, **changes) -> list[str]:
+async def run(calls: list[dict], tool: Step, *before: dict, **changes) -> list[str]:
     """Results of a turn whose reply has these calls, after other entries of the script."""
     agent, *_ = build([*before, {"tool_calls": calls}, {"text": "ok"}], tools=(tool,), **changes)
 
-    async def main() -> list[str]:
-        async with agent.open() as session:
-            await session.run("go")
-            return results(session.transcript.messages)
-
-    return asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go")
+        return results(session.transcript.messages)
 
 
 def calls_of(*steps: dict) -> list[dict]:
@@ -135,7 +129,7 @@ def calls_of(*steps: dict) -> list[dict]:
     return [{"id": f"id_{one['name']}", "name": "step", "arguments": one} for one in named]
 
 
-def test_a_call_that_will_mean_another_file_when_it_can_begin_still_comes_before_the_next_one_there() -> None:
+async def test_a_call_that_will_mean_another_file_when_it_can_begin_still_comes_before_the_next_one_there() -> None:
     tool = Step()
     calls = calls_of(
         {"reads": ["x"], "slow": 300},
@@ -143,7 +137,7 @@ def test_a_call_that_will_mean_another_file_when_it_can_begin_still_comes_before
         {"writes": ["x"], "slow": 3},  # waits for the first; by then this is /project/d/x
         {"reads": ["/project/d/x"]},
     )
-    assert run(calls, tool)[3] == "/project/d  n2"
+    assert (await run(calls, tool))[3] == "/project/d  n2"
 
 
 class Linked(Step):
@@ -168,18 +162,18 @@ class Linked(Step):
         return output
 
 
-def test_what_a_call_would_touch_is_seen_anew_when_one_it_waited_for_may_have_changed_that() -> None:
+async def test_what_a_call_would_touch_is_seen_anew_when_one_it_waited_for_may_have_changed_that() -> None:
     tool = Linked()
-    run(calls_of({"unknown": True, "slow": 300}, {"writes": ["a"]}), tool)
+    await run(calls_of({"unknown": True, "slow": 300}, {"writes": ["a"]}), tool)
     assert tool.allowed["n1"] == ("/project/b",)
 
 
-def test_an_answer_of_a_withdrawn_reply_is_not_given_again_behind_a_change() -> None:
+async def test_an_answer_of_a_withdrawn_reply_is_not_given_again_behind_a_change() -> None:
     read = {"name": "r", "reads": ["x"]}
     first = [{"id": "r", "name": "step", "arguments": read}, *calls_of({"reads": ["/long" * 60]})]
     broken = {"tool_calls": first, "faults": {"cut_at_byte": 100}}
     for change in ({"writes": ["x"]}, {"cd": "d"}, {"unknown": True, "writes": ["x"]}):
         tool = Step()
         again = {"id": "again", "name": "step", "arguments": read}
-        told = run([*calls_of({**change, "name": "w"}), again], tool, broken)
+        told = await run([*calls_of({**change, "name": "w"}), again], tool, broken)
         assert told[1] in ("/project  w", "/project/d  -"), change

@@ -40,26 +40,23 @@ def offered(model: Any) -> list[list[str]]:
     return [[tool.name for tool in prefix.tools] for prefix in model.prefixes]
 
 
-def changed(script: list[dict[str, Any]], *tools: Any, store: MemoryStore | None = None) -> Any:
+async def changed(script: list[dict[str, Any]], *tools: Any, store: MemoryStore | None = None) -> Any:
     """One turn, other tools, and a second turn."""
     agent, model, probe = build(script, store=store or MemoryStore())
     emit = RecordingEmit()
 
-    async def main() -> tuple[str, list[str]]:
-        async with agent.open() as session:
-            await session.run("one", emit)
-            session.change_tools([probe if each is Probe else each for each in tools])
-            await session.run("two", emit)
-            assert_valid(session.transcript.messages)
-            return session.id, results(session.transcript.messages)
-
-    session_id, answers = asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("one", emit)
+        session.change_tools([probe if each is Probe else each for each in tools])
+        await session.run("two", emit)
+        assert_valid(session.transcript.messages)
+        session_id, answers = session.id, results(session.transcript.messages)
     return session_id, answers, list(emit.events), model
 
 
-def test_a_new_tool_can_be_called_at_once_and_the_prefix_changes_once() -> None:
+async def test_a_new_tool_can_be_called_at_once_and_the_prefix_changes_once() -> None:
     script = [{"text": "1"}, GREETING, {"tool_calls": [call("a")]}, {"text": "2"}]
-    _, answers, events, model = changed(script, Probe, Greet())
+    _, answers, events, model = await changed(script, Probe, Greet())
     assert answers == ["hello", "did a"] and offered(model) == [["probe"], ["probe", "greet"]]
     assert only(events, ToolsChanged) == [ToolsChanged(("greet",))]
     opened = only(events, PrefixOpened)
@@ -74,64 +71,55 @@ async def test_tools_can_change_while_a_turn_runs() -> None:
     agent, model, probe = build([{"tool_calls": [call("a")]}, GREETING, {"text": "done"}])
     gate = probe.gate("a")
 
-    async def main() -> list[str]:
-        async with agent.open() as session, asyncio.TaskGroup() as group:
-            turn = group.create_task(session.run("go"))
-            await probe.has_started("a").wait()
-            session.change_tools([Greet()])
-            gate.set()
-            await turn
-            return results(session.transcript.messages)
-
-    assert (await main()) == ["did a", "hello"] and offered(model) == [["probe"], ["greet"]]
+    async with agent.open() as session, asyncio.TaskGroup() as group:
+        turn = group.create_task(session.run("go"))
+        await probe.has_started("a").wait()
+        session.change_tools([Greet()])
+        gate.set()
+        await turn
+        assert results(session.transcript.messages) == ["did a", "hello"] and offered(model) == [["probe"], ["greet"]]
 
 
-def test_a_removed_tool_is_refused_with_a_text_that_says_so() -> None:
+async def test_a_removed_tool_is_refused_with_a_text_that_says_so() -> None:
     script = [{"text": "1"}, {"tool_calls": [call("a")]}, {"text": "2"}]
-    _, answers, events, _ = changed(script, Greet())
+    _, answers, events, _ = await changed(script, Greet())
     assert only(events, ToolsChanged) == [ToolsChanged(("greet",), ("probe",))]
     assert answers == ["The tool 'probe' was removed from this session; nothing was run. The tools are: greet."]
 
 
-def test_tools_with_the_same_schemas_open_no_new_prefix() -> None:
+async def test_tools_with_the_same_schemas_open_no_new_prefix() -> None:
     script = [{"text": "1"}, {"tool_calls": [call("a")]}, {"text": "2"}]
-    _, answers, events, model = changed(script, Probe())
+    _, answers, events, model = await changed(script, Probe())
     assert answers == ["did a"] and len(model.prefixes) == 1
     assert not only(events, ToolsChanged) and len(only(events, PrefixOpened)) == 1
 
 
-def test_two_tools_of_one_name_are_refused_at_once() -> None:
+async def test_two_tools_of_one_name_are_refused_at_once() -> None:
     with pytest.raises(SettingsError, match="'greet'"):
-        changed([{"text": "1"}], Greet(), Greet())
+        await changed([{"text": "1"}], Greet(), Greet())
 
 
-def test_a_resumed_session_with_the_changed_tools_goes_on_in_the_same_prefix() -> None:
+async def test_a_resumed_session_with_the_changed_tools_goes_on_in_the_same_prefix() -> None:
     store = MemoryStore()
-    session_id, *_ = changed([{"text": "1"}, GREETING, {"text": "2"}], Probe, Greet(), store=store)
+    session_id, *_ = await changed([{"text": "1"}, GREETING, {"text": "2"}], Probe, Greet(), store=store)
     agent, model, _ = build([GREETING, {"text": "3"}], store=store, tools=(Probe(), Greet()))
     emit = RecordingEmit()
 
-    async def main() -> tuple[str, ...]:
-        async with agent.open(session_id) as session:
-            await session.run("three", emit)
-            return session.notices
-
-    assert asyncio.run(main()) == () and offered(model) == [["probe", "greet"]]
+    async with agent.open(session_id) as session:
+        await session.run("three", emit)
+        assert session.notices == () and offered(model) == [["probe", "greet"]]
     assert not only(list(emit.events), PrefixOpened) and not only(list(emit.events), ToolsChanged)
 
 
-def test_a_resumed_session_says_which_of_its_tools_are_missing_and_refuses_them() -> None:
+async def test_a_resumed_session_says_which_of_its_tools_are_missing_and_refuses_them() -> None:
     store = MemoryStore()
-    session_id, *_ = changed([{"text": "1"}, GREETING, {"text": "2"}], Probe, Greet(), store=store)
+    session_id, *_ = await changed([{"text": "1"}, GREETING, {"text": "2"}], Probe, Greet(), store=store)
     agent, model, _ = build([GREETING, {"text": "3"}], store=store)
     emit = RecordingEmit()
 
-    async def main() -> tuple[tuple[str, ...], list[str]]:
-        async with agent.open(session_id) as session:
-            await session.run("three", emit)
-            return session.notices, results(session.transcript.messages)
-
-    notices, answers = asyncio.run(main())
+    async with agent.open(session_id) as session:
+        await session.run("three", emit)
+        notices, answers = session.notices, results(session.transcript.messages)
     assert notices == ("Tools that this session had are not available any more: greet.",)
     assert "'greet' was removed from this session" in answers[-1] and offered(model) == [["probe"]]
     assert only(list(emit.events), ToolsChanged) == [ToolsChanged((), ("greet",))]
@@ -142,11 +130,8 @@ async def test_a_sub_agent_gets_the_tools_its_session_has_now() -> None:
     model = TwoScripts([{"text": "1"}, {"tool_calls": [task("t")]}, {"text": "2"}], [GREETING, {"text": "it greets"}])
     agent, *_ = build([], model=model, tools=(AgentTool(),))
 
-    async def main() -> list[str]:
-        async with agent.open() as session:
-            await session.run("one")
-            session.change_tools([AgentTool(), Greet()])
-            await session.run("two")
-            return results(session.transcript.messages)
-
-    assert (await main()) == ["it greets"] and offered(model.sub) == [["greet"]]
+    async with agent.open() as session:
+        await session.run("one")
+        session.change_tools([AgentTool(), Greet()])
+        await session.run("two")
+        assert results(session.transcript.messages) == ["it greets"] and offered(model.sub) == [["greet"]]

@@ -37,15 +37,11 @@ def model_at(base_url: str) -> HttpModel:
 
 
 async def test_a_turn_with_a_tool_runs_over_the_protocol():
-    async def run():
-        script = [{"text": "I look.", "tool_calls": [call("a")]}, {"text": "Done.", "expect": "did a"}]
-        async with WireServer(script, find_format=toy_or_known) as server:
-            agent, _, probe = build([], model=model_at(server.base_url))
-            result = await agent.run("go")
-            await agent.model.aclose()
-        return server, probe, result
-
-    server, probe, result = await run()
+    script = [{"text": "I look.", "tool_calls": [call("a")]}, {"text": "Done.", "expect": "did a"}]
+    async with WireServer(script, find_format=toy_or_known) as server:
+        agent, _, probe = build([], model=model_at(server.base_url))
+        result = await agent.run("go")
+        await agent.model.aclose()
     assert (result.reason, result.text) == ("completed", "Done.")
     assert server.failures == []
     assert probe.log == ["+a", "-a"]
@@ -53,15 +49,11 @@ async def test_a_turn_with_a_tool_runs_over_the_protocol():
 
 
 async def test_a_failure_of_the_server_is_typed():
-    async def run():
-        refusal = {"text": "wrong key", "faults": {"status": 401}}
-        async with WireServer([refusal], find_format=toy_or_known) as server:
-            agent, _, _ = build([], model=model_at(server.base_url))
-            result = await agent.run("go")
-            await agent.model.aclose()
-        return result
-
-    result = await run()
+    refusal = {"text": "wrong key", "faults": {"status": 401}}
+    async with WireServer([refusal], find_format=toy_or_known) as server:
+        agent, _, _ = build([], model=model_at(server.base_url))
+        result = await agent.run("go")
+        await agent.model.aclose()
     assert result.reason == "error"
     assert "wrong key" in str(result.failure)
 

@@ -23,11 +23,8 @@ async def test_a_file_that_only_a_withdrawn_reply_had_read_can_not_be_overwritte
     ]
     agent, *_ = build(script, tools=(ReadFile(), WriteFile()), files=files)
 
-    async def main() -> list[str]:
-        async with agent.open() as session:
-            await session.run("go")
-            return results(session.transcript.messages)
-
-    refused, read, written = await main()
+    async with agent.open() as session:
+        await session.run("go")
+        refused, read, written = results(session.transcript.messages)
     assert "exists and you have not read it" in refused and "precious" in read
     assert written.startswith("Wrote 1 line") and files.files == {"/project/x": b"new"}
