@@ -33,13 +33,13 @@ def _shown() -> dict[str, str]:
     return {case["id"]: "error" if broken_promises(case) else case["expect"] for case in text_cases()}
 
 
-def _wired() -> dict[str, str]:
+async def _wired() -> dict[str, str]:
     """The answers to the cases of kind `wire`."""
-    return {case["id"]: outcome(case) for case in scoring.cases("wire") if not scoring.is_waiting(case)}
+    return {case["id"]: await outcome(case) for case in scoring.cases("wire") if not scoring.is_waiting(case)}
 
 
-def test_no_attack_of_the_list_succeeds_and_no_honest_call_is_held_up(capsys):
-    table, failures = scoring.table(_decisions(_judge(), *JUDGED) | _shown() | _wired())
+async def test_no_attack_of_the_list_succeeds_and_no_honest_call_is_held_up(capsys):
+    table, failures = scoring.table(_decisions(_judge(), *JUDGED) | _shown() | await _wired())
     with capsys.disabled():
         print(f"\n{table}")
     assert failures == []

@@ -136,16 +136,16 @@ MORE = {
 
 
 @pytest.mark.parametrize("case", WIRE, ids=lambda case: case["id"])
-def test_a_case_of_the_list_ends_as_it_should(case):
-    assert outcome(case) == case["expect"], case["why"]
+async def test_a_case_of_the_list_ends_as_it_should(case):
+    assert await outcome(case) == case["expect"], case["why"]
 
 
 @pytest.mark.parametrize(
     ("expected", "given"),
     [pytest.param(expected, given, id=ascii(given)[:60]) for expected, more in MORE.items() for given in more],
 )
-def test_a_case_of_the_kind_ends_as_it_should(expected, given):
-    assert outcome({"input": given}) == expected
+async def test_a_case_of_the_kind_ends_as_it_should(expected, given):
+    assert await outcome({"input": given}) == expected
 
 
 def test_only_cases_of_tool_servers_are_waiting():

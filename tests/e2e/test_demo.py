@@ -1,6 +1,5 @@
 """The demo, whole. That it leaves no temporary folder behind is checked after every test."""
 
-import asyncio
 import io
 import os
 import shlex
@@ -26,14 +25,14 @@ NO_FILTER = 77
 EDIT = {"file_path": "main.py", "old_string": "halper", "new_string": "helper", "replace_all": True}
 
 
-def demo(script=None):
+async def demo(script=None):
     out = io.StringIO()
-    return asyncio.run(run_demo(out, script)), out.getvalue()
+    return await run_demo(out, script), out.getvalue()
 
 
 @pytest.mark.skipif(shutil.which("python3") is None, reason="python3 is not on PATH")
-def test_the_demo_shows_the_failure_the_repair_and_the_proof():
-    code, shown = demo()
+async def test_the_demo_shows_the_failure_the_repair_and_the_proof():
+    code, shown = await demo()
     assert code == 0, shown
     places = [
         shown.index(text)
@@ -71,8 +70,8 @@ def test_the_demo_shows_the_failure_the_repair_and_the_proof():
         ([{"text": "no", "faults": {"status": 401}}], ["the turn ended with error"]),
     ],
 )
-def test_a_model_that_only_claims_the_repair_does_not_get_through(script, reasons):
-    code, shown = demo(script)
+async def test_a_model_that_only_claims_the_repair_does_not_get_through(script, reasons):
+    code, shown = await demo(script)
     assert code == 1
     assert "The demo failed" in shown
     assert "Proved" not in shown
@@ -88,11 +87,11 @@ async def test_a_reader_who_goes_away_does_not_stop_the_demo():
     assert (await run_demo(Gone())) == 0
 
 
-def test_without_a_place_for_temporary_files_the_user_is_told_what_to_do(tmp_path):
+async def test_without_a_place_for_temporary_files_the_user_is_told_what_to_do(tmp_path):
     before, tempfile.tempdir = tempfile.tempdir, str(tmp_path / "missing")
     try:
         with pytest.raises(SettingsError, match="TMPDIR"):
-            demo()
+            await demo()
     finally:
         tempfile.tempdir = before
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import os
 import shlex
 import signal
@@ -28,14 +27,6 @@ libc = ctypes.CDLL(None, use_errno=True)
 def exchange(one, other):
     libc.renameat2(-100, one.encode(), -100, other.encode(), 2)
 """
-
-
-def in_loop(test):
-    @functools.wraps(test)
-    def run(**given):
-        asyncio.run(test(**given))
-
-    return run
 
 
 def shell(made: Held, line: str) -> Command:
@@ -93,7 +84,6 @@ def sleeping_search(seconds: float) -> Command:
     return Command(argv, "/", is_helper=True, unmoved=("/",))
 
 
-@in_loop
 async def test_a_folder_that_is_renamed_all_the_time_shows_no_hidden_file(made):
     program = """
 os.makedirs("sub/deep")
@@ -109,7 +99,6 @@ while True:
             assert b"SECRET" not in result.stdout
 
 
-@in_loop
 async def test_a_folder_that_is_exchanged_with_a_link_makes_nothing_outside(made):
     program = f"""
 os.makedirs("sub/deep")
@@ -126,7 +115,6 @@ while True:
             assert [each.name for each in made.outside.iterdir()] == ["file"]
 
 
-@in_loop
 async def test_a_repository_that_is_exchanged_with_a_relative_link_gives_no_way_outside(made):
     (made.outside / ".git").mkdir()
     program = f"""
@@ -157,7 +145,6 @@ for entry in os.scandir(sys.argv[1]):
 """Lists a folder and opens its files later, as ripgrep does with threads; the delay makes every race a hit."""
 
 
-@in_loop
 async def test_a_search_outside_of_the_sandbox_sees_no_folder_exchanged_with_a_link(made):
     (made.outside / "key").write_text("SECRET")
     program = f"""
@@ -184,7 +171,6 @@ while True:
         assert seen + refused == ROUNDS
 
 
-@in_loop
 async def test_a_program_that_would_start_during_a_search_waits_for_its_end(made):
     search = sleeping_search(0.4)
     searching = await made.processes.start(search, made.grant)
@@ -199,7 +185,6 @@ async def test_a_program_that_would_start_during_a_search_waits_for_its_end(made
     assert (await running).exit_code == 0
 
 
-@in_loop
 async def test_jobs_are_stopped_during_a_search_and_go_on_after_it_also_if_it_is_cancelled(made):
     async with survives(job(made, "touch ready; while :; do sleep 0.01; done")) as child:
         search = sleeping_search(60)
@@ -215,7 +200,6 @@ async def test_jobs_are_stopped_during_a_search_and_go_on_after_it_also_if_it_is
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.0005, 0.002, 0.005, 0.01, 0.02])
-@in_loop
 async def test_a_cancelled_start_leaves_no_job_stopped(made, delay_s):
     child = await job(made, "touch ready; while :; do sleep 0.01; done")
     starting = asyncio.create_task(made.processes.start(shell(made, "sleep 300.77"), made.grant))
@@ -238,7 +222,6 @@ for _ in range(200_000):
 """
 
 
-@in_loop
 async def test_a_job_that_forks_and_ends_is_stopped_or_nothing_starts(made):
     made.write("racer.py", FORKING)
     child = await job(made, f"{PYTHON} -I racer.py; sleep 100")
@@ -264,7 +247,6 @@ ctypes.CDLL(None).pthread_exit(None)
 """
 
 
-@in_loop
 async def test_a_process_whose_first_thread_has_ended_is_stopped_too(made):
     made.write("racer.py", THREADS)
     async with survives(job(made, f"{PYTHON} -I racer.py")):
@@ -274,7 +256,6 @@ async def test_a_process_whose_first_thread_has_ended_is_stopped_too(made):
         assert (await made.processes.run(search, made.grant)).stdout == b"True\n"
 
 
-@in_loop
 async def test_what_a_program_had_stopped_itself_stays_stopped(made):
     child = await job(made, "sleep 300.78 & kill -STOP $!; touch ready; sleep 300.79")
     await made.processes.run(shell(made, "true"), made.grant)
@@ -287,7 +268,6 @@ async def test_what_a_program_had_stopped_itself_stays_stopped(made):
     await child.end()
 
 
-@in_loop
 async def test_a_job_that_starts_programs_all_the_time_lets_others_start(made):
     line = f"touch ready; {PYTHON} -I -c 'import subprocess\nwhile 1: subprocess.run([\"/bin/true\"])'"
     async with survives(job(made, line)):
@@ -295,14 +275,12 @@ async def test_a_job_that_starts_programs_all_the_time_lets_others_start(made):
             assert (await made.processes.run(shell(made, "true"), made.grant)).exit_code == 0
 
 
-@in_loop
 async def test_commands_at_once_all_run(made):
     child = await job(made, "touch ready; sleep 300.8")
     assert await commands_at_once(made) == [b"%d\n" % n for n in range(6)]
     await child.end()
 
 
-@in_loop
 async def test_without_a_job_nothing_is_stopped(made):
     assert await commands_at_once(made) == [b"%d\n" % n for n in range(6)]
 

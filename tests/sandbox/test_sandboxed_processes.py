@@ -194,17 +194,14 @@ async def test_closing_ends_what_runs(made, seconds):
 
 
 async def test_a_job_goes_on_while_others_come_and_go(made, seconds):
-    async def main() -> tuple[bytes, bool]:
-        command = Command((f"echo up; sleep {seconds}",), made.cwd, is_shell=True)
-        job = await made.processes.start(command, made.grant)
-        assert not await job.wait(0.1)
-        assert (await made.arun("[ -d .mcp.json ] && echo standing")).stdout == b"standing\n"
-        assert (made.root / ".mcp.json").is_dir()
-        printed, _ = job.printed()
-        await job.end()
-        return printed, (made.root / ".mcp.json").exists()
-
-    assert (await main()) == (b"up\n", False)
+    command = Command((f"echo up; sleep {seconds}",), made.cwd, is_shell=True)
+    job = await made.processes.start(command, made.grant)
+    assert not await job.wait(0.1)
+    assert (await made.arun("[ -d .mcp.json ] && echo standing")).stdout == b"standing\n"
+    assert (made.root / ".mcp.json").is_dir()
+    printed, _ = job.printed()
+    await job.end()
+    assert (printed, (made.root / ".mcp.json").exists()) == (b"up\n", False)
     assert not sleepers(seconds)
 
 
@@ -250,24 +247,18 @@ def test_a_flood_is_ended(made):
 
 
 async def test_many_calls_leave_no_descriptor(made):
-    async def main() -> tuple[int, int]:
-        await made.arun("true")
-        before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
-        for number in range(40):
-            await made.arun(("true", "exit 3", "kill -9 $$", "sleep 9 &")[number % 4])
-        return before, len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
-
-    before, after = await main()
+    await made.arun("true")
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
+    for number in range(40):
+        await made.arun(("true", "exit 3", "kill -9 $$", "sleep 9 &")[number % 4])
+    after = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
     assert after <= before
 
 
 async def test_many_at_once_do_not_meet(made):
-    async def main() -> list[bytes]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(made.arun(f"echo {n} > {n}; cat {n}; ls -d .mcp.json")) for n in range(16)]
-        return [task.result().stdout for task in tasks]
-
-    assert (await main()) == [f"{n}\n.mcp.json\n".encode() for n in range(16)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(made.arun(f"echo {n} > {n}; cat {n}; ls -d .mcp.json")) for n in range(16)]
+    assert [task.result().stdout for task in tasks] == [f"{n}\n.mcp.json\n".encode() for n in range(16)]
     assert not (made.root / ".mcp.json").exists()
 
 
@@ -302,18 +293,18 @@ async def test_two_agents_in_one_workspace_do_not_take_each_others_cover_away(tm
 # ------------------------------------------------------------------ the seal
 
 
-def test_a_line_starts_only_with_the_grant_for_its_seal(made):
+async def test_a_line_starts_only_with_the_grant_for_its_seal(made):
     command = Command(("echo ran",), made.cwd, is_shell=True)
 
-    def started(**changed) -> bool:
+    async def started(**changed) -> bool:
         grant = Grant(writable=made.layout.roots, command_hash=made.processes.seal(command))
         again = Command(changed.get("argv", command.argv), made.cwd, is_shell=True, env=changed.get("env", {}))
-        return asyncio.run(made.processes.run(again, grant)).stdout == b"ran\n"
+        return (await made.processes.run(again, grant)).stdout == b"ran\n"
 
-    assert started()
+    assert await started()
     for changed in ({"argv": ("echo ran ",)}, {"env": {"A": "1"}}):
         with pytest.raises(ToolError, match="changed since it was approved"):
-            started(**changed)
+            await started(**changed)
 
 
 async def test_another_folder_of_the_same_name_is_another_place(made):

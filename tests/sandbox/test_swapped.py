@@ -54,18 +54,15 @@ async def test_nothing_hidden_is_read_while_a_covered_folder_is_swapped_for_a_li
     made.write("swap.py", swap)
     made.outside = made.home / ".ssh"
 
-    async def act() -> bytes:
-        command = Command((f"exec python3 swap.py {made.outside}",), str(made.root), is_shell=True)
-        running = await made.processes.start(command, made.grant)
-        printed = b""
-        try:
-            for _ in range(60):
-                printed += (await made.arun("cat n/id_ed25519 nl/id_ed25519")).stdout
-        finally:
-            await running.end()
-        return printed
-
-    assert b"PRIVATE" not in (await act())
+    command = Command((f"exec python3 swap.py {made.outside}",), str(made.root), is_shell=True)
+    running = await made.processes.start(command, made.grant)
+    printed = b""
+    try:
+        for _ in range(60):
+            printed += (await made.arun("cat n/id_ed25519 nl/id_ed25519")).stdout
+    finally:
+        await running.end()
+    assert b"PRIVATE" not in printed
 
 
 def test_what_lies_beside_a_new_link_can_be_written_as_soon_as_nothing_else_runs(made):
