@@ -1,4 +1,4 @@
-"""A yes for the project holds from the next call on, in this session and in the next."""
+"""A permission granted for the project applies from the next call on, in this session and in later ones."""
 
 from house import Probe, build, call, results
 
@@ -34,7 +34,7 @@ async def run(data, *typed):
     return answers, "\n".join(shown)
 
 
-async def test_what_was_allowed_for_good_is_not_asked_again_and_all_else_is(tmp_path):
+async def test_a_permission_for_the_project_covers_later_calls_and_sessions_and_nothing_else(tmp_path):
     answers, shown = await run(tmp_path, "p", "", "n not there")
     assert answers[:2] == ["did one", "did two"] and "not there" in answers[2]
     assert shown.count("wants to run") == 2 and "Edit(src/**)" in shown

@@ -1,4 +1,4 @@
-"""Cancelling turns that work on real files with real processes leaves nothing behind."""
+"""Cancelled turns leave no process and no unlogged change behind. Real files and processes."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ def _real_script() -> list[dict[str, Any]]:
 
 
 def _children() -> list[str]:
-    """Processes of this test, ended but not reaped ones included."""
+    """Child processes of this test, including zombies."""
     found: list[str] = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -78,7 +78,7 @@ async def _one_real_run(folder: Path, cancel_after_s: float) -> tuple[str, str]:
 
 
 def _assert_logged(folder: Path, session_id: str) -> None:
-    """A change on the disk has an entry before it, and the log ends with the turn's end."""
+    """Every change on the disk has a log entry that precedes it, and the log ends with the end of the turn."""
     log = next(folder.glob(f"home/**/{session_id}.jsonl"), None)
     kinds = [] if log is None else [json.loads(line)["event"]["type"] for line in log.read_text().splitlines()]
     assert not kinds or kinds[-1] == "TurnFinished"

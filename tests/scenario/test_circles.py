@@ -1,4 +1,4 @@
-"""A model that goes in circles is told so and then stopped; one that waits, or makes headway, is left alone."""
+"""Loop detection: repeated steps are first warned about and then end the turn. Waiting and progress are not loops."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from bradawl.folds.repetition import LONGEST_CIRCLE, circle_at_end
 
 
 class Counting(Probe):
-    """Answers something else each time."""
+    """A tool whose result differs at each call."""
 
     def effects(self, params: Any, context: CallContext) -> Effects:
         return Effects()
@@ -36,8 +36,8 @@ async def run(steps: list[dict[str, Any]], tool: Any = None, *, prompts: int = 1
     return found, model, tool
 
 
-def told(model: Any) -> list[int]:
-    """Numbers of the requests that came with a warning."""
+def warned_requests(model: Any) -> list[int]:
+    """Indexes of the requests that contain a warning."""
     return [
         number
         for number, request in enumerate(model.requests)
@@ -50,52 +50,52 @@ def step(*names: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("circle", [["a"], ["a", "b"], ["a", "b", "c"], ["a", "b", "c", "d"]], ids=len)
-async def test_the_same_steps_are_warned_of_at_the_third_round_and_ended_at_the_fifth(circle):
+async def test_repeated_steps_are_warned_about_at_the_third_round_and_end_the_turn_at_the_fifth(circle):
     (turn,), model, tool = await run([step(name) for name in circle * 20])
     assert turn.reason == "error" and turn.failure.kind == "bad_answer"
     assert "5 times" in turn.failure.message and not turn.failure.retryable
     assert len(model.requests) == 5 * len(circle)
-    assert told(model) == [3 * len(circle)]
+    assert warned_requests(model) == [3 * len(circle)]
     assert len(tool.log) == 2 * 5 * len(circle)
 
 
-async def test_several_calls_of_one_reply_are_one_step():
+async def test_all_calls_of_one_reply_count_as_one_step():
     (turn,), model, _ = await run([step("a", "b") for _ in range(20)])
     assert turn.reason == "error" and len(model.requests) == 5
 
 
-async def test_a_failing_call_repeated_unchanged_is_a_circle_too():
+async def test_repeating_a_failing_call_unchanged_is_a_loop():
     (turn,), model, _ = await run(
         [{"tool_calls": [{"id": "x", "name": "nothing", "arguments": {}}]} for _ in range(20)]
     )
     assert turn.reason == "error" and len(model.requests) == 5
 
 
-async def test_a_call_whose_result_changes_is_waiting_and_no_circle():
+async def test_repeating_a_call_whose_result_changes_is_no_loop():
     (turn,), model, tool = await run([*(step("poll") for _ in range(30)), {"text": "done"}], Counting())
-    assert turn.reason == "completed" and told(model) == [] and len(tool.log) == 30
+    assert turn.reason == "completed" and warned_requests(model) == [] and len(tool.log) == 30
 
 
-async def test_something_else_in_between_begins_the_count_anew():
+async def test_a_different_step_resets_the_count():
     steps = [step("a"), step("a"), step("a"), step("a"), step("b")] * 3
     (turn,), model, _ = await run([*steps, {"text": "done"}])
-    assert turn.reason == "completed" and told(model) == [3, 8, 13]
+    assert turn.reason == "completed" and warned_requests(model) == [3, 8, 13]
 
 
-async def test_a_new_prompt_begins_the_count_anew():
+async def test_a_new_prompt_resets_the_count():
     script = [*(step("a") for _ in range(4)), {"text": "1"}, *(step("a") for _ in range(4)), {"text": "2"}]
     turns, *_ = await run(script, prompts=2)
     assert [turn.reason for turn in turns] == ["completed", "completed"]
 
 
-async def test_the_bound_can_be_moved_and_taken_away():
+async def test_the_bound_can_be_changed_and_switched_off():
     (turn,), model, _ = await run([step("a") for _ in range(20)], limits=Limits(same_rounds=2))
     assert turn.reason == "error" and len(model.requests) == 2
     (turn,), _, tool = await run([*(step("a") for _ in range(20)), {"text": "done"}], limits=Limits(same_rounds=None))
     assert turn.reason == "completed" and len(tool.log) == 40
 
 
-async def test_the_limit_of_steps_comes_first():
+async def test_the_step_limit_takes_precedence():
     (turn,), model, _ = await run([step("a") for _ in range(20)], limits=Limits(max_steps=2))
     assert turn.reason == "steps" and len(model.requests) == 2
 
@@ -103,7 +103,7 @@ async def test_the_limit_of_steps_comes_first():
 # ------------------------------------------------------------------ too many calls at once
 
 
-async def test_of_too_many_calls_in_one_reply_the_first_run_and_all_are_answered():
+async def test_of_too_many_calls_in_one_reply_only_the_first_run_and_all_get_results():
     names = [f"n{number}" for number in range(500)]
     (turn,), model, tool = await run([step(*names), {"text": "done"}], Counting())
     answers = results(model.requests[1])
@@ -111,7 +111,7 @@ async def test_of_too_many_calls_in_one_reply_the_first_run_and_all_are_answered
     assert tool.log == names[:100] and all("Not run: a reply may hold 100 calls" in text for text in answers[100:])
 
 
-# ------------------------------------------------------------------ the pure part
+# ------------------------------------------------------------------ the pure function
 
 
 def transcript(*steps: tuple[str, str]) -> list[Any]:
@@ -122,24 +122,24 @@ def transcript(*steps: tuple[str, str]) -> list[Any]:
     return messages
 
 
-def test_how_long_things_took_is_no_difference():
+def test_durations_in_results_are_ignored():
     circle = circle_at_end(transcript(*(("make", f"failed\n[exit code 2] ({n}.{n} s)") for n in range(4))), 5)
     assert (circle.steps, circle.rounds) == (1, 4)
 
 
-def test_without_steps_or_with_one_there_is_no_circle():
+def test_a_transcript_with_at_most_one_step_has_no_loop():
     assert circle_at_end([], 5).rounds == 1
     assert circle_at_end(transcript(("a", "b")), 5).rounds == 1
 
 
-def test_looking_costs_no_more_in_a_long_conversation():
+def test_the_cost_of_detection_does_not_grow_with_the_conversation():
     looked = Watched(transcript(*((str(n), "x") for n in range(2_000))))
     circle_at_end(looked, 5)
     assert looked.looks <= 2 * LONGEST_CIRCLE * 5
 
 
 class Watched(list[Any]):
-    """Counts what is looked at."""
+    """A sequence that counts how often its items are read."""
 
     looks = 0
 

@@ -1,4 +1,4 @@
-"""Middleware of an embedder: compaction, a budget, a stop hook and loop detection, each a test double in one class."""
+"""The middleware port supports compaction, a budget, a stop hook and loop detection: one test double of each."""
 
 import asyncio
 from typing import Any
@@ -28,7 +28,7 @@ SUMMARY = User((Text("Summary: the file was read. Go on."),))
 
 
 class Compaction(Middleware):
-    """Replaces the transcript when the provider says that it no longer fits, and retries; gives up the second time."""
+    """Replaces the transcript when the provider reports a context overflow, and retries once."""
 
     def __init__(self, context: MiddlewareContext) -> None:
         self._context = context
@@ -46,7 +46,7 @@ class Compaction(Middleware):
 
 
 class Budget(Middleware):
-    """Ends a session that has spent its US dollars, before the next request."""
+    """Ends the turn before the next request when the session has spent its budget in US dollars."""
 
     most = 1.0
 
@@ -62,7 +62,7 @@ class Budget(Middleware):
 
 
 class StopHook(Middleware):
-    """Does not let the model end its turn before it has run the tests."""
+    """Continues the turn with a note until the model has run the tests."""
 
     def __init__(self, context: MiddlewareContext) -> None:
         self._asked = 0
@@ -79,7 +79,7 @@ class StopHook(Middleware):
 
 
 class LoopDetection(Middleware):
-    """Warns a model that repeats a reply word for word, and ends the turn at the third time."""
+    """Warns when a reply is identical to the previous one, and ends the turn at the third identical reply."""
 
     def __init__(self, context: MiddlewareContext) -> None:
         self._last: list[str] = []
@@ -113,11 +113,11 @@ def notes(message: Message) -> list[str]:
     return [] if isinstance(message, Assistant) else [note.text for note in message.notes]
 
 
-# ------------------------------------------------------------------ one double of each
+# ------------------------------------------------------------------ the test doubles
 
 
 @pytest.mark.parametrize("overflow", [OVERFLOW, {"text": "half", "stop": "context_overflow"}])
-async def test_a_conversation_that_no_longer_fits_is_compacted_and_the_same_step_made_again(
+async def test_after_an_overflow_the_conversation_is_compacted_and_the_step_retried(
     overflow: dict[str, Any],
 ) -> None:
     script = [{"tool_calls": [call("a")]}, overflow, {"text": "done"}]
@@ -130,7 +130,7 @@ async def test_a_conversation_that_no_longer_fits_is_compacted_and_the_same_step
     assert messages[0] == SUMMARY and text_of(messages[1].parts) == "done"
 
 
-async def test_a_conversation_that_does_not_fit_after_a_compaction_ends_with_the_providers_error() -> None:
+async def test_an_overflow_after_a_compaction_ends_the_turn_with_the_providers_error() -> None:
     result, _, events, model = await run([OVERFLOW, OVERFLOW], Compaction)
     assert (result.reason, result.failure.kind) == ("error", "context_overflow")
     assert len(model.requests) == 2 and len(only(events, Compacted)) == 1
@@ -146,7 +146,7 @@ async def test_a_compacted_session_is_resumed_with_its_replacement() -> None:
     assert len(model.requests[0]) == 3
 
 
-async def test_a_replacement_that_is_lost_is_said_and_the_session_goes_on() -> None:
+async def test_a_resumed_session_reports_a_lost_replacement_and_continues() -> None:
     agent, model, _ = build([{"text": "done"}])
 
     async with agent.open() as session:
@@ -156,7 +156,7 @@ async def test_a_replacement_that_is_lost_is_said_and_the_session_goes_on() -> N
     assert notice.startswith("The summary of the earlier conversation is lost: ") and len(model.requests[0]) == 1
 
 
-async def test_cancelling_a_compaction_keeps_what_was_shown() -> None:
+async def test_cancelling_a_compaction_keeps_the_text_received() -> None:
     class Slow(Middleware):
         def __init__(self, context: MiddlewareContext) -> None:
             self._session = context.conversation
@@ -173,24 +173,24 @@ async def test_cancelling_a_compaction_keeps_what_was_shown() -> None:
     assert text_of(messages[-1].parts) == "half"
 
 
-async def test_a_budget_refuses_the_step_after_the_one_that_spent_it() -> None:
+async def test_a_budget_ends_the_turn_before_the_next_step() -> None:
     costly = {"tool_calls": [call("a")], "usage": {"input": 2_000_000, "output": 0}}
     result, messages, events, model = await run([costly, {"text": "never"}], Budget, price=Price(1.0, 1.0))
     assert (result.reason, result.cost, result.steps) == ("budget", 2.0, 1)
-    assert results(messages) == ["did a"], "the calls of the last reply are answered"
+    assert results(messages) == ["did a"], "the calls of the last reply have results"
     assert only(events, LimitReached) == [LimitReached("budget", 2.0, 1.0)] and len(model.requests) == 1
 
 
-async def test_a_stop_hook_lets_the_model_go_on_with_a_note_until_it_is_content() -> None:
+async def test_a_stop_hook_continues_the_turn_with_a_note_until_its_condition_holds() -> None:
     script = [{"text": "done"}, {"tool_calls": [call("test")]}, {"text": "tests pass"}, {"text": "x"}]
     result, messages, events, model = await run(script, StopHook)
     assert (result.reason, result.text, len(model.requests)) == ("completed", "tests pass", 3)
     assert notes(messages[2]) == ["Run the tests first (1)."]
     kinds = [type(event).__name__ for event in events]
-    assert kinds.index("NoteQueued") > kinds.index("AssistantReplied"), "the reply it is about comes first"
+    assert kinds.index("NoteQueued") > kinds.index("AssistantReplied"), "the note follows the reply"
 
 
-async def test_loop_detection_warns_and_then_ends_the_turn_with_its_own_result() -> None:
+async def test_loop_detection_warns_and_then_ends_the_turn_with_its_own_reason() -> None:
     script = [{"tool_calls": [call("a") | {"id": f"c{n}"}]} for n in range(4)]
     result, messages, _, model = await run(script, LoopDetection)
     assert (result.reason, result.text, result.answer) == ("error", "gave up", ["loop"])
@@ -242,7 +242,7 @@ async def test_texts_that_are_kept_form_one_answer() -> None:
     assert result.text == "abc"
 
 
-async def test_a_middleware_can_not_retry_for_ever_nor_a_step_that_is_in_the_log() -> None:
+async def test_a_middleware_can_neither_retry_forever_nor_retry_a_logged_step() -> None:
     class Stubborn(Middleware):
         def __init__(self, context: MiddlewareContext) -> None:
             self.tries = 0
@@ -257,7 +257,7 @@ async def test_a_middleware_can_not_retry_for_ever_nor_a_step_that_is_in_the_log
     assert result.reason == "completed" and not only(events, ReplyWithdrawn)
 
 
-async def test_a_turn_that_a_middleware_refuses_leaves_no_trace() -> None:
+async def test_a_turn_that_a_middleware_rejects_leaves_no_log_entry() -> None:
     class Refuses(Middleware):
         def __init__(self, context: MiddlewareContext) -> None:
             self.turns = 0

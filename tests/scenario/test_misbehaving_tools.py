@@ -1,4 +1,4 @@
-"""Tools, hooks and arguments that are not what they should be cost a call, never the turn or the session."""
+"""A tool, hook or argument that violates its contract fails the call, not the turn or the session."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PLAN = [{"tool_calls": [call("a")]}, {"text": "went on"}]
 
 
 async def run(script: list[dict[str, Any]] = PLAN, **changes: Any) -> tuple[str, list[str], str]:
-    """How the turn ended, its results, and what another turn of the resumed session says."""
+    """Reason and results of the turn, and the text of another turn in the resumed session."""
     store = MemoryStore()
     agent, *_ = build([*script, {"text": "again"}], store=store, **changes)
 
@@ -28,7 +28,7 @@ async def run(script: list[dict[str, Any]] = PLAN, **changes: Any) -> tuple[str,
     "given",
     [None, "/p/a", {"reads": "/p"}, Effects(reads=("/p", None)), Effects(writes="/p/a"), 7],
 )
-async def test_effects_that_are_none_cost_the_call(given: object) -> None:
+async def test_effects_of_a_wrong_type_fail_the_call(given: object) -> None:
     class Careless(Probe):
         def effects(self, params, context):
             return given
@@ -41,7 +41,7 @@ async def test_effects_that_are_none_cost_the_call(given: object) -> None:
 
 @pytest.mark.parametrize("path", ["a", "", "~/.bashrc", "../a", "./a", "/p/../a", "/p/./a", "//a", "/p//a", "/p/.."])
 @pytest.mark.parametrize("of", ["reads", "writes"])
-async def test_paths_that_rules_can_not_be_compared_with_cost_the_call(path: str, of: str) -> None:
+async def test_effects_with_unusable_paths_fail_the_call(path: str, of: str) -> None:
     class Careless(Probe):
         def effects(self, params, context):
             return Effects(**{of: (path,)})
@@ -53,7 +53,7 @@ async def test_paths_that_rules_can_not_be_compared_with_cost_the_call(path: str
 
 
 @pytest.mark.parametrize("given", [None, "text", ("text",), ToolOutput("text"), ToolOutput(("text",)), [Text("x")]])
-async def test_a_result_that_is_none_is_said_to_be_the_tools_fault(given: object) -> None:
+async def test_a_result_of_a_wrong_type_is_reported_as_an_error_of_the_tool(given: object) -> None:
     class Careless(Probe):
         async def run(self, params, context):
             return given
@@ -64,13 +64,13 @@ async def test_a_result_that_is_none_is_said_to_be_the_tools_fault(given: object
 
 
 class Picky(ProbeParams, frozen=True):
-    """Breaks when it is made."""
+    """Parameters whose constructor raises."""
 
     def __post_init__(self) -> None:
         raise KeyError(self.name)
 
 
-async def test_parameters_that_break_when_they_are_made_cost_the_call() -> None:
+async def test_parameters_whose_constructor_raises_fail_the_call() -> None:
     class Careless(Probe):
         params = Picky
 
@@ -79,7 +79,7 @@ async def test_parameters_that_break_when_they_are_made_cost_the_call() -> None:
 
 
 class Forgetful:
-    """A hook that forgets to give back what it was given."""
+    """A hook that returns nothing."""
 
     name = "forgetful"
 
@@ -93,13 +93,13 @@ class Forgetful:
         return result if self._before else None
 
 
-async def test_a_hook_that_gives_nothing_back_is_one_that_broke() -> None:
+async def test_a_hook_that_returns_nothing_fails_the_call() -> None:
     reason, answers, _ = await run(hooks=(Forgetful(before=True),))
     assert reason == "completed" and "forgetful failed" in answers[0]
     assert (await run(hooks=(Forgetful(before=False),)))[:2] == ("completed", ["did a"])
 
 
 @pytest.mark.parametrize("reads", ["[" * 200_000, '["\\ud800"]', '[{"a":' * 20_000, '["a"'])
-async def test_text_that_is_no_list_after_all_costs_no_more_than_the_call(reads: str) -> None:
+async def test_text_in_place_of_a_list_fails_only_the_call(reads: str) -> None:
     reason, answers, _ = await run([{"tool_calls": [call("a", reads=reads)]}, {"text": "went on"}])
     assert reason == "completed" and len(answers) == 1

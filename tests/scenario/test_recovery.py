@@ -1,4 +1,4 @@
-"""After the program was killed during a call: what the model is told of the files it was writing."""
+"""After a crash during a call, the resumed session reports which of its files were changed."""
 
 import pytest
 from house import Probe, build, call, results
@@ -8,7 +8,7 @@ from bradawl.testing.fakes import MemoryFiles, MemoryStore
 
 
 class Writer(Probe):
-    """Writes what its call names, one file after the other, before it ends."""
+    """A tool that writes the files of its call one after the other."""
 
     def __init__(self, files: MemoryFiles) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Writer(Probe):
 
 
 async def killed_at_the_start_of_its_call(files: MemoryFiles, call_: dict) -> tuple[MemoryStore, str]:
-    """A store whose log ends where the call's effect may begin."""
+    """A store whose log ends with `ToolStarted`, and the id of its session."""
     store = MemoryStore()
     agent, *_ = build([{"tool_calls": [call_]}, {"text": "ok"}], store=store, files=files, tools=(Writer(files),))
     session_id = (await agent.run("go")).session_id
@@ -50,7 +50,7 @@ async def resumed(store: MemoryStore, session_id: str, files: MemoryFiles) -> st
         (["/p/a", "/p/b"], "Of the files it was to write: not changed: /p/a, /p/b."),
     ],
 )
-async def test_a_resume_says_which_files_a_killed_call_had_changed(undone: list[str], said: str) -> None:
+async def test_a_resume_reports_which_files_a_killed_call_had_changed(undone: list[str], said: str) -> None:
     old = {"/p/a": b"old"}
     files = MemoryFiles(old)
     store, session_id = await killed_at_the_start_of_its_call(files, call("w", writes=["/p/a", "/p/b"]))
@@ -62,13 +62,13 @@ async def test_a_resume_says_which_files_a_killed_call_had_changed(undone: list[
     assert "may or may not have happened" in text and text.endswith(said)
 
 
-async def test_of_a_call_whose_files_are_not_known_only_that_it_was_interrupted_is_said() -> None:
+async def test_of_a_call_with_unknown_effects_only_the_interruption_is_reported() -> None:
     files = MemoryFiles()
     text = await resumed(*await killed_at_the_start_of_its_call(files, call("w", unknown=True)), files)
     assert "may or may not have happened" in text and "files" not in text
 
 
-async def test_of_a_folder_that_was_to_be_changed_nothing_is_claimed() -> None:
+async def test_of_a_folder_no_change_is_reported() -> None:
     files = MemoryFiles({"/p/d/x": b"old", "/p/a": b"old"})
     store, session_id = await killed_at_the_start_of_its_call(files, call("w", writes=["/p/a", "/p/d"]))
     text = await resumed(store, session_id, files)

@@ -1,4 +1,4 @@
-"""Todos: kept by the session, recalled when nobody looks after them, and whole after a compaction."""
+"""Todos: kept in the session's state, repeated in reminders when they are not updated, and kept after a compaction."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from bradawl.tools.todo_write import TodoWrite
 
 
 def write(*todos: tuple[str, str]) -> dict[str, Any]:
-    """A script's step that sets the todos."""
+    """A script entry: one call that sets the todos."""
     listed = [{"content": content, "status": status} for content, status in todos]
     return {"tool_calls": [{"name": "todo_write", "arguments": {"todos": listed}}]}
 
 
 def work(count: int, start: int = 0) -> list[dict[str, Any]]:
-    """Steps that do something else."""
+    """Script entries without a todo call."""
     return [{"tool_calls": [call(f"w{start + n}")]} for n in range(count)]
 
 
@@ -27,7 +27,7 @@ def notes_of(message: Any) -> list[str]:
 
 
 async def run(script: list[dict[str, Any]], **changes: Any) -> tuple[list[list[str]], Any]:
-    """The notes that came new with each request, and the session."""
+    """The new notes of each request, and the session."""
     agent, model, _ = build([*script, {"text": "done"}], **{"tools": (TodoWrite(), Probe()), **changes})
 
     async with agent.open() as session:
@@ -39,7 +39,7 @@ async def run(script: list[dict[str, Any]], **changes: Any) -> tuple[list[list[s
 OPEN = write(("look", "completed"), ("mend", "in_progress"), ("test", "pending"))
 
 
-async def test_open_todos_are_recalled_after_some_steps_without_a_word_on_them_and_again_after_as_many():
+async def test_open_todos_are_repeated_after_a_number_of_steps_without_an_update():
     notes, session = await run([OPEN, *work(2 * PATIENCE + 1)])
     recalled = [number for number, told in enumerate(notes) if told]
     assert recalled == [1 + PATIENCE, 1 + 2 * PATIENCE]
@@ -48,18 +48,18 @@ async def test_open_todos_are_recalled_after_some_steps_without_a_word_on_them_a
     assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
 
 
-async def test_an_update_begins_the_count_anew_even_if_nothing_changed():
+async def test_an_update_resets_the_count_even_if_nothing_changed():
     notes, _ = await run([OPEN, *work(PATIENCE - 2), OPEN, *work(PATIENCE - 1, 50)])
     assert not any(notes)
 
 
-async def test_a_list_that_is_done_empty_or_never_was_is_not_recalled():
+async def test_a_completed_empty_or_missing_list_is_not_repeated():
     assert not any((await run([write(("look", "completed")), *work(2 * PATIENCE)]))[0])
     assert not any((await run([OPEN, write(), *work(2 * PATIENCE)]))[0])
     assert not any((await run(work(2 * PATIENCE)))[0])
 
 
-async def test_notes_come_with_the_last_results_and_what_was_sent_stays_as_it_was():
+async def test_a_reminder_follows_the_last_results_and_sent_messages_stay_unchanged():
     emit = RecordingEmit()
     agent, model, _ = build([OPEN, *work(PATIENCE + 3), {"text": "done"}], tools=(TodoWrite(), Probe()))
 
@@ -70,7 +70,7 @@ async def test_notes_come_with_the_last_results_and_what_was_sent_stays_as_it_wa
         assert later[: len(earlier)] == earlier
 
 
-async def test_after_a_compaction_the_todos_are_still_there_and_said_again_at_once():
+async def test_after_a_compaction_the_todos_are_kept_and_repeated_immediately():
     emit = RecordingEmit()
     agent, *_ = build([OPEN, {"text": "one"}, {"text": "two"}, {"text": "three"}], tools=(TodoWrite(),))
 
@@ -95,7 +95,7 @@ async def test_a_resumed_session_still_has_its_todos():
     assert [bool(notes_of(request[-1])) for request in model.requests].index(True) == PATIENCE
 
 
-async def test_where_the_tool_is_not_offered_nothing_is_recalled():
+async def test_without_the_todo_tool_there_are_no_reminders():
     store = MemoryStore()
     _, session = await run([OPEN], store=store)
     agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(Probe(),))

@@ -1,4 +1,4 @@
-"""Sessions of the real agent on a scripted model: notes, resuming, and the ways a library uses them."""
+"""Sessions of the real agent on a scripted model: notes, resuming, and the library interface."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ async def test_a_note_sent_while_calls_run_is_delivered_with_their_results() -> 
     assert [note.text for note in model.requests[1][-1].notes] == ["use tabs"]
 
 
-async def test_a_word_of_the_user_during_the_last_reply_keeps_the_turn_going() -> None:
+async def test_a_note_sent_during_the_last_reply_continues_the_turn() -> None:
     agent, model, _ = build([{"text": "all done here"}, {"text": "and now that too"}])
 
     async with agent.open() as session:
@@ -40,7 +40,7 @@ async def test_a_word_of_the_user_during_the_last_reply_keeps_the_turn_going() -
     assert [note.text for note in model.requests[1][-1].notes] == ["one more thing"]
 
 
-async def test_a_note_sent_before_the_first_prompt_comes_with_it() -> None:
+async def test_a_note_sent_before_the_first_prompt_is_delivered_with_it() -> None:
     agent, model, _ = build([{"text": "ok"}])
 
     async with agent.open() as session:
@@ -66,7 +66,7 @@ async def test_a_note_that_was_never_delivered_is_delivered_once_after_a_resume(
     assert [note.text for note in model.requests[0][-1].notes] == ["late", "later"]
 
 
-async def test_the_log_of_a_turn_folds_to_the_transcript_and_a_resumed_session_goes_on() -> None:
+async def test_the_log_of_a_turn_folds_to_the_transcript_and_a_resumed_session_continues_it() -> None:
     store = MemoryStore()
     agent, first_model, _ = build([{"tool_calls": [call("a")]}, {"text": "one"}], store=store)
     again, second_model, _ = build([{"text": "two"}], store=store)
@@ -97,7 +97,7 @@ async def test_two_turns_in_one_session_do_not_run_at_once() -> None:
         assert (await turn).reason == "completed"
 
 
-async def test_stream_yields_every_event_to_the_last() -> None:
+async def test_stream_yields_every_event_in_order() -> None:
     agent, *_ = build([{"text": "hello"}])
 
     items = [item async for item in agent.stream("go")]

@@ -1,4 +1,4 @@
-"""Sub-agents: conversations of their own that read, work and end as one call of their parent."""
+"""Sub-agents: their prefix, tools, limits, usage, and how their end becomes the result of one call."""
 
 import asyncio
 from itertools import pairwise
@@ -42,7 +42,7 @@ ONE = [{"tool_calls": [task("a")]}, {"text": "done"}]
 
 
 async def run(agent: Any, *, emit: Any = None, prompt: str = "go") -> tuple[Any, Any]:
-    """The turn's result and the session it ran in, closed."""
+    """The turn's result and its closed session."""
 
     async with agent.open() as session:
         result = await session.run(prompt, *([emit] if emit else []))
@@ -51,10 +51,10 @@ async def run(agent: Any, *, emit: Any = None, prompt: str = "go") -> tuple[Any,
     return result, session
 
 
-# ------------------------------------------------------------------ one
+# ------------------------------------------------------------------ one sub-agent
 
 
-async def test_the_last_text_of_a_sub_agent_is_the_answer_to_the_call():
+async def test_the_last_text_of_a_sub_agent_is_the_result_of_the_call():
     sub = [{"text": "I look.", "tool_calls": [call("r", reads=["/p/a"])]}, {"text": "It is in a.py:3."}]
     agent, model, probe = family(ONE, sub)
     result, session = await run(agent)
@@ -64,7 +64,7 @@ async def test_the_last_text_of_a_sub_agent_is_the_answer_to_the_call():
     assert [text_of(message.parts) for message in model.sub.requests[0]] == ["look"]
 
 
-async def test_a_sub_agent_has_the_tools_of_its_parent_but_those_that_start_agents_or_ask():
+async def test_a_sub_agent_has_its_parents_tools_except_those_that_start_agents_or_ask():
     agent, model, _ = family(ONE, [{"text": "ok"}], tools=(TodoWrite(), AskUser()))
     await run(agent)
     assert [tool.name for tool in model.main.prefixes[0].tools] == ["agent", "probe", "todo_write", "ask_user"]
@@ -72,7 +72,7 @@ async def test_a_sub_agent_has_the_tools_of_its_parent_but_those_that_start_agen
     assert "working directory: /project" in model.sub.prefixes[0].system
 
 
-async def test_a_sub_agent_that_calls_for_another_is_told_there_is_no_such_tool():
+async def test_a_sub_agent_can_not_start_a_sub_agent():
     agent, model, _ = family(ONE, [{"tool_calls": [task("b")]}, {"text": "alone then"}])
     _, session = await run(agent)
     assert results(session.transcript.messages) == ["alone then"]
@@ -80,7 +80,7 @@ async def test_a_sub_agent_that_calls_for_another_is_told_there_is_no_such_tool(
     assert len(model.sub.prefixes) == 1
 
 
-async def test_it_is_written_into_its_parents_log_under_a_name_of_its_own():
+async def test_a_sub_agent_is_recorded_in_its_parents_log_under_its_own_name():
     store = MemoryStore()
     agent, model, _ = family(ONE, [{"tool_calls": [call("r")]}, {"text": "found"}], store=store)
     await run(agent)
@@ -99,7 +99,7 @@ async def test_it_is_written_into_its_parents_log_under_a_name_of_its_own():
     assert set(model.ids) == {next(iter(store.logs))}
 
 
-async def test_it_begins_one_prefix_and_only_ever_adds_to_it():
+async def test_a_sub_agent_opens_one_prefix_and_only_extends_it():
     store = MemoryStore()
     sub = [{"tool_calls": [call(name)]} for name in "xyz"] + [{"text": "found"}]
     agent, model, _ = family(ONE, sub, store=store)
@@ -111,7 +111,7 @@ async def test_it_begins_one_prefix_and_only_ever_adds_to_it():
     assert [event.reason for event in events_of(store, PrefixOpened, "main")] == ["start"]
 
 
-async def test_what_it_uses_counts_for_its_parent_and_is_shown_by_model():
+async def test_the_usage_of_a_sub_agent_counts_for_its_parent_and_is_listed_by_model():
     used = {"usage": {"input": 1_000_000, "output": 10}}
     meter, emit = Meter(), RecordingEmit()
 
@@ -131,9 +131,9 @@ async def test_what_it_uses_counts_for_its_parent_and_is_shown_by_model():
     assert {item.agent for item in emit.items} == {"main", "agent-1"}
 
 
-async def test_where_its_parent_is_it_begins_and_its_own_moves_stay_its_own():
+async def test_a_sub_agent_starts_in_its_parents_cwd_and_its_changes_stay_its_own():
     class Mover(Probe):
-        """Changes the working directory to what it is told to read."""
+        """A tool that changes the working directory to the path it reads."""
 
         spec = ToolSpec("move")
 
@@ -161,7 +161,7 @@ async def test_where_its_parent_is_it_begins_and_its_own_moves_stay_its_own():
     ]
 
 
-async def test_its_todos_are_its_own():
+async def test_a_sub_agent_has_its_own_todos():
     todos = [{"content": "dig", "status": "in_progress"}]
     write = {"name": "todo_write", "arguments": {"todos": todos}}
     store = MemoryStore()
@@ -171,7 +171,7 @@ async def test_its_todos_are_its_own():
     assert any(isinstance(event.state, TodosSet) for event in events_of(store, StateChanged, "agent-1"))
 
 
-async def test_a_schema_for_the_answer_is_for_the_parent_alone():
+async def test_the_answer_schema_applies_to_the_parent_only():
     schema = '{"type": "object"}'
     main = [{"tool_calls": [task("a")]}, {"text": "{}"}]
     params = RequestParams(answer_schema=schema)
@@ -184,7 +184,7 @@ async def test_a_schema_for_the_answer_is_for_the_parent_alone():
 # ------------------------------------------------------------------ kinds
 
 
-async def test_one_that_explores_may_change_nothing_whatever_its_parent_may():
+async def test_an_exploring_sub_agent_changes_nothing_even_if_its_parent_may():
     sub = [{"tool_calls": [call("r", reads=["/p"]), call("w", writes=["/p"]), call("u", unknown=True)]}, {"text": "ok"}]
     main = [{"tool_calls": [task("a", kind="explore")]}, {"tool_calls": [task("b")]}, {"text": "done"}]
     agent, model, probe = family(main, sub)
@@ -194,7 +194,7 @@ async def test_one_that_explores_may_change_nothing_whatever_its_parent_may():
     assert [line for line in probe.log if line.startswith("+")] == ["+r", "+r", "+w", "+u"]
 
 
-async def test_one_that_explores_uses_the_small_model_if_there_is_one():
+async def test_an_exploring_sub_agent_uses_the_small_model_if_there_is_one():
     small = ScriptedModel(b'[{"text": "small"}]', max_output=5)
     main = [{"tool_calls": [task("a", kind="explore"), task("b", kind="general")]}, {"text": "done"}]
     agent, model, _ = family(
@@ -206,10 +206,10 @@ async def test_one_that_explores_uses_the_small_model_if_there_is_one():
     assert small.params == [RequestParams()] and model.sub.params == [RequestParams(9, "high")]
 
 
-# ------------------------------------------------------------------ several
+# ------------------------------------------------------------------ several sub-agents
 
 
-async def test_several_run_at_the_same_time_and_their_answers_stand_in_call_order():
+async def test_sub_agents_run_concurrently_and_their_results_are_in_call_order():
     names = [f"t{n}" for n in range(4)]
     main = [{"tool_calls": [task(name, name) for name in names]}, {"text": "done"}]
     store = MemoryStore()
@@ -224,14 +224,14 @@ async def test_several_run_at_the_same_time_and_their_answers_stand_in_call_orde
     assert len({event.spawned for event in events_of(store, AgentEnded)}) == 4
 
 
-async def test_what_was_written_before_is_there_when_it_begins_and_what_is_written_after_waits():
+async def test_a_sub_agent_runs_after_earlier_writes_and_before_later_ones():
     calls = [call("before", writes=["/project/x"]), task("a"), call("after", writes=["/project/x"])]
     agent, _, probe = family([{"tool_calls": calls}, {"text": "done"}], [{"tool_calls": [call("in")]}, {"text": "ok"}])
     await run(agent)
     assert probe.log == ["+before", "-before", "+in", "-in", "+after", "-after"]
 
 
-async def test_more_than_a_session_can_ever_need_are_not_started():
+async def test_the_number_of_sub_agents_per_session_is_limited():
     store = MemoryStore()
     agent, *_ = family(ONE, [{"text": "ok"}], store=store)
 
@@ -246,10 +246,10 @@ async def test_more_than_a_session_can_ever_need_are_not_started():
     assert "which is the limit" in results(resumed.transcript.messages)[0]
 
 
-# ------------------------------------------------------------------ that end otherwise
+# ------------------------------------------------------------------ sub-agents that fail
 
 
-async def test_one_that_reaches_its_limit_says_so_and_what_it_had_found():
+async def test_a_sub_agent_at_its_limit_reports_that_and_its_findings():
     sub = [{"text": f"Clue {n}.", "tool_calls": [call(f"r{n}")]} for n in range(9)]
     store = MemoryStore()
     agent, model, _ = family(ONE, sub, limits=Limits(max_steps=3), store=store)
@@ -264,14 +264,14 @@ async def test_one_that_reaches_its_limit_says_so_and_what_it_had_found():
     assert notes == [[], [], [LAST_STEP]]
 
 
-async def test_one_has_a_limit_even_where_its_parent_has_none():
+async def test_a_sub_agent_has_a_limit_even_if_its_parent_has_none():
     sub = [{"tool_calls": [call(f"r{n}")]} for n in range(STEPS + 5)]
     agent, model, _ = family(ONE, sub)
     await run(agent)
     assert len(model.sub.requests) == STEPS
 
 
-async def test_one_whose_model_fails_says_why_and_what_it_had_found():
+async def test_a_sub_agent_whose_model_fails_reports_the_error_and_its_findings():
     sub = [{"text": "A clue.", "tool_calls": [call("r")]}, {"text": "no more credit", "faults": {"status": 402}}]
     agent, *_ = family(ONE, sub)
     result, session = await run(agent)
@@ -281,7 +281,7 @@ async def test_one_whose_model_fails_says_why_and_what_it_had_found():
     assert result.reason == "completed"
 
 
-async def test_one_that_breaks_is_one_failed_call_and_leaves_a_closed_log():
+async def test_an_exception_in_a_sub_agent_is_one_failed_call_and_leaves_a_closed_log():
     store = MemoryStore()
     agent, model, _ = family(ONE, [{"text": "never"}], store=store)
     model.sub.open = lambda prefix, session_id="": (_ for _ in ()).throw(RuntimeError("a defect"))
@@ -292,7 +292,7 @@ async def test_one_that_breaks_is_one_failed_call_and_leaves_a_closed_log():
     assert [event.reason for event in events_of(store, TurnFinished, "agent-1")] == ["error"]
 
 
-async def test_calls_of_it_that_nobody_could_allow_are_told_to_it_and_in_the_end_to_the_user():
+async def test_calls_refused_for_lack_of_a_user_are_reported_to_the_sub_agent_and_the_user():
     agent, *_ = family(
         ONE,
         [{"tool_calls": [call("u", unknown=True)]}, {"text": "I could not."}],
@@ -304,7 +304,7 @@ async def test_calls_of_it_that_nobody_could_allow_are_told_to_it_and_in_the_end
     assert [call.id for call in result.denials] == ["id_u"] and result.reason == "refused"
 
 
-async def test_of_a_long_conclusion_the_end_is_shown_and_the_whole_is_kept():
+async def test_of_a_long_conclusion_the_end_is_shown_and_a_blob_keeps_all_of_it():
     long = "beginning " + "x" * 50_000 + " THE CONCLUSION"
     store = MemoryStore()
     agent, *_ = family(ONE, [{"text": long}], store=store)
@@ -316,7 +316,7 @@ async def test_of_a_long_conclusion_the_end_is_shown_and_the_whole_is_kept():
     assert finished.full_ref is not None and session.blobs.get(finished.full_ref).decode() == long
 
 
-async def test_one_that_says_nothing_is_told_so():
+async def test_a_sub_agent_without_a_text_is_reported_as_such():
     agent, *_ = family(ONE, [{"text": " \n"}])
     assert results((await run(agent))[1].transcript.messages) == ["(it said nothing)"]
 
@@ -325,12 +325,12 @@ async def test_one_that_says_nothing_is_told_so():
 
 
 def asks_from_the_second_call_on() -> Any:
-    """A policy under which the call of a sub-agent, the first to be judged, is not in question."""
+    """A policy that permits the first call, which starts the sub-agent, and asks about all later ones."""
     policies = iter([Policy("bypass")])
     return lambda: next(policies, Policy(roots=("/",)))
 
 
-async def test_a_question_for_a_sub_agent_says_who_asks():
+async def test_a_question_from_a_sub_agent_names_it():
     approver = ScriptedApprover([True])
     agent, _, probe = family(
         ONE,
@@ -343,9 +343,9 @@ async def test_a_question_for_a_sub_agent_says_who_asks():
     assert probe.log == ["+u", "-u"]
 
 
-async def test_questions_of_several_are_asked_one_at_a_time_and_a_lasting_yes_holds_for_all():
+async def test_questions_of_several_sub_agents_never_overlap_and_a_session_permission_covers_all():
     class Slow:
-        """Somebody who takes a while, and says yes for good to the second question."""
+        """An approver that suspends, and permits the second call for the session."""
 
         open = most = asked = 0
 
@@ -374,7 +374,7 @@ async def test_questions_of_several_are_asked_one_at_a_time_and_a_lasting_yes_ho
     assert probe.log.count("+w") == 4
 
 
-async def test_one_script_for_both_is_enough_to_try_it():
+async def test_one_script_can_serve_the_parent_and_the_sub_agent():
     script = [
         {"tool_calls": [task("a", "look", kind="explore", description="look around")]},
         {"text": "it is there", "expect": "look"},

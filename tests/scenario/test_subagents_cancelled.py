@@ -1,4 +1,4 @@
-"""A turn with sub-agents may be cancelled at any await, and leaves every one of them closed."""
+"""A turn with sub-agents can be cancelled at any await, and every sub-agent is closed afterwards."""
 
 import asyncio
 import time
@@ -53,7 +53,7 @@ def assert_closed(store: MemoryStore) -> None:
         assert len(answered) == len(set(answered))
 
 
-async def test_wherever_a_turn_is_cancelled_its_sub_agents_are_closed_and_every_call_is_answered() -> None:
+async def test_cancelled_at_any_await_all_sub_agents_are_closed_and_all_calls_have_results() -> None:
     total, reason, _ = await cancelled_run(None)
     assert reason == "completed" and total > 50
     reasons = set()
@@ -66,7 +66,7 @@ async def test_wherever_a_turn_is_cancelled_its_sub_agents_are_closed_and_every_
     assert reasons == {"cancelled", "completed"}
 
 
-async def test_cancelling_the_parent_ends_all_at_once_and_answers_every_call():
+async def test_cancelling_the_parent_ends_all_sub_agents_and_every_call_has_a_result():
     main = [{"tool_calls": [task(f"t{n}") for n in range(10)]}, {"text": "never"}]
     sub = [
         {"text": "A first clue.", "tool_calls": [call("r", writes=["/p/a"]), call("w", writes=["/p/a"])]},
@@ -98,7 +98,7 @@ async def test_cancelling_the_parent_ends_all_at_once_and_answers_every_call():
         assert not own.open_calls and not own.started and not own.turn_is_open
 
 
-async def test_a_session_with_sub_agents_is_read_again_from_its_file(tmp_path: Path) -> None:
+async def test_a_session_with_sub_agents_is_resumed_from_its_file(tmp_path: Path) -> None:
     clock, ids = FakeClock(is_eager=True), FakeIds()
     agent, *_ = family(MAIN, SUB, store=LocalStore(tmp_path, tmp_path, clock, ids), clock=clock, ids=ids)
 

@@ -1,4 +1,4 @@
-"""A session with sub-agents is read again: whole, or as far as it came before the program was killed."""
+"""A session with sub-agents is resumed from a complete log, and from a log that ends at any entry."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ WENT_ON = [{"text": "went on"}]
 
 
 async def kept(length: Callable[[list[Envelope]], int]) -> MemoryStore:
-    """A store whose session ends after so many of its entries."""
+    """A store whose session's log is cut after `length(entries)` entries."""
     store = MemoryStore()
     agent, *_ = family(MAIN, SUB, store=store)
     name = (await agent.run("go")).session_id
@@ -48,14 +48,14 @@ async def resumed(store: MemoryStore, main: list[dict[str, Any]], sub: list[dict
     return session
 
 
-async def test_after_a_kill_at_any_entry_the_session_goes_on_and_nothing_is_counted_twice_or_lost():
+async def test_after_a_kill_at_any_entry_the_session_continues_and_usage_is_counted_once():
     whole = len(entries_of(await kept(len)))
     ends = [await after_a_kill_at(length) for length in range(1, whole + 1)]
     assert ends.count("interrupted") > 10 and ends[0] is None and ends[-1] == "completed"
 
 
 async def after_a_kill_at(length: int) -> str | None:
-    """How the sub-agent ended in the end, if there ever was one."""
+    """Reason for which the sub-agent ended after the resume; None if it was never started."""
     store = await kept(lambda _: length)
     was_running = len(events_of(store, AgentSpawned)) > len(events_of(store, AgentEnded))
     session = await resumed(store, WENT_ON)
@@ -72,7 +72,7 @@ async def after_a_kill_at(length: int) -> str | None:
     return ended[0].reason if ended else None
 
 
-async def test_after_a_kill_the_model_is_told_how_far_its_sub_agent_had_come():
+async def test_after_a_kill_the_result_reports_the_progress_of_the_sub_agent():
     def second_request(entries: list[Envelope]) -> int:
         return [n for n, e in enumerate(entries) if isinstance(e.event, RequestSent) and e.agent == "agent-1"][1] + 1
 

@@ -1,4 +1,4 @@
-"""Tools that come and go in a session: a new prefix, said in the log, and what a resumed session makes of it."""
+"""Changing the tools of a session: the new prefix, its log entry, and resumed sessions."""
 
 import asyncio
 from typing import Any
@@ -41,7 +41,7 @@ def offered(model: Any) -> list[list[str]]:
 
 
 async def changed(script: list[dict[str, Any]], *tools: Any, store: MemoryStore | None = None) -> Any:
-    """One turn, other tools, and a second turn."""
+    """Run a turn, change the tools, run a second turn. Returns session id, results, events and model."""
     agent, model, probe = build(script, store=store or MemoryStore())
     emit = RecordingEmit()
 
@@ -54,7 +54,7 @@ async def changed(script: list[dict[str, Any]], *tools: Any, store: MemoryStore 
     return session_id, answers, list(emit.events), model
 
 
-async def test_a_new_tool_can_be_called_at_once_and_the_prefix_changes_once() -> None:
+async def test_a_new_tool_can_be_called_immediately_and_the_prefix_changes_once() -> None:
     script = [{"text": "1"}, GREETING, {"tool_calls": [call("a")]}, {"text": "2"}]
     _, answers, events, model = await changed(script, Probe, Greet())
     assert answers == ["hello", "did a"] and offered(model) == [["probe"], ["probe", "greet"]]
@@ -63,8 +63,10 @@ async def test_a_new_tool_can_be_called_at_once_and_the_prefix_changes_once() ->
     assert [event.reason for event in opened] == ["start", "tools"] and opened[1].first_change == "tools"
     assert opened[0].system_ref == opened[1].system_ref and opened[0].tools_ref != opened[1].tools_ref
     marks = [len(event.marks) for event in only(events, RequestSent)]
-    assert marks == [2, 4, 2, 2], "the hash before any message marks the first request of each of two prefixes"
-    assert [len(request) for request in model.requests] == [1, 3, 5, 7], "the whole transcript goes with it"
+    assert marks == [2, 4, 2, 2], "each of the two prefixes begins with a mark that covers no message"
+    assert [len(request) for request in model.requests] == [1, 3, 5, 7], (
+        "the second prefix contains the whole transcript"
+    )
 
 
 async def test_tools_can_change_while_a_turn_runs() -> None:
@@ -80,7 +82,7 @@ async def test_tools_can_change_while_a_turn_runs() -> None:
         assert results(session.transcript.messages) == ["did a", "hello"] and offered(model) == [["probe"], ["greet"]]
 
 
-async def test_a_removed_tool_is_refused_with_a_text_that_says_so() -> None:
+async def test_a_call_of_a_removed_tool_fails_and_names_the_reason() -> None:
     script = [{"text": "1"}, {"tool_calls": [call("a")]}, {"text": "2"}]
     _, answers, events, _ = await changed(script, Greet())
     assert only(events, ToolsChanged) == [ToolsChanged(("greet",), ("probe",))]
@@ -94,12 +96,12 @@ async def test_tools_with_the_same_schemas_open_no_new_prefix() -> None:
     assert not only(events, ToolsChanged) and len(only(events, PrefixOpened)) == 1
 
 
-async def test_two_tools_of_one_name_are_refused_at_once() -> None:
+async def test_two_tools_with_one_name_are_rejected_immediately() -> None:
     with pytest.raises(SettingsError, match="'greet'"):
         await changed([{"text": "1"}], Greet(), Greet())
 
 
-async def test_a_resumed_session_with_the_changed_tools_goes_on_in_the_same_prefix() -> None:
+async def test_a_resumed_session_with_the_changed_tools_continues_the_same_prefix() -> None:
     store = MemoryStore()
     session_id, *_ = await changed([{"text": "1"}, GREETING, {"text": "2"}], Probe, Greet(), store=store)
     agent, model, _ = build([GREETING, {"text": "3"}], store=store, tools=(Probe(), Greet()))
@@ -111,7 +113,7 @@ async def test_a_resumed_session_with_the_changed_tools_goes_on_in_the_same_pref
     assert not only(list(emit.events), PrefixOpened) and not only(list(emit.events), ToolsChanged)
 
 
-async def test_a_resumed_session_says_which_of_its_tools_are_missing_and_refuses_them() -> None:
+async def test_a_resumed_session_reports_missing_tools_and_refuses_calls_of_them() -> None:
     store = MemoryStore()
     session_id, *_ = await changed([{"text": "1"}, GREETING, {"text": "2"}], Probe, Greet(), store=store)
     agent, model, _ = build([GREETING, {"text": "3"}], store=store)
@@ -126,7 +128,7 @@ async def test_a_resumed_session_says_which_of_its_tools_are_missing_and_refuses
     assert [event.reason for event in only(list(emit.events), PrefixOpened)] == ["tools"]
 
 
-async def test_a_sub_agent_gets_the_tools_its_session_has_now() -> None:
+async def test_a_sub_agent_gets_the_current_tools_of_its_session() -> None:
     model = TwoScripts([{"text": "1"}, {"tool_calls": [task("t")]}, {"text": "2"}], [GREETING, {"text": "it greets"}])
     agent, *_ = build([], model=model, tools=(AgentTool(),))
 

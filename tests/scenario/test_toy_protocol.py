@@ -1,4 +1,4 @@
-"""A wire protocol is one folder and one row of the table: the toy in `wire/toy` works everywhere with its row."""
+"""A wire protocol needs one folder and one row in the table: the toy protocol in `wire/toy` works with its row."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def toy_or_known(path: str) -> WireFormat | None:
 
 
 def model_at(base_url: str) -> HttpModel:
-    """As the application makes it for a model of the settings."""
+    """A model client as the application builds it from settings."""
     chosen = ModelSettings("toybox", "toy-1", base_url, api="toy")
     target = model_endpoint(chosen, {}, WITH_TOY)
     info = ModelInfo(Origin(target.codec.api, chosen.provider, chosen.name))

@@ -59,7 +59,7 @@ async def test_the_finish_reason_does_not_decide_whether_calls_run() -> None:
     assert result.reason == "completed" and results(messages) == ["did a"]
 
 
-async def test_results_stand_in_call_order_however_long_the_calls_take() -> None:
+async def test_results_are_in_call_order_regardless_of_how_long_the_calls_take() -> None:
     agent, _, probe = build([{"tool_calls": [call("slow"), call("quick")]}, {"text": "ok"}])
 
     gate = probe.gate("slow")
@@ -98,7 +98,7 @@ async def test_calls_that_conflict_never_overlap_and_keep_their_order() -> None:
     assert log.index("-alone") < log.index("+last")
 
 
-async def test_no_more_than_the_cap_run_at_once() -> None:
+async def test_the_number_of_concurrent_calls_is_limited() -> None:
     agent, _, probe = build([{"tool_calls": [call(f"c{n}") for n in range(25)]}, {"text": "ok"}])
 
     gate = asyncio.Event()
@@ -107,7 +107,7 @@ async def test_no_more_than_the_cap_run_at_once() -> None:
         turn = asyncio.ensure_future(session.run("go"))
         await probe.has_started("c9").wait()
         for _ in range(200):
-            await asyncio.sleep(0)  # time enough for an eleventh to start
+            await asyncio.sleep(0)  # enough iterations for an eleventh call to start
         gate.set()
         await turn
         messages = session.transcript.messages
@@ -115,7 +115,7 @@ async def test_no_more_than_the_cap_run_at_once() -> None:
     assert results(messages) == [f"did c{n}" for n in range(25)]
 
 
-async def test_a_closed_call_starts_while_the_model_is_still_talking() -> None:
+async def test_a_closed_call_starts_while_the_reply_still_arrives() -> None:
     agent, _, probe = build([{"tool_calls": [call("early"), call("late")]}, {"text": "ok"}])
     seen: list[str] = []
 
@@ -140,7 +140,7 @@ async def test_a_call_that_must_be_asked_about_waits_for_the_end_of_the_reply() 
     assert results(messages) == ["did w", "did r"]
 
 
-async def test_a_yes_for_the_session_is_not_asked_again() -> None:
+async def test_a_call_permitted_for_the_session_is_not_asked_about_again() -> None:
     script = [{"tool_calls": [call("a", writes=["/p/a"]), call("b", writes=["/p/b"])]}, {"text": "ok"}]
     approver = ScriptedApprover([Answer(True, "user", "session")])
     result, messages, events, *_ = await run(script, approver=approver, policy=lambda: EVERYWHERE)
@@ -148,7 +148,7 @@ async def test_a_yes_for_the_session_is_not_asked_again() -> None:
     assert sum(isinstance(e, PermissionAsked) for e in events) == 1
 
 
-async def test_a_no_is_a_result_and_the_turn_goes_on() -> None:
+async def test_a_refused_call_gets_a_result_and_the_turn_continues() -> None:
     script = [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "then not"}]
     approver = ScriptedApprover([Answer(False, "user", message="not there")])
     result, messages, _, _, probe = await run(script, approver=approver, policy=lambda: EVERYWHERE)
@@ -156,7 +156,7 @@ async def test_a_no_is_a_result_and_the_turn_goes_on() -> None:
     assert "declined" in results(messages)[0] and "not there" in results(messages)[0]
 
 
-async def test_a_permission_nobody_could_give_makes_the_turn_refused() -> None:
+async def test_a_question_without_a_user_ends_the_turn_as_refused() -> None:
     script = [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "I could not"}]
     approver = ScriptedApprover([Answer(False, "nobody")])
     result, _, events, _, probe = await run(script, approver=approver, policy=lambda: EVERYWHERE)
@@ -180,7 +180,7 @@ async def test_a_permission_nobody_could_give_makes_the_turn_refused() -> None:
         ({"id": "x", "name": "probe", "arguments": {"name": ["a"]}}, "in name"),
     ],
 )
-async def test_an_unusable_call_becomes_a_result_and_nothing_of_it_runs(bad, says) -> None:
+async def test_an_invalid_call_gets_an_error_result_and_does_not_run(bad, says) -> None:
     result, messages, events, _, probe = await run([{"tool_calls": [bad]}, {"text": "sorry"}])
     assert result.reason == "completed" and probe.log == []
     assert says in results(messages)[0]
@@ -198,20 +198,20 @@ async def test_an_unusable_call_becomes_a_result_and_nothing_of_it_runs(bad, say
         {"unknown": "false"},
     ],
 )
-async def test_a_slip_that_can_be_read_in_one_way_only_costs_no_step(slip) -> None:
+async def test_an_unambiguous_mistake_in_arguments_is_corrected(slip) -> None:
     call_with_slip = {"id": "x", "name": "probe", "arguments": {"name": "a", **slip}}
     _, messages, *_ = await run([{"tool_calls": [call_with_slip]}, {"text": "ok"}])
     assert results(messages) == ["did a"]
 
 
-async def test_a_number_where_a_text_belongs_is_its_digits() -> None:
+async def test_a_number_in_place_of_a_string_is_converted_to_its_digits() -> None:
     calls = [{"id": "x", "name": "probe", "arguments": {"name": 404}}, {**call("b"), "arguments": {"name": True}}]
     _, messages, *_ = await run([{"tool_calls": calls}, {"text": "ok"}])
     number, truth = results(messages)
     assert number == "did 404" and "Expected str, got bool" in truth
 
 
-async def test_a_yes_for_the_session_to_one_command_does_not_cover_another() -> None:
+async def test_a_session_permission_for_one_command_does_not_cover_another() -> None:
     calls = [call("a", unknown=True), {**call("a", unknown=True), "id": "again"}, call("b", unknown=True)]
     approver = ScriptedApprover([Answer(True, "user", "session"), Answer(False, "user")])
     _, messages, events, *_ = await run(
@@ -221,32 +221,32 @@ async def test_a_yes_for_the_session_to_one_command_does_not_cover_another() -> 
     assert sum(isinstance(e, PermissionAsked) for e in events) == 2
 
 
-async def test_what_a_cancelled_call_had_printed_is_kept_for_the_model() -> None:
-    class Talker(Probe):
+async def test_the_output_of_a_cancelled_call_is_in_its_result() -> None:
+    class PrintingProbe(Probe):
         async def run(self, params, context):
             context.progress("half of it\n")
             return await super().run(params, context)
 
-    talker = Talker()
-    agent, *_ = build([{"tool_calls": [call("a")]}, {"text": "ok"}], tools=(talker,))
+    printing = PrintingProbe()
+    agent, *_ = build([{"tool_calls": [call("a")]}, {"text": "ok"}], tools=(printing,))
 
-    talker.gate("a")
+    printing.gate("a")
     async with agent.open() as session:
         turn = asyncio.ensure_future(session.run("go"))
-        await talker.has_started("a").wait()
+        await printing.has_started("a").wait()
         session.cancel()
         await turn
         (text,) = results(session.transcript.messages)
     assert text.startswith("half of it\n") and "cancelled while it was running" in text
 
 
-async def test_a_call_cut_by_the_length_limit_is_answered_and_not_run() -> None:
+async def test_a_call_cut_by_the_length_limit_gets_a_result_and_does_not_run() -> None:
     cut = {"id": "x", "name": "probe", "arguments": '{"name": "a'}
     _, messages, _, _, probe = await run([{"tool_calls": [cut], "stop": "max_tokens"}, {"text": "shorter"}])
     assert probe.log == [] and "cut off" in results(messages)[0]
 
 
-async def test_a_tool_that_fails_or_breaks_gives_a_result() -> None:
+async def test_a_tool_that_raises_gives_an_error_result() -> None:
     script = [{"tool_calls": [call("a", fails="no such thing; try b"), call("b", fails="bug")]}, {"text": "ok"}]
     result, messages, events, *_ = await run(script)
     assert result.reason == "completed"
@@ -263,7 +263,7 @@ async def test_the_turn_ends_at_the_step_limit() -> None:
     assert LimitReached("steps", 3, 3) in events
 
 
-async def test_a_refusal_of_the_provider_ends_the_turn_and_starts_nothing_more() -> None:
+async def test_a_refusal_by_the_provider_ends_the_turn_and_starts_no_further_call() -> None:
     script = [{"text": "half", "tool_calls": [call("w", unknown=True)], "stop": "content_filter"}]
     result, messages, _, _, probe = await run(script, policy=lambda: EVERYWHERE, approver=ScriptedApprover([True]))
     assert result.reason == "refused" and probe.log == []
@@ -275,7 +275,7 @@ async def test_an_answer_cut_by_the_length_limit_is_not_called_complete() -> Non
     assert result.reason == "error" and result.failure is not None and result.failure.kind == "output_limit"
 
 
-async def test_a_broken_stream_is_retried_and_what_was_shown_is_withdrawn() -> None:
+async def test_a_broken_stream_is_retried_and_its_shown_text_withdrawn() -> None:
     script = [{"text": "one two three", "faults": {"cut_at_byte": 6}}, {"text": "whole"}]
     result, messages, events, model, _ = await run(script)
     assert (result.reason, result.text, result.steps) == ("completed", "whole", 1)
@@ -283,7 +283,7 @@ async def test_a_broken_stream_is_retried_and_what_was_shown_is_withdrawn() -> N
     assert len(messages) == 2 and len(model.requests) == 2
 
 
-async def test_a_free_read_of_a_broken_reply_is_not_done_twice() -> None:
+async def test_a_read_made_by_a_broken_reply_is_not_repeated() -> None:
     reply = {"tool_calls": [call("r", reads=["/p"]), call("long", reads=["/q" * 60])]}
     script = [{**reply, "faults": {"cut_at_byte": 60}}, reply, {"text": "ok"}]
     result, messages, events, model, probe = await run(script)
@@ -292,7 +292,7 @@ async def test_a_free_read_of_a_broken_reply_is_not_done_twice() -> None:
     assert sum(isinstance(e, ReplyWithdrawn) for e in events) == 1
 
 
-async def test_a_change_made_before_the_stream_broke_stands_exactly_once() -> None:
+async def test_a_change_made_before_the_stream_broke_happens_exactly_once() -> None:
     reply = {"tool_calls": [call("w", writes=["/p"]), call("long", reads=["/q" * 60])]}
     script = [{**reply, "faults": {"cut_at_byte": 60}}, {"text": "went on"}]
     result, messages, events, _, probe = await run(script)
@@ -302,7 +302,7 @@ async def test_a_change_made_before_the_stream_broke_stands_exactly_once() -> No
     assert [e.cut for e in replied] == [True, False] and not replied[0].message.complete
 
 
-async def test_retries_stop_at_the_budget_and_the_shown_text_is_kept() -> None:
+async def test_retries_stop_at_the_budget_and_the_last_shown_text_is_kept() -> None:
     script = [{"text": "one two three", "faults": {"cut_at_byte": 6}}] * 3
     result, messages, _, model, _ = await run(script, retry=RetryBudget(attempts=3))
     assert result.reason == "error" and result.failure is not None and result.failure.retryable
@@ -333,7 +333,7 @@ async def test_a_call_is_in_the_log_before_it_may_change_anything() -> None:
     assert any(isinstance(e, CallPrepared) for e in events) and started in awaited
 
 
-async def test_hooks_amend_calls_and_results_and_can_refuse() -> None:
+async def test_hooks_can_change_calls_and_results_and_can_refuse_calls() -> None:
     class Guard:
         name = "guard"
 
@@ -350,7 +350,7 @@ async def test_hooks_amend_calls_and_results_and_can_refuse() -> None:
     assert results(messages) == ["amended", "amended"] and probe.log == ["+a", "-a"]
 
 
-async def test_what_a_hook_made_of_a_call_holds_when_the_working_directory_moved_meanwhile() -> None:
+async def test_a_hooks_change_to_a_call_still_applies_after_the_working_directory_changed() -> None:
     class Rename:
         name = "rename"
 
@@ -374,14 +374,14 @@ async def test_what_a_hook_made_of_a_call_holds_when_the_working_directory_moved
 
     def emit(item):
         if not isinstance(item, Live) and getattr(item.event, "call_id", "") == "id_risky":
-            moves.set()  # not before the second call has been checked where it then does not run
+            moves.set()  # not before the second call was checked with the working directory in which it will not run
 
     async with agent.open() as session:
         await session.run("go", emit)
         assert results(session.transcript.messages) == ["did move", "did harmless"] and "+risky" not in mover.log
 
 
-async def test_a_change_whose_files_can_not_be_saved_first_is_not_made() -> None:
+async def test_a_change_is_not_made_if_its_files_can_not_be_backed_up() -> None:
     class FullDisk:
         async def take(self, paths: tuple[str, ...]) -> str:
             raise ToolError("no space left")
@@ -395,7 +395,7 @@ async def test_a_change_whose_files_can_not_be_saved_first_is_not_made() -> None
     assert "was not run" in results(messages)[0] and "no space left" in results(messages)[0]
 
 
-async def test_a_hook_sees_only_calls_that_could_run_and_what_it_makes_of_one_is_checked_too() -> None:
+async def test_hooks_see_only_valid_calls_and_their_changed_calls_are_validated() -> None:
     seen = []
 
     def look(call: ToolCall) -> ToolCall:
@@ -409,7 +409,7 @@ async def test_a_hook_sees_only_calls_that_could_run_and_what_it_makes_of_one_is
     assert [e.name for e in events if isinstance(e, CallPrepared)] == ["probe"] * 3
 
 
-async def test_a_command_behind_a_change_that_failed_says_that_it_ran_without_it() -> None:
+async def test_the_result_of_a_command_says_that_an_earlier_change_had_failed() -> None:
     calls = [
         call("edit", writes=["/p/a"], fails="no such text"),
         call("check", unknown=True),
@@ -421,7 +421,7 @@ async def test_a_command_behind_a_change_that_failed_says_that_it_ran_without_it
     assert checked == "did check\n[probe before it in the same reply failed: this ran without that change]"
 
 
-async def test_a_tool_that_breaks_while_it_declares_its_effects_costs_the_call_and_not_the_turn() -> None:
+async def test_an_exception_in_effects_fails_the_call_and_not_the_turn() -> None:
     class Careless(Probe):
         def effects(self, params, context):
             raise ZeroDivisionError("oops")
@@ -431,7 +431,7 @@ async def test_a_tool_that_breaks_while_it_declares_its_effects_costs_the_call_a
     assert results(messages) == ["probe broke: ZeroDivisionError: oops. The tool is at fault, not your call."]
 
 
-async def test_a_result_longer_than_its_limit_is_shown_in_part_and_kept_whole() -> None:
+async def test_a_result_over_its_limit_is_shown_in_part_and_stored_completely() -> None:
     class Long(Probe):
         async def run(self, params, context):
             return ToolOutput((Text("x" * 500), Text("[end]")), limit=100)
@@ -444,7 +444,7 @@ async def test_a_result_longer_than_its_limit_is_shown_in_part_and_kept_whole() 
     assert store.blobs.get(finished.full_ref) == b"x" * 500 + b"[end]"
 
 
-async def test_a_hook_that_breaks_does_not_wave_the_call_through() -> None:
+async def test_an_exception_in_a_hook_fails_the_call() -> None:
     class Broken:
         name = "broken"
 

@@ -1,4 +1,4 @@
-"""A user's writing tool is one file with one declaring line; rules, the screen and sub-agents follow from it."""
+"""A user's writing tool is one file with one declaration, which determines rules, display and sub-agents."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def sort_lines(path: str, *, context: CallContext) -> str:
 
 
 class Place:
-    """A workspace and a user's folder with the tool in it."""
+    """A workspace, and a user's `tools` folder with the tool."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.work = root, root / "work"
@@ -99,7 +99,7 @@ def test_a_rule_against_all_edits_hides_it_from_the_model(place: Place) -> None:
 
 
 async def drawn(place: Place, *, colour: bool, learned: bool) -> list[str]:
-    """The lines of a turn with one call."""
+    """Printed lines of a turn with one call."""
     agent, shown = place.agent([call("notes/a.txt")], "bypass"), StringIO()
     console: Any = SimpleNamespace(stdout=shown, stdout_colour=colour, draw=shown.write)
     painter = Painter(console)
@@ -117,12 +117,12 @@ async def test_its_call_is_drawn_in_one_line_and_its_result_as_a_diff(place: Pla
     assert "\x1b[32m    +a\x1b[0m" in lines and "\x1b[31m    -a\x1b[0m" in lines
 
 
-async def test_a_call_of_a_tool_that_is_gone_is_still_drawn(place: Place) -> None:
+async def test_a_call_of_a_removed_tool_is_still_drawn(place: Place) -> None:
     assert "> sort_lines(notes/a.txt)  ok" in await drawn(place, colour=False, learned=False)
 
 
 @pytest.mark.parametrize(("kind", "has_it"), [("explore", False), ("general", True)])
-def test_a_sub_agent_that_only_reads_does_not_get_it(place: Place, kind: str, has_it: bool) -> None:
+def test_an_exploring_sub_agent_does_not_get_the_tool(place: Place, kind: str, has_it: bool) -> None:
     task = {"id": "t", "name": "agent", "arguments": {"prompt": "look", "kind": kind}}
     agent = place.agent([{"tool_calls": [task]}, {"text": "looked"}])
     agent.run_sync("go")

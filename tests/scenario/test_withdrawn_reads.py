@@ -1,4 +1,4 @@
-"""What a withdrawn reply had read, the model has not seen."""
+"""Files that a withdrawn reply has read do not count as seen by the model."""
 
 from house import build, results
 
@@ -11,7 +11,7 @@ def use(number: int, name: str, **arguments: str) -> dict:
     return {"id": f"id_{number}", "name": name, "arguments": arguments}
 
 
-async def test_a_file_that_only_a_withdrawn_reply_had_read_can_not_be_overwritten() -> None:
+async def test_a_file_read_only_by_a_withdrawn_reply_can_not_be_overwritten() -> None:
     files = MemoryFiles({"/project/x": b"precious\n"})
     reads = [use(1, "read_file", file_path="x"), use(2, "read_file", file_path="/none" * 60)]
     script = [
