@@ -1,4 +1,4 @@
-"""Whether bubblewrap works on this machine: inside some containers it is there and may not open a namespace."""
+"""Whether bubblewrap works on this machine. In some containers it is installed but may not create namespaces."""
 
 import os
 import subprocess

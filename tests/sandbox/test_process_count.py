@@ -1,4 +1,4 @@
-"""Programs in the sandbox can't have more than so many processes, counted by a control group; also those of root."""
+"""A control group limits the number of processes in the sandbox, for programs of root too."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from bwrap import BWRAP, HAS_BWRAP
-from landlock_house import need_landlock
+from landlock_programs import need_landlock
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
@@ -40,7 +40,7 @@ print(made, flush=True)
 
 
 def groups(pid: int | None = None) -> set[str]:
-    """Of one process, of this one if none is given; other tests run beside it."""
+    """Names of the control groups of one process, by default this one. Other tests may run concurrently."""
     return {path.name for path in Path(PLACE.folder).glob(f"bradawl-{pid or os.getpid()}-*")} if PLACE else set()
 
 
@@ -92,7 +92,7 @@ def test_a_fork_bomb_ends_at_the_limit(made, how):
 
 
 @needs_group
-def test_threads_count_and_a_program_without_the_sandbox_does_not(made):
+def test_threads_are_counted_and_programs_outside_the_sandbox_are_not(made):
     start = "for n in range(100): threading.Thread(target=time.sleep, args=(1,)).start()"
     text = f"import threading, time\nn = 0\ntry:\n {start}\nexcept RuntimeError: pass\nprint(n)"
     (made.root / "threads.py").write_text(text)
@@ -101,7 +101,7 @@ def test_threads_count_and_a_program_without_the_sandbox_does_not(made):
 
 
 @needs_group
-def test_a_program_does_not_get_out_of_its_group(made):
+def test_a_program_can_not_leave_its_group(made):
     ways = " ".join(f"{PLACE.folder}/{name}" for name in (PLACE.threads, "cgroup.procs"))
     made.sh(f"for each in {ways}; do echo $$ > $each; echo 0 > $each; done")
     up = f"for each in {PLACE.folder}/bradawl-*/pids.max; do echo max > $each; done; true"
@@ -112,7 +112,7 @@ def test_a_program_does_not_get_out_of_its_group(made):
 
 
 @needs_group
-def test_this_process_is_where_it_was_and_the_group_goes_with_the_session(made):
+def test_this_process_stays_in_its_group_and_the_new_group_is_removed_with_the_session(made):
     before, was = groups(), Path("/proc/self/cgroup").read_text()
     made.sh("true")
     assert len(groups() - before) == 1
@@ -122,7 +122,7 @@ def test_this_process_is_where_it_was_and_the_group_goes_with_the_session(made):
 
 
 @needs_group
-def test_a_full_group_is_an_error_that_can_be_understood_and_goes_away(made):
+def test_a_full_group_is_a_clear_error_and_later_commands_run(made):
     from bradawl.core.errors import ToolError
 
     before = groups()
@@ -152,7 +152,7 @@ def test_the_group_of_a_killed_agent_is_removed_at_the_next_start():
 
 
 @needs_group
-def test_a_group_that_somebody_removed_is_made_again():
+def test_a_group_removed_from_outside_is_created_again():
     limit = ProcessLimit(MOST)
     with limit.limit_processes():
         pass
@@ -164,7 +164,7 @@ def test_a_group_that_somebody_removed_is_made_again():
 
 
 @needs_group
-def test_only_the_thread_that_starts_something_is_counted():
+def test_only_the_thread_that_starts_a_program_enters_the_group():
     limit, seen = ProcessLimit(MOST), []
     with limit.limit_processes():
         other = threading.Thread(target=lambda: seen.append(Path("/proc/thread-self/cgroup").read_text()))
@@ -190,7 +190,7 @@ def test_only_the_thread_that_starts_something_is_counted():
         ("8:pids:/", "damaged", None),
     ],
 )
-def test_the_group_of_this_process_is_found(tmp_path, groups_text, mounts, expected):
+def test_the_group_of_a_process_is_read_from_proc(tmp_path, groups_text, mounts, expected):
     for folder, kinds in (
         ("pids", ""),
         ("pids/a", ""),
@@ -209,7 +209,7 @@ def test_the_group_of_this_process_is_found(tmp_path, groups_text, mounts, expec
     assert (found and found.folder) == (expected and f"{tmp_path}/{expected}")
 
 
-def test_without_a_group_programs_start_all_the_same(monkeypatch):
+def test_without_control_groups_programs_start(monkeypatch):
     limit = ProcessLimit()
     monkeypatch.setattr(process_limit, "find_control_group", lambda: None)
     with limit.limit_processes():

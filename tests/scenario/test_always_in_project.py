@@ -1,6 +1,6 @@
 """A permission granted for the project applies from the next call on, in this session and in later ones."""
 
-from house import Probe, build, call, results
+from scripted_agent import Probe, build, call, results
 
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.tui.approve import TerminalApprover

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from house import build, call
+from scripted_agent import build, call
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import AssistantReplied, Envelope, RequestParams

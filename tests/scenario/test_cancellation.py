@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from house import Probe, assert_valid, build, call
+from scripted_agent import Probe, assert_valid, build, call
 
 from bradawl.core.events import TurnFinished
 from bradawl.core.messages import Assistant, Text, ToolCall, ToolResult

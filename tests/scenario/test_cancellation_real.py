@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from house import assert_valid, build
+from scripted_agent import assert_valid, build
 
 from bradawl.session.store import LocalStore
 from bradawl.testing.fakes import FakeClock, FakeIds

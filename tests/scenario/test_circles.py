@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from house import Probe, assert_valid, build, call, results
+from scripted_agent import Probe, assert_valid, build, call, results
 
 from bradawl.agent.middleware.limits import Limits
 from bradawl.core.effects import Effects

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType
 
 import pytest
-from house import build
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_agent import build
 
 from bradawl.core.events import AssistantReplied, CallPrepared, ToolFinished, ToolStarted
 from bradawl.core.http import HttpError, HttpRequest

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from house import assert_valid, build, results
+from scripted_agent import assert_valid, build, results
 
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.core.errors import ToolError

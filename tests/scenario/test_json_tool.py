@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from house import build, results
+from scripted_agent import build, results
 
 from bradawl.core.arguments import Arguments
 from bradawl.core.effects import Effects

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from house import assert_valid, build, call, only, results
+from scripted_agent import assert_valid, build, call, only, results
 
 from bradawl.agent.middleware import Continue, Finish, Middleware, MiddlewareContext, Retry, StepOutcome
 from bradawl.core.errors import Failure, SettingsError

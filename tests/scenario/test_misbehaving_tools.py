@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from house import Probe, ProbeParams, build, call, results
+from scripted_agent import Probe, ProbeParams, build, call, results
 
 from bradawl.core.effects import Effects
 from bradawl.core.messages import Text, ToolCall, ToolResult

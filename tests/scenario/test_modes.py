@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from house import Probe, assert_valid, build, call, results
+from scripted_agent import Probe, assert_valid, build, call, results
 
 from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.builtin_commands import builtin_commands

@@ -1,7 +1,7 @@
 """Without a sandbox, a command with unpredictable effects asks, and is refused if there is no user to ask."""
 
 import pytest
-from house import build, results
+from scripted_agent import build, results
 
 from bradawl.app.approvers import DenyAllApprover
 from bradawl.core.events import PermissionAsked, PermissionDecided, ToolStarted

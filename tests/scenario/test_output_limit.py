@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from house import assert_valid, build, call, results
+from scripted_agent import assert_valid, build, call, results
 from wire_model import WireModel
 
 from bradawl.agent.middleware.output_limit import MOST_CONTINUATIONS

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from house import Probe, build, call
+from scripted_agent import Probe, build, call
 from wire_model import WireModel, messages_of
 
 from bradawl.core.events import (

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from house import assert_valid, build, results
+from scripted_agent import assert_valid, build, results
 
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.events import AssistantReplied, Live, ModelChosen, PrefixOpened, ReplyWithdrawn, StateChanged

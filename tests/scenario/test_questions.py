@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from house import Probe, assert_valid, build, call, results
+from scripted_agent import Probe, assert_valid, build, call, results
 
 from bradawl.core.permissions import Answer, Choice, Policy
 from bradawl.testing.fakes import ScriptedApprover

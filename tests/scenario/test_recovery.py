@@ -1,7 +1,7 @@
 """After a crash during a call, the resumed session reports which of its files were changed."""
 
 import pytest
-from house import Probe, build, call, results
+from scripted_agent import Probe, build, call, results
 
 from bradawl.core.events import ToolStarted
 from bradawl.testing.fakes import MemoryFiles, MemoryStore

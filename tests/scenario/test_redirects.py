@@ -1,7 +1,7 @@
 """`web_fetch` checks each host of a redirect against the rules, like a call of its own."""
 
 import pytest
-from house import build, results
+from scripted_agent import build, results
 
 from bradawl.core.permissions import Answer, Policy
 from bradawl.core.rules import Rule

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from house import Probe, assert_valid, build, call
+from scripted_agent import Probe, assert_valid, build, call
 
 from bradawl.agent.middleware.reminders import PATIENCE
 from bradawl.core.events import Compacted, NoteQueued, PromptSubmitted

@@ -4,9 +4,9 @@ import asyncio
 import posixpath
 
 import msgspec
-from house import build, results
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_agent import build, results
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.events import Cwd, Env

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from house import build, call
+from scripted_agent import build, call
 
 from bradawl.core.errors import SessionError
 from bradawl.core.events import Live, NoteDelivered, PromptSubmitted, SessionOpened, ToolStarted, TurnFinished

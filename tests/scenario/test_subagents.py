@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from house import Probe, assert_valid, build, call, results
-from subagent_house import MARK, Crowd, entries_of, events_of, family, task
+from scripted_agent import Probe, assert_valid, build, call, results
+from scripted_subagents import MARK, Crowd, entries_of, events_of, family, task
 
 from bradawl.agent.middleware.limits import Limits
 from bradawl.agent.middleware.reminders import LAST_STEP

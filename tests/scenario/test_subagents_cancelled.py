@@ -4,8 +4,8 @@ import asyncio
 import time
 from pathlib import Path
 
-from house import assert_valid, call, results
-from subagent_house import Crowd, entries_of, events_of, family, task
+from scripted_agent import assert_valid, call, results
+from scripted_subagents import Crowd, entries_of, events_of, family, task
 from test_cancellation import Waits
 
 from bradawl.core.events import AgentEnded, AgentSpawned, AssistantReplied, ToolFinished

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from house import assert_valid, call, results
-from subagent_house import entries_of, events_of, family, task
+from scripted_agent import assert_valid, call, results
+from scripted_subagents import entries_of, events_of, family, task
 
 from bradawl.core.events import (
     AgentEnded,

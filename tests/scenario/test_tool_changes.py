@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from house import Probe, assert_valid, build, call, only, results
-from subagent_house import TwoScripts, task
+from scripted_agent import Probe, assert_valid, build, call, only, results
+from scripted_subagents import TwoScripts, task
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from house import build, call
+from scripted_agent import build, call
 
 from bradawl.app.model_endpoint import model_endpoint
 from bradawl.app.settings.model_settings import ModelSettings

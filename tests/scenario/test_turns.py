@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from house import Probe, assert_valid, build, call, results
+from scripted_agent import Probe, assert_valid, build, call, results
 
 from bradawl.agent.middleware.limits import Limits
 from bradawl.core.errors import ToolError

@@ -1,6 +1,6 @@
 """Files that a withdrawn reply has read do not count as seen by the model."""
 
-from house import build, results
+from scripted_agent import build, results
 
 from bradawl.testing.fakes import MemoryFiles
 from bradawl.tools.read_file import ReadFile

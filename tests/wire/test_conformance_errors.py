@@ -23,7 +23,7 @@ from bradawl.providers.debug_log import DebugLog
 from bradawl.providers.http_httpx2 import Httpx2Http
 from bradawl.testing.fakes import FakeClock
 from bradawl.testing.replay import Recording, ReplayServer
-from scenario.house import build, call, results
+from scenario.scripted_agent import build, call, results
 from wire.exchange import ADAPTERS, model_at
 from wire.exchange import ask as exchange
 from wire.points import APIS, CHAT, answers_to, ask, body_of, chat_stream, error_event, sample, text_of, text_stream

@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from house import Probe, ProbeParams, build
+from scripted_agent import Probe, ProbeParams, build
 
 from bradawl.agent.agent import Agent
 from bradawl.core.events import Envelope, Event
