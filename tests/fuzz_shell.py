@@ -36,7 +36,7 @@ class _Folders:
 
 def compare(test: Callable[..., None], source: st.SearchStrategy[list[str]], number: int, folder: Path) -> int:
     """Run examples from this seed, and return the number of lines. Raises what the test raises."""
-    check = test.hypothesis.inner_test  # type: ignore[attr-defined]  # pytest's own way to the function
+    check = test.hypothesis.inner_test  # type: ignore[attr-defined]  # the test function without hypothesis
     takes = "tmp_path_factory" if "tmp_path_factory" in check.__code__.co_varnames else "tmp_path"
     count = 0
 

@@ -1,4 +1,4 @@
-"""Runs a case of the wire: what a hostile model or server sends, against the real loop, tools, client and codecs."""
+"""Runs cases of hostile models and servers against the real loop, tools, client and codecs."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ ARGUMENTS = {"path": "file_path", "old": "old_string", "new": "new_string"}
 
 
 def spelled_out(value: Any) -> Any:
-    """The input with what is to be repeated repeated."""
+    """The input of a case with its repetitions expanded."""
     if isinstance(value, dict):
         if set(value) == {"$repeat"}:
             text, times = value["$repeat"]
@@ -53,11 +53,11 @@ def spelled_out(value: Any) -> Any:
     return [spelled_out(each) for each in value] if isinstance(value, list) else value
 
 
-# ------------------------------------------------------------------ a run
+# ------------------------------------------------------------------ a turn
 
 
 class Seen:
-    """What happened in one turn."""
+    """The events of one turn."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -71,7 +71,7 @@ class Seen:
 
     @property
     def answers(self) -> list[str]:
-        """What the model was told of its calls."""
+        """Texts of the results of all calls."""
         return [text_of(event.shown) for event in self.of(ToolFinished)]
 
 
@@ -83,7 +83,7 @@ async def run(
     approver: Any = None,
     emit: Callable[[Any], None] | None = None,
 ) -> tuple[TurnResult, Seen, Session]:
-    """One turn in a workspace of its own, in mode `default`, with nobody there."""
+    """One turn in a workspace of its own, in mode `default`, without a user."""
     seen = Seen()
 
     def show(item: Any) -> None:
@@ -125,7 +125,7 @@ async def run(
 
 
 def decided(seen: Seen) -> str:
-    """What became of the only call."""
+    """The decision on the only call: allow, ask, deny or error."""
     (finished,) = seen.of(ToolFinished)
     if seen.of(PermissionAsked):
         return "ask"
@@ -140,7 +140,7 @@ def decided(seen: Seen) -> str:
 async def _one_call(name: str, raw: str, tools: tuple[Tool[Any], ...] | None = None) -> tuple[str, Seen]:
     script = [{"tool_calls": [{"name": name, "arguments": raw}]}, {"text": "done"}]
     result, seen, _ = await run(ScriptedModel(json.dumps(script).encode()), tools=tools)
-    assert result.reason in ("completed", "refused"), result.failure  # the loop goes on, whatever the call was
+    assert result.reason in ("completed", "refused"), result.failure  # the turn continues after any call
     if decided(seen) == "error" and seen.of(ToolStarted):
         assert name != "bash", "an erroneous command was started"
     return decided(seen), seen
@@ -155,12 +155,12 @@ async def tool_call(given: dict[str, Any]) -> str:
     started = time.monotonic()
     found, seen = await _one_call(name, json.dumps(arguments))
     if name == "grep" and found == "allow" and time.monotonic() - started < QUICK_S:
-        # A pattern that is hostile to backtracking engines is harmless to the one used; it has gone over such a text.
+        # A pattern that is slow in backtracking engines is fast in the one used, also on such a text.
         return "error" if "(a" in str(arguments) or "+)" in str(arguments) else found
     if found == "allow" and "was taken as" in seen.answers[0]:
-        return "error"  # clamped, which the list takes for as good
+        return "error"  # the value was clamped, which the list accepts as equivalent
     if found == "error" and "there is no parameter" in seen.answers[0]:
-        return "ask"  # stricter: nothing runs until the model has taken back what the tool does not have
+        return "ask"  # stricter: the call runs only after the model has removed unknown parameters
     return found
 
 
@@ -170,7 +170,7 @@ async def raw_args(given: dict[str, Any]) -> str:
 
 
 async def calls_with_one_id(given: dict[str, Any]) -> str:
-    """Several calls under one id, on the wire: each must get its own answer, whatever it is called then."""
+    """Several calls with one id, on the wire: each must get its own result, under any id."""
     count = given["tool_calls_same_id"]
     calls = [
         {"index": n, "id": "same", "function": {"name": "read_file", "arguments": json.dumps({"file_path": f"no{n}"})}}
@@ -190,7 +190,7 @@ async def calls_with_one_id(given: dict[str, Any]) -> str:
 
 
 async def many_calls(given: dict[str, Any]) -> str:
-    """More calls in one reply than anybody means."""
+    """More calls in one reply than a useful reply has."""
     count = given["tool_calls_in_one_message"]
     calls = [{"name": "read_file", "arguments": {"file_path": "a", "offset": n + 1}} for n in range(count)]
     _, seen, session = await run(ScriptedModel(json.dumps([{"tool_calls": calls}, {"text": "done"}]).encode()))
@@ -199,7 +199,7 @@ async def many_calls(given: dict[str, Any]) -> str:
 
 
 async def endless_turns(given: dict[str, Any]) -> str:
-    """The same calls for ever, one or two in turn."""
+    """The same one or two calls repeated endlessly."""
     names = ["a", "missing"] if "alternat" in given["turns"] else ["a"]
     step = [{"tool_calls": [{"name": "read_file", "arguments": {"file_path": name}}]} for name in names]
     model = ScriptedModel(json.dumps(step * 300).encode())
@@ -216,7 +216,7 @@ def sse(*values: Any) -> bytes:
 
 
 def good(text: str) -> Reply:
-    """A whole reply."""
+    """A complete reply."""
     return Reply(200, (_text_events(text),), STREAM)
 
 
@@ -227,7 +227,7 @@ def _text_events(text: str) -> bytes:
 
 
 def http_model(http: Http, *, base_url: str = BASE_URL, clock: Any = None, deadlines: Any = None) -> HttpModel:
-    """A model behind that."""
+    """A model client that uses `http`."""
     endpoint = Endpoint("demo", base_url, "m", KEY)
     target = ModelEndpoint(OpenAIChat(base_url), endpoint, None, deadlines)
     info = ModelInfo(Origin("openai_chat", "demo", "m"))
@@ -235,7 +235,7 @@ def http_model(http: Http, *, base_url: str = BASE_URL, clock: Any = None, deadl
 
 
 async def status(given: dict[str, Any]) -> str:
-    """An odd answer to the request."""
+    """An unusual HTTP response to the request."""
     code = given["http"]
     body = str(given.get("body", "<html>Sign in</html>")).encode()
     headers = {name: str(value) for name, value in given.items() if name not in ("http", "body")}
@@ -249,7 +249,7 @@ async def status(given: dict[str, Any]) -> str:
 
 
 async def _redirected(code: int) -> str:
-    """Two real servers: the second must hear nothing of the first one's user."""
+    """Two real servers: the second must get no request with the key of the first."""
     from bradawl.providers.http_h11 import DirectHttp
 
     elsewhere: list[str] = []
@@ -270,7 +270,7 @@ async def _redirected(code: int) -> str:
 
 
 class _Pinging:
-    """An endless stream that says nothing; each piece takes time."""
+    """An endless stream of pings, with a delay before each."""
 
     status = 200
 
@@ -299,7 +299,7 @@ class _Pinging:
 
 
 async def stream(given: dict[str, Any]) -> str:
-    """What comes in place of a reply: pings, no JSON, text in odd pieces, escapes."""
+    """Other bodies in place of a reply: pings, invalid JSON, text in unusual pieces, escape sequences."""
     raw = given["stream"]
     if isinstance(raw, str) and set(raw) <= set(": pingkeep-alive\n"):
         pings = _Pinging(raw.count("ping") or 100_000)
@@ -317,12 +317,12 @@ async def stream(given: dict[str, Any]) -> str:
 
 
 def _cut(data: bytes) -> tuple[bytes, ...]:
-    """Every byte by itself."""
+    """The data as single bytes."""
     return tuple(data[place : place + 1] for place in range(len(data)))
 
 
 async def _painted(text: str) -> str:
-    """What the terminal gets of it, however it was cut."""
+    """Whether the terminal gets clean text, in chunks of any size."""
     shown: set[str] = set()
     for size in (1, 2, 3, len(text)):
         out = StringIO()
@@ -339,7 +339,7 @@ async def _painted(text: str) -> str:
 
 
 async def webfetch(given: dict[str, Any]) -> str:
-    """A page somewhere, maybe with a redirect to somewhere else."""
+    """A request for a page, which may redirect elsewhere."""
     first, _, then = given["webfetch"].partition(" redirects to ")
     url = first if "://" in first else f"http://{first}/"
     refused = await _fetched(url, then)
@@ -347,12 +347,12 @@ async def webfetch(given: dict[str, Any]) -> str:
         return refused
     if "link-local" in refused or "clouds" in refused:
         return "deny"
-    # Without a word of the user's nothing private is fetched at all; who has given it is still asked each time.
+    # Private addresses are fetched only if the user's settings permit it, and even then each one is asked about.
     return (await _fetched(url, then, allow_private=True)).partition(" ")[0]
 
 
 async def _fetched(url: str, then: str, *, allow_private: bool = False) -> str:
-    """How the call is decided; when it is allowed, it must not reach what it leads to."""
+    """The decision on the call. A permitted call must not follow its redirect."""
     replies = [Reply(302, (), (("location", then),))] if then else []
     tool = WebFetch(lambda _url, _addresses: ScriptedHttp(replies), allow_private=allow_private)
     found, seen = await _one_call("web_fetch", json.dumps({"url": url}), (tool,))
@@ -369,7 +369,7 @@ async def _fetched(url: str, then: str, *, allow_private: bool = False) -> str:
 
 
 async def proxy_host(given: dict[str, Any]) -> str:
-    """A host that is read one way here and another way there."""
+    """A host name that different programs parse differently."""
     host = given["proxy_host"]
     refusals = 0
     for proxy in (f"http://{host}:3128", f"socks5://{host}:1080", host):
@@ -396,7 +396,7 @@ SHAPES: dict[str, Callable[[dict[str, Any]], Awaitable[str]]] = {
 
 
 async def outcome(case: dict[str, Any]) -> str:
-    """What becomes of a case: allow, ask, deny, error or sanitize. Raises `KeyError` for a shape nobody knows."""
+    """Outcome of a case: allow, ask, deny, error or sanitize. Raises `KeyError` for an unknown shape."""
     given = spelled_out(case["input"])
     shape = next((name for name in SHAPES if name in given), "")
     return await SHAPES[shape](given)

@@ -1,4 +1,4 @@
-"""Rules about the code that no linter knows. Each takes a module and yields `line: what is wrong`.
+"""Rules about the code beyond those of linters. Each takes a module and yields `line: what is wrong`.
 
 None can be waived: where a rule is wrong the rule changes, with an ADR.
 """

@@ -1,4 +1,4 @@
-"""OpenAI's own SDK beside our codecs: its types take our requests, and its streams say what our decoders say."""
+"""OpenAI's SDK compared with bradawl's codecs: its types accept the requests, and both decode streams equally."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ ITEM = TypeAdapter(ResponseInputItemParam)
 
 
 def whole(value):
-    """The value with everything in it validated: pydantic looks into an `Iterable` only when it is iterated."""
+    """The value with all its items validated. pydantic validates items of an `Iterable` only when it is iterated."""
     if isinstance(value, str | bytes):
         return value
     if isinstance(value, Mapping):
@@ -49,13 +49,13 @@ def requests_of(format_):
 
 
 @pytest.mark.parametrize("format_", [CHAT, RESPONSES], ids=lambda one: one.api)
-def test_its_types_take_every_request(format_):
+def test_the_sdks_types_accept_every_request(format_):
     for name, request in requests_of(format_):
         assert request.keys() <= KNOWN[format_], name
         assert whole(REQUESTS[format_].validate_python(request)), name
 
 
-def test_its_types_take_every_item_as_it_is_sent():
+def test_the_sdks_types_accept_every_item_as_it_is_sent():
     for name, request in requests_of(RESPONSES):
         for item in request["input"]:
             assert whole(ITEM.validate_python(item)) == item, name
@@ -70,7 +70,7 @@ def test_its_types_take_every_item_as_it_is_sent():
     ],
     ids=["message_without_id", "call_without_arguments", "output_of_chat"],
 )
-def test_its_types_refuse_what_is_wrong(wrong):
+def test_the_sdks_types_reject_invalid_requests(wrong):
     with pytest.raises(ValidationError):
         whole(ITEM.validate_python(wrong))
 
@@ -112,7 +112,7 @@ def ours(format_, stream):
         "52_args_empty_means_object",
     ],
 )
-def test_its_chat_stream_says_the_same(name):
+def test_the_sdk_and_bradawl_decode_a_chat_stream_equally(name):
     stream = sample(name)
     with client_for(stream) as client, client.chat.completions.stream(model="m", messages=[]) as events:
         completion = events.get_final_completion()
@@ -135,7 +135,7 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_its_responses_stream_says_the_same(name):
+def test_the_sdk_and_bradawl_decode_a_responses_stream_equally(name):
     stream = STREAMS[name]
     texts, arguments, calls, usage = {}, {}, {}, None
     with client_for(stream) as client, client.responses.stream(model="m", input="") as events:
