@@ -156,5 +156,5 @@ def test_commands_do_not_see_the_machines_temporary_folder(day, tmp_path_factory
         file.flush()
         lines = [f"echo held > {file.name}", f"cat {file.name}", f"rm {file.name}"]
         answers = _work_through(day, tmp_path_factory.mktemp("own"), lines)
-        assert "sandboxed_session" in answers[lines[1]] and "of the machine" not in answers[lines[1]]
+        assert "held" in answers[lines[1]] and "of the machine" not in answers[lines[1]]
         assert Path(file.name).read_text() == "of the machine"
