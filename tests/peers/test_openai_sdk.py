@@ -16,7 +16,7 @@ from bradawl.core.ports import ModelInfo
 from wire.cases import PREFIX, cases
 from wire.codecs import BY_API
 from wire.replay import SAMPLES, decode, outcome
-from wire.responses_events import BY_THE_BOOK, bytes_of
+from wire.responses_events import STANDARD_STREAM, bytes_of
 from wire.test_responses_requests import OWN_CASES
 
 CHAT, RESPONSES = BY_API["openai_chat"], BY_API["openai_responses"]
@@ -130,7 +130,7 @@ def test_the_sdk_and_bradawl_decode_a_chat_stream_equally(name):
 STREAMS = {
     "64_responses_reasoning_function_call": sample("64_responses_reasoning_function_call"),
     "66_responses_incomplete": sample("66_responses_incomplete"),
-    "by_the_book": bytes_of(*({**one, "sequence_number": place} for place, one in enumerate(BY_THE_BOOK))),
+    "by_the_book": bytes_of(*({**one, "sequence_number": place} for place, one in enumerate(STANDARD_STREAM))),
 }
 
 

@@ -44,7 +44,7 @@ def refusal(status, message="no", *, headers=(), **fields):
 
 
 async def served(api, recordings, *, budget=PATIENT, key="", debug_log=None):
-    """The deltas of one step, the requests that were made, and the clock."""
+    """The deltas of one step, the requests, and the clock."""
     clock = FakeClock(is_eager=True)
 
     async with ReplayServer(recordings) as server, aclosing(ADAPTERS["direct"]()) as http:
@@ -117,7 +117,7 @@ def test_77_a_full_context_is_told_apart_and_tokens_per_minute_are_not_it(api, e
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("code", ["insufficient_quota", "exceeded_current_quota_error", "1113"])
-async def test_78_a_used_up_quota_is_not_asked_again(api, code):
+async def test_78_an_exhausted_quota_is_not_retried(api, code):
     deltas, requests, clock = await served(api, [refusal(429, "You exceeded your current quota.", code=code)] * 3)
     assert failure_in(deltas).kind == "quota"
     assert len(requests) == 1 and not clock.slept
@@ -139,7 +139,7 @@ async def test_78_a_used_up_quota_is_not_asked_again(api, code):
     ],
 )
 @pytest.mark.parametrize("api", APIS)
-def test_79_the_wish_of_the_server_in_every_spelling(api, headers, seconds):
+def test_79_the_requested_delay_in_every_spelling(api, headers, seconds):
     failure = error_of(api, 429, {"error": {"message": "slow down"}}, **headers)
     assert failure.retry_after_s == seconds
     delay = next_delay(failure, 1, RetryBudget(), elapsed_s=0, draw=0.5)
@@ -147,7 +147,7 @@ def test_79_the_wish_of_the_server_in_every_spelling(api, headers, seconds):
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_80_a_wish_beyond_the_cap_fails_at_once_and_tells_the_time(api):
+async def test_80_a_requested_delay_beyond_the_cap_fails_at_once_and_is_reported(api):
     wait = refusal(429, "Slow down.", headers=(("retry-after", "1800"),))
     budget = RetryBudget(longest_wait_s=60)
     deltas, requests, clock = await served(api, [wait] * 3, budget=budget)
@@ -156,7 +156,7 @@ async def test_80_a_wish_beyond_the_cap_fails_at_once_and_tells_the_time(api):
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_81_the_deadline_covers_the_waiting_too(api):
+async def test_81_the_deadline_includes_the_waiting_time(api):
     wait = refusal(503, "Busy.", headers=(("retry-after", "4"),))
     deltas, requests, clock = await served(api, [wait] * 9, budget=RetryBudget(attempts=9, deadline_s=15))
     assert failure_in(deltas).kind == "overloaded"
@@ -178,7 +178,7 @@ def test_82_the_jitter_is_full_and_bounded():
 
 
 class WaitingClock:
-    """A clock that tells when somebody goes to sleep, and lets them."""
+    """A clock that signals when a task starts to sleep, and then really sleeps."""
 
     def __init__(self):
         self.is_waiting = asyncio.Event()
@@ -211,7 +211,7 @@ async def test_83_cancelling_closes_the_socket_at_once(adapter, api, phase):
 
     async def serve(reader, writer):
         writers.append(writer)
-        # For `connect` the client wants TLS and gets silence, for `stream` half an event and then silence.
+        # For `connect` the client starts TLS and gets no answer, for `stream` it gets half an event.
         await reader.read(1)
         if phase == "stream":
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {")
@@ -285,11 +285,11 @@ async def test_84_comments_keep_a_stream_alive_and_silence_does_not(adapter):
     assert caught.value.kind == "timeout"
 
 
-# ------------------------------------------------------------------ 85 to 88: asking again
+# ------------------------------------------------------------------ 85 to 88: retries
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_85_an_error_before_any_content_is_retried_out_of_sight(api):
+async def test_85_an_error_before_any_content_is_retried_without_shown_text(api):
     deltas, requests, _ = await served(api, [Recording(error_event(api)), Recording(text_stream(api, "second try"))])
     assert [delta.failure.kind for delta in deltas if isinstance(delta, RetryScheduled)] == ["overloaded"]
     retried = next(place for place, delta in enumerate(deltas) if isinstance(delta, RetryScheduled))
@@ -314,7 +314,7 @@ async def test_85_shown_text_is_withdrawn_before_the_retry():
     assert kinds == [ReplyWithdrawn, AssistantReplied] and len(model.requests) == 2
 
 
-async def test_86_a_call_runs_only_when_it_was_closed_and_what_ran_stands_once():
+async def test_86_only_closed_calls_run_and_each_result_appears_once():
     reply = {"tool_calls": [call("closed", writes=["/p"]), call("open", writes=["/q" * 60])]}
     result, messages, events, _, probe = await turn([{**reply, "faults": {"cut_at_byte": 60}}, {"text": "went on"}])
     assert result.reason == "completed" and probe.log == ["+closed", "-closed"]
@@ -332,7 +332,7 @@ async def test_86_a_call_runs_only_when_it_was_closed_and_what_ran_stands_once()
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_87_an_empty_reply_is_asked_for_twice_more_at_most(api):
+async def test_87_an_empty_reply_is_retried_at_most_twice(api):
     empty = sample(45)[0] if api == "openai_chat" else text_stream(api, "")
     deltas, requests, _ = await served(api, [Recording(empty)] * 6)
     assert failure_in(deltas).kind == "server" and len(requests) == 3
@@ -340,7 +340,7 @@ async def test_87_an_empty_reply_is_asked_for_twice_more_at_most(api):
     assert isinstance(deltas[-1], ReplyEnded) and len(requests) == 2
 
 
-async def test_88_a_field_the_server_does_not_know_is_left_out_once_and_for_all():
+async def test_88_a_field_the_server_does_not_know_is_left_out_permanently():
     unknown = refusal(400, "Unsupported parameter: 'stream_options' is not supported.", param="stream_options")
     good = Recording(chat_stream("fine"))
 
@@ -353,7 +353,7 @@ async def test_88_a_field_the_server_does_not_know_is_left_out_once_and_for_all(
         first, second, third = [await exchange(model, budget=PATIENT) for _ in range(3)]
         sent = ["stream_options" in json.loads(one.body) for one in server.requests]
     assert text_of([delta for delta in first if not isinstance(delta, RetryScheduled)]) == text_of(second) == "fine"
-    assert failure_in(third).kind == "invalid_request", "a server that refuses what was not sent is not asked again"
+    assert failure_in(third).kind == "invalid_request", "a refusal of a field that was not sent is not retried"
     assert sent == [True, False, False, False]
 
 
@@ -442,7 +442,7 @@ LEGAL = {
 
 
 def pairs_in(api, request):
-    """Ids of the calls and ids of the results, as they are sent."""
+    """Ids of the calls and ids of the results, as sent."""
     if api == "openai_responses":
         items = request["input"]
         called = [item["call_id"] for item in items if item.get("type") == "function_call"]

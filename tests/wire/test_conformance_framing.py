@@ -1,4 +1,4 @@
-"""Points 1 to 18 of the conformance list: how bytes become events, and what else a server may answer."""
+"""Points 1 to 18 of the conformance list: event framing, compression, and bodies that are no event stream."""
 
 import asyncio
 import gzip
@@ -28,12 +28,12 @@ def events_of(*chunks):
 
 
 def in_two(stream):
-    """The stream cut once, at every place."""
+    """The stream in two pieces, cut at every position."""
     return [(stream[:place], stream[place:]) for place in range(len(stream) + 1)]
 
 
 async def exchanged(api, adapter, recording):
-    """All deltas of one request to a server that answers with `recording`."""
+    """The deltas of one request to a server that answers with `recording`."""
 
     async with ReplayServer([recording]) as server, aclosing(ADAPTERS[adapter]()) as http:
         return await ask(model_at(format_of(api), server.base_url, http))
@@ -105,7 +105,7 @@ def test_11_no_final_blank_line():
     check_sample(42)
 
 
-def test_12_events_parted_by_single_newlines():
+def test_12_events_separated_by_single_newlines():
     check_sample(35)
 
 
@@ -123,7 +123,7 @@ async def test_13_an_event_beyond_the_cap_is_an_error_and_memory_is_bounded():
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 async def test_14_a_compressed_stream_is_decoded_as_it_comes(adapter, coding):
-    """`br` is never asked for, so no server may send it."""
+    """bradawl never requests `br`, so no server may send it."""
     packer = zlib.compressobj(wbits=31 if coding == "gzip" else 15)
     begun = packer.compress(chat_stream("first", " second")[:80]) + packer.flush(zlib.Z_SYNC_FLUSH)
     headers = (*EVENTS, ("content-encoding", coding))
