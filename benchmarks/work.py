@@ -1,4 +1,4 @@
-"""The work that is measured: a small project, and what the model says step by step."""
+"""The measured work: a small project, and the model's replies step by step."""
 
 import json
 from dataclasses import dataclass
