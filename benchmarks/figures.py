@@ -16,11 +16,11 @@ class Runs:
     """All runs of one program."""
 
     starts: list[Run]
-    """Of a conversation with one request."""
+    """Runs with one request each."""
     long: list[Run]
-    """Of the long conversation, timed."""
+    """Timed runs of the long conversation."""
     sampled: list[Run]
-    """Of the long conversation, watched for memory; not timed."""
+    """Runs of the long conversation with memory sampling; not used for times."""
 
 
 @dataclass(frozen=True, slots=True)

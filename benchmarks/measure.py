@@ -31,7 +31,7 @@ class Subject:
 
     name: str
     command: tuple[str, ...]
-    """What comes before the prompt."""
+    """Arguments before the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Gap:
     """The time between two requests: seconds from the last byte of a reply to the first byte of the next request."""
 
     kind: str
-    """What the step did, one of `work.KINDS`."""
+    """Kind of the step, one of `work.KINDS`."""
     body_bytes: int
-    """Size of the request at its end."""
+    """Size of the request after the gap."""
     seconds: float
 
 
@@ -54,13 +54,13 @@ class Run:
     wall_s: float
     """Start to end of the process."""
     cpu_s: float
-    """Of the process and the children it waited for."""
+    """Processor time of the process and the children it waited for."""
     connections: int
     requests: int
     server_s: float
-    """What the server typically took between the last byte of a request and the end of its answer."""
+    """Median time of the server from the last byte of a request to the end of its answer."""
     noise_cores: float | None
-    """Processors that others kept busy meanwhile."""
+    """Processors that other programs kept busy meanwhile."""
     memory: processes.Memory | None
     gaps: list[Gap] = field(default_factory=list)
 

@@ -25,12 +25,12 @@ class Exchange:
 
     connection: int
     is_step: bool
-    """False for what is no request for a reply."""
+    """False if it is no request for a reply."""
     body_bytes: int
     first_byte_s: float
     last_byte_s: float
     answered_s: float
-    """When the last byte of the answer was given to the kernel."""
+    """When the last byte of the answer was passed to the kernel."""
 
 
 class Script:

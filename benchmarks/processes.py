@@ -15,9 +15,9 @@ class Memory:
     """Bytes of a process and its descendants at one moment."""
 
     rss: int
-    """Pages that several processes share are counted for each."""
+    """Shared pages count for each process."""
     pss: int
-    """Each shared page is divided among those who share it."""
+    """Shared pages are divided among the processes that share them."""
 
 
 class MemorySampler(threading.Thread):

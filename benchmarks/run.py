@@ -19,7 +19,7 @@ from work import KINDS
 _RESULTS = Path(__file__).resolve().parent / "results"
 
 _SAMPLED_RUNS = 3
-"""A child seen between fork and exec counts twice, so that one run alone may tell too much."""
+"""A child sampled between fork and exec counts twice, so a single run may report too much memory."""
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 KINDS = ("read", "edit", "bash", "grep")
-"""What the steps do, in turn."""
+"""Kinds of steps, which alternate."""
 PROMPT = "Work through the modules in the folder pkg one by one."
 _FILES = 10
 _FUNCTIONS = 12

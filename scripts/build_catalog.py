@@ -38,11 +38,11 @@ class Vendor(NamedTuple):
 
     name: str
     url: str
-    """Only below this URL are the prices its own: other paths may be subscriptions, other hosts other sellers."""
+    """The prices apply below this URL only: other paths may be subscriptions, other hosts resellers."""
     priced_as: str
     limits_as: str
     prefix: str
-    """What litellm puts before its model names."""
+    """Prefix of its model names in litellm's table."""
 
 
 VENDORS = (

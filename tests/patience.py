@@ -8,7 +8,7 @@ import subprocess
 import time
 
 MOST = 12.0
-"""However slow the machine is, a limit grows no further."""
+"""The largest factor by which a limit grows."""
 _WORK_S = 0.015
 _START_S = 0.005
 _SAMPLES = 12

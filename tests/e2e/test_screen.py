@@ -11,9 +11,9 @@ from terminal import START
 from test_repl import Terminal
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J\x1b[1A\x9b31m\x9d0;pwned\x9c\u202e\u2066\u200b\U000e0041\ufe01\r\x08\x00.. Harmless"
-"""A title, a cleared screen, 8-bit forms, a turned reading order, tags and zero-width characters before a word."""
+"""Window title, cleared screen, 8-bit controls, reversed reading order, tags, zero-width characters, then a word."""
 NAME = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e\U000e0041x"
-"""The same for what may be the name of a file."""
+"""The characters of `HOSTILE` that a file name may contain."""
 
 
 def harm_in(text: str, *, at_terminal: bool = False) -> list[str]:

@@ -100,7 +100,7 @@ PROGRAMS = frozenset(
         "sandbox/probe_inside.py",
     }
 )
-"""Files that are started with the bare interpreter, where nothing of bradawl can be imported."""
+"""Files that are run as programs of their own, without bradawl on the import path."""
 
 
 def disk_and_processes_have_few_doors(module: Module) -> Iterator[str]:

@@ -14,7 +14,7 @@ _PEERS = Path(__file__).resolve().parents[2] / ".peers"
 NODE = _PEERS / "bin" / "node"
 AIMOCK = _PEERS / "node" / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
 KEY = "sk-peer-0123456789abcdef"
-"""The one key it takes."""
+"""The only key that aimock accepts."""
 
 
 class Peer:

@@ -1,7 +1,6 @@
 """Anthropic's SDK compared with bradawl's codec: its types accept the requests, and both decode streams equally."""
 
 import json
-from collections.abc import Iterable, Mapping
 from typing import get_args
 
 import httpx2
@@ -11,6 +10,7 @@ from anthropic._constants import ANTHROPIC_API_VERSION
 from anthropic.types import MessageParam, ModelParam, ThinkingBlock, ToolUseBlock
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from pydantic import TypeAdapter, ValidationError
+from validated import whole
 
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin
@@ -23,7 +23,7 @@ from wire.test_anthropic_requests import ORIGIN as OWN_ORIGIN
 from wire.test_anthropic_requests import OWN_CASES
 
 NOT_THE_APIS = {"unknown_block", "citations"}
-"""Cases with a block the SDK has never heard of; it is the point of them."""
+"""Cases whose purpose is a block that the SDK does not know."""
 SCHEMA = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'
 REQUEST = TypeAdapter(MessageCreateParamsStreaming)
 MODELS = ["claude-opus-5-5", "claude-sonnet-4-5", "claude-opus-4-5", "claude-haiku-5-5"]
@@ -50,15 +50,6 @@ STREAMS = {
 }
 for _name in ("55_anthropic_thinking_text_tool", "60_anthropic_refusal"):
     STREAMS[_name] = (SAMPLES / f"{_name}.sse").read_bytes()
-
-
-def whole(value):
-    """The value with all its items validated. pydantic validates items of an `Iterable` only when it is iterated."""
-    if isinstance(value, str | bytes):
-        return value
-    if isinstance(value, Mapping):
-        return {name: whole(item) for name, item in value.items()}
-    return [whole(item) for item in value] if isinstance(value, Iterable) else value
 
 
 def request_of(conversation, origin, params):

@@ -1,7 +1,6 @@
 """OpenAI's SDK compared with bradawl's codecs: its types accept the requests, and both decode streams equally."""
 
 import json
-from collections.abc import Iterable, Mapping
 
 import httpx2
 import pytest
@@ -10,6 +9,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from openai.types.responses import ResponseInputItemParam
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 from pydantic import TypeAdapter, ValidationError
+from validated import whole
 
 from bradawl.core.events import RequestParams
 from bradawl.core.ports import ModelInfo
@@ -28,15 +28,6 @@ KNOWN = {
     RESPONSES: ResponseCreateParamsStreaming.__required_keys__ | ResponseCreateParamsStreaming.__optional_keys__,
 }
 ITEM = TypeAdapter(ResponseInputItemParam)
-
-
-def whole(value):
-    """The value with all its items validated. pydantic validates items of an `Iterable` only when it is iterated."""
-    if isinstance(value, str | bytes):
-        return value
-    if isinstance(value, Mapping):
-        return {name: whole(item) for name, item in value.items()}
-    return [whole(item) for item in value] if isinstance(value, Iterable) else value
 
 
 def requests_of(format_):

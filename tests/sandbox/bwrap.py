@@ -23,5 +23,5 @@ def _works(program: str) -> bool:
 
 BWRAP = next(filter(_works, (SYSTEMS, BUNDLED)), SYSTEMS)
 HAS_BWRAP = _works(BWRAP)
-"""Without it the tests that need it are skipped, and `.ci/run` says so."""
+"""Without bubblewrap the tests that need it are skipped, and `.ci/run` reports it."""
 needs_bwrap = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")

@@ -24,7 +24,7 @@ from bradawl.providers.http_httpx2 import Httpx2Http
 
 AT_MOST_S = 0.2
 TRIES = 3
-"""A machine that does something else for a moment must not fail a test of speed."""
+"""A short load on the machine must not fail a test of speed."""
 ADAPTERS = pytest.mark.parametrize("adapter", [DirectHttp, Httpx2Http], ids=["direct", "httpx2"])
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 

@@ -96,13 +96,8 @@ class _SlowApprover:
         return Answer(True, "user")
 
 
-async def cancelled_run(cancel_at: int | None, folder: Path) -> tuple[int, str, Probe]:
-    clock, ids = FakeClock(is_eager=True), FakeIds()
-    store = LocalStore(folder, folder, clock, ids)
-    slow = {"hooks": (_SlowGuard(),), "approver": _SlowApprover(), "policy": Policy}
-    agent, _, probe = build(SCRIPT, store=store, clock=clock, ids=ids, **slow)
-    waits = Waits(cancel_at)
-
+async def cancelled_turn(agent: Any, waits: Waits) -> str:
+    """Run a turn that `waits` may cancel. Returns its reason, after checking that the conversation is valid."""
     async with agent.open() as session:
         waits.install(session)
         result = await session.run("go")
@@ -111,7 +106,16 @@ async def cancelled_run(cancel_at: int | None, folder: Path) -> tuple[int, str, 
         assert not session.transcript.turn_is_open and not session.transcript.started
         assert (session.state.project == "") or isinstance(session.conversation.last_event, TurnFinished)
         assert len(asyncio.all_tasks()) == 1
-    reason = result.reason
+    return result.reason
+
+
+async def cancelled_run(cancel_at: int | None, folder: Path) -> tuple[int, str, Probe]:
+    clock, ids = FakeClock(is_eager=True), FakeIds()
+    store = LocalStore(folder, folder, clock, ids)
+    slow = {"hooks": (_SlowGuard(),), "approver": _SlowApprover(), "policy": Policy}
+    agent, _, probe = build(SCRIPT, store=store, clock=clock, ids=ids, **slow)
+    waits = Waits(cancel_at)
+    reason = await cancelled_turn(agent, waits)
     return waits.count, reason, probe
 
 

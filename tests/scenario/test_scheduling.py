@@ -25,7 +25,7 @@ class StepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     export: str = ""
     unknown: bool = False
     slow: int = 0
-    """How often it lets others go first."""
+    """How often the call yields to other tasks before and after it acts."""
 
 
 class Files:

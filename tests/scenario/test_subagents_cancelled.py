@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scripted_agent import assert_valid, call, results
 from scripted_subagents import Crowd, entries_of, events_of, family, task
-from test_cancellation import Waits
+from test_cancellation import Waits, cancelled_turn
 
 from bradawl.core.events import AgentEnded, AgentSpawned, AssistantReplied, ToolFinished
 from bradawl.folds.transcript import fold
@@ -28,15 +28,7 @@ async def cancelled_run(cancel_at: int | None) -> tuple[int, str, MemoryStore]:
     store = MemoryStore()
     agent, *_ = family(MAIN, SUB, store=store)
     waits = Waits(cancel_at)
-
-    async with agent.open() as session:
-        waits.install(session)
-        result = await session.run("go")
-        asyncio.get_running_loop().set_task_factory(None)
-        assert_valid(session.transcript.messages)
-        assert not session.transcript.turn_is_open and not session.transcript.started
-        assert len(asyncio.all_tasks()) == 1
-    reason = result.reason
+    reason = await cancelled_turn(agent, waits)
     return waits.count, reason, store
 
 

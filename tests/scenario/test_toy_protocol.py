@@ -21,7 +21,7 @@ from bradawl.testing.wire_formats import format_at
 from wire.toy.server_side import FORMAT
 
 WITH_TOY = (*PROTOCOLS, WireProtocol("toy", "wire.toy", "/toy"))
-"""The one row."""
+"""The table of protocols with the row of the toy."""
 
 
 def toy_or_known(path: str) -> WireFormat | None:

@@ -14,13 +14,13 @@ class Format(NamedTuple):
     """A wire format with its codec, its request checker and the origin of its replies."""
 
     api: str
-    """Its name, which is also the folder of its snapshots."""
+    """Name of the format, and of the folder of its snapshots."""
     sample_api: str
-    """What recorded streams call it."""
+    """The format's name in recorded streams."""
     new: Callable[..., Codec]
-    """A codec for the server at `base_url` (a keyword, optional), whose ids can be foretold."""
+    """Returns a codec with predictable ids for the server at `base_url` (keyword, optional)."""
     check: Callable[[bytes], list[str]]
-    """What a strict server would say against a request body; empty when it would take it."""
+    """Violations in a request body; empty if a strict server would accept it."""
 
     @property
     def origin(self) -> Origin:

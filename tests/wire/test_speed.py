@@ -16,7 +16,7 @@ from wire.codecs import FORMATS
 from wire.replay import ORIGIN, call, chat, chunk, stream_of
 
 _MOST = 2.6
-"""Twice the work, and what a busy machine adds."""
+"""Largest permitted ratio: 2 for twice the work, and a margin for a busy machine."""
 _TOOLS = Prefix("", (ToolSchema("write_file", "Writes.", msgspec.Raw(b'{"type":"object"}')),))
 
 
