@@ -140,14 +140,10 @@ def test_a_line_that_ends_in_its_own_way_changes_nothing(processes, line):
 
 async def test_the_exports_of_a_line_that_was_ended_do_not_count(processes):
     command = Command(("trap 'exit 0' TERM; export A=1; cd /usr; while :; do sleep 0.01; done",), "/", is_shell=True)
-
-    async def main() -> CommandResult:
-        process = await processes.start(command, Grant())
-        assert not await process.wait(0.3)
-        await process.end()
-        return process.result()
-
-    result = await main()
+    process = await processes.start(command, Grant())
+    assert not await process.wait(0.3)
+    await process.end()
+    result = process.result()
     assert (result.exit_code, result.exports, result.cwd) == (0, {}, None)
 
 

@@ -224,38 +224,29 @@ async def test_cancelling_ends_all_children_at_once(processes, tmp_path, times):
         "setsid bash -c 'echo $$ > a.pid; sleep 300' & echo $$ > b.pid; "
         "while ! [ -s a.pid ]; do sleep 0.01; done; echo up; wait"
     )
-
-    async def main() -> float:
-        up = asyncio.Event()
-        task = asyncio.create_task(processes.run(shell(line, tmp_path), Grant(), lambda data: up.set()))
-        await up.wait()
-        started = time.monotonic()
-        for _ in range(times):
-            task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return time.monotonic() - started
-
-    assert (await main()) < 1.0
+    up = asyncio.Event()
+    task = asyncio.create_task(processes.run(shell(line, tmp_path), Grant(), lambda data: up.set()))
+    await up.wait()
+    started = time.monotonic()
+    for _ in range(times):
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (time.monotonic() - started) < 1.0
     assert len(pids_in(tmp_path)) == 2
     assert not any(map(lives, pids_in(tmp_path)))
 
 
 async def test_cancelling_during_the_grace_of_a_timeout_kills_at_once(processes, tmp_path):
-    async def main() -> float:
-        line = "trap 'echo termed' TERM; echo $$ > a.pid; while :; do sleep 0.05; done"
-        termed = asyncio.Event()
-        task = asyncio.create_task(
-            processes.run(shell(line, tmp_path, timeout_s=0.2), Grant(), lambda data: termed.set())
-        )
-        await termed.wait()
-        started = time.monotonic()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return time.monotonic() - started
-
-    assert (await main()) < 1.0
+    line = "trap 'echo termed' TERM; echo $$ > a.pid; while :; do sleep 0.05; done"
+    termed = asyncio.Event()
+    task = asyncio.create_task(processes.run(shell(line, tmp_path, timeout_s=0.2), Grant(), lambda data: termed.set()))
+    await termed.wait()
+    started = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (time.monotonic() - started) < 1.0
     assert not any(map(lives, pids_in(tmp_path)))
 
 
@@ -275,12 +266,10 @@ def test_the_output_can_be_followed(processes):
 
 
 async def test_many_programs_run_at_the_same_time(processes):
-    async def main() -> list[CommandResult]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(processes.run(shell(f"echo {n}; exit {n}"), Grant())) for n in range(20)]
-        return [task.result() for task in tasks]
-
-    assert [(r.exit_code, r.stdout) for r in (await main())] == [(n, b"%d\n" % n) for n in range(20)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(processes.run(shell(f"echo {n}; exit {n}"), Grant())) for n in range(20)]
+    results = [task.result() for task in tasks]
+    assert [(r.exit_code, r.stdout) for r in results] == [(n, b"%d\n" % n) for n in range(20)]
 
 
 def test_the_temporary_folder_is_private_comes_back_and_goes(tmp_path):

@@ -123,13 +123,10 @@ def test_a_stopped_watchdog_holds_nobody_up():
 
 
 async def test_closing_ends_what_was_left_running(processes, tmp_path):
-    async def main() -> int:
-        await processes.start(shell("setsid sleep 300 & echo $! > a.pid; wait", tmp_path), Grant())
-        until(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "a.pid").read_text() != "")
-        processes.close()
-        return int((tmp_path / "a.pid").read_text())
-
-    assert not lives(await main())
+    await processes.start(shell("setsid sleep 300 & echo $! > a.pid; wait", tmp_path), Grant())
+    until(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "a.pid").read_text() != "")
+    processes.close()
+    assert not lives(int((tmp_path / "a.pid").read_text()))
 
 
 @pytest.mark.parametrize(
@@ -226,16 +223,12 @@ def test_a_killed_child_is_told_by_its_code(processes):
 
 
 async def test_a_thousand_calls_leave_no_descriptor(processes):
-    async def main() -> tuple[int, int]:
-        await processes.run(shell("true"), Grant())
-        before = open_files()
-        for number in range(1_000):
-            line = ("true", "echo x", "exit 3", "cd /usr; export A=1")[number % 4]
-            await processes.run(shell(line, spill_limit_bytes=10, output_limit_bytes=1), Grant())
-        return before, open_files()
-
-    before, after = await main()
-    assert after == before
+    await processes.run(shell("true"), Grant())
+    before = open_files()
+    for number in range(1_000):
+        line = ("true", "echo x", "exit 3", "cd /usr; export A=1")[number % 4]
+        await processes.run(shell(line, spill_limit_bytes=10, output_limit_bytes=1), Grant())
+    assert open_files() == before
 
 
 def test_a_full_disk_leaves_no_half_file(tmp_path):
@@ -278,18 +271,14 @@ def test_no_file_is_left_of_what_is_kept_whole(tmp_path):
 
 
 async def test_who_is_looked_at_needs_no_file(processes):
-    async def main() -> tuple[list[int], CommandResult]:
-        command = shell("seq 1 5000; sleep 0.2; seq 1 100", output_limit_bytes=1_000, spill_limit_bytes=50_000)
-        process = await processes.start(command, Grant())
-        assert not await process.wait(0.1)
-        first, dropped = process.printed()
-        assert await process.wait(20)
-        second, rest = process.printed()
-        return [len(first) + dropped, len(second) + rest], process.result()
-
-    sizes, result = await main()
-    assert sizes == [23_893, 292]
-    assert result.spilled == ""
+    command = shell("seq 1 5000; sleep 0.2; seq 1 100", output_limit_bytes=1_000, spill_limit_bytes=50_000)
+    process = await processes.start(command, Grant())
+    assert not await process.wait(0.1)
+    first, dropped = process.printed()
+    assert await process.wait(20)
+    second, rest = process.printed()
+    assert [len(first) + dropped, len(second) + rest] == [23_893, 292]
+    assert process.result().spilled == ""
 
 
 def test_a_flood_is_ended():
@@ -303,28 +292,24 @@ def test_a_flood_is_ended():
 
 async def test_cancelling_a_flood_leaves_neither_file_nor_descriptor(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
+    await made.run(shell("true"), Grant())
+    before, printed = open_files(), 0
+    flowing = asyncio.Event()
 
-    async def main() -> tuple[int, int]:
-        await made.run(shell("true"), Grant())
-        before, printed = open_files(), 0
-        flowing = asyncio.Event()
+    def count(data: bytes) -> None:
+        nonlocal printed
+        printed += len(data)
+        if printed > 5_000_000:
+            flowing.set()
 
-        def count(data: bytes) -> None:
-            nonlocal printed
-            printed += len(data)
-            if printed > 5_000_000:
-                flowing.set()
-
-        task = asyncio.ensure_future(
-            made.run(shell("yes", output_limit_bytes=1_000, spill_limit_bytes=10**9), Grant(), count)
-        )
-        await flowing.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return before, open_files()
-
-    before, after = await main()
+    task = asyncio.ensure_future(
+        made.run(shell("yes", output_limit_bytes=1_000, spill_limit_bytes=10**9), Grant(), count)
+    )
+    await flowing.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    after = open_files()
     (folder,) = tmp_path.iterdir()
     assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
     made.close()

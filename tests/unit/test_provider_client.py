@@ -128,15 +128,10 @@ def test_a_reply_is_streamed_to_its_end():
 
 
 async def test_the_response_is_read_out_and_given_back_before_the_last_delta():
-    async def go():
-        http = FakeHttp((200, EVENTS, [*GOOD, b"\n"]))
-        async with aclosing(model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())) as deltas:
-            async for delta in deltas:
-                if isinstance(delta, ReplyEnded):
-                    return http.open_streams, http.responses[0].unread
-        return None
-
-    assert (await go()) == (0, 0)
+    http = FakeHttp((200, EVENTS, [*GOOD, b"\n"]))
+    async with aclosing(model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())) as deltas:
+        at_end = [(http.open_streams, http.responses[0].unread) async for delta in deltas if type(delta) is ReplyEnded]
+    assert at_end == [(0, 0)]
 
 
 def test_a_server_that_does_not_end_its_finished_response_is_not_waited_for():
@@ -145,36 +140,30 @@ def test_a_server_that_does_not_end_its_finished_response_is_not_waited_for():
 
 
 async def test_closing_the_iterator_ends_the_exchange():
-    async def go():
-        http = FakeHttp((200, EVENTS, [GOOD[0], asyncio.Event()]))
-        deltas = model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())
-        async for delta in deltas:
-            if isinstance(delta, TextDelta):
-                break
-        await deltas.aclose()
-        return http.open_streams
-
-    assert (await go()) == 0
+    http = FakeHttp((200, EVENTS, [GOOD[0], asyncio.Event()]))
+    deltas = model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())
+    async for delta in deltas:
+        if isinstance(delta, TextDelta):
+            break
+    await deltas.aclose()
+    assert http.open_streams == 0
 
 
 async def test_cancelling_ends_the_exchange():
-    async def go():
-        http = FakeHttp((200, EVENTS, [GOOD[0], asyncio.Event()]))
-        shown = asyncio.Event()
+    http = FakeHttp((200, EVENTS, [GOOD[0], asyncio.Event()]))
+    shown = asyncio.Event()
 
-        async def consume():
-            async for delta in model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget()):
-                if isinstance(delta, TextDelta):
-                    shown.set()
+    async def consume():
+        async for delta in model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget()):
+            if isinstance(delta, TextDelta):
+                shown.set()
 
-        task = asyncio.ensure_future(consume())
-        await shown.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return http.open_streams
-
-    assert (await go()) == 0
+    task = asyncio.ensure_future(consume())
+    await shown.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert http.open_streams == 0
 
 
 @pytest.mark.parametrize(
@@ -343,28 +332,23 @@ async def test_a_refused_header_is_left_out_without_using_up_a_try():
     target = ModelEndpoint(AnthropicMessages(url), Endpoint("anthropic", url, name, "k"))
     info = ModelInfo(Origin("anthropic_messages", "anthropic", name))
     model = HttpModel(target, http, FakeClock(), FakeIds(), info)
-
-    async def go():
-        session = model.open(Prefix("", ()))
-        session.append(User((Text("Hi"),)))
-        return [delta async for delta in session.stream(RequestParams(effort="high"), RetryBudget(attempts=1))]
-
-    assert isinstance((await go())[-1], ReplyEnded)
+    session = model.open(Prefix("", ()))
+    session.append(User((Text("Hi"),)))
+    deltas = [delta async for delta in session.stream(RequestParams(effort="high"), RetryBudget(attempts=1))]
+    assert isinstance(deltas[-1], ReplyEnded)
     assert ["anthropic-beta" in dict(request.headers) for request in http.requests] == [True, False]
 
 
 async def test_two_sessions_of_one_model_do_not_meet():
-    async def go():
-        http = FakeHttp((200, EVENTS, GOOD), (200, EVENTS, GOOD))
-        model = model_of(http)
-        for name in ("one", "two"):
-            session = model.open(Prefix("", ()))
-            session.append(User((Text(name),)))
-            assert len(session.prefix_hash()) == 64
-            async for _ in session.stream(RequestParams(), RetryBudget()):
-                pass
-        await model.aclose()
-        assert http.is_closed
-        return [json.loads(b"".join(request.body))["messages"] for request in http.requests]
-
-    assert (await go()) == [[{"role": "user", "content": "one"}], [{"role": "user", "content": "two"}]]
+    http = FakeHttp((200, EVENTS, GOOD), (200, EVENTS, GOOD))
+    model = model_of(http)
+    for name in ("one", "two"):
+        session = model.open(Prefix("", ()))
+        session.append(User((Text(name),)))
+        assert len(session.prefix_hash()) == 64
+        async for _ in session.stream(RequestParams(), RetryBudget()):
+            pass
+    await model.aclose()
+    assert http.is_closed
+    sent = [json.loads(b"".join(request.body))["messages"] for request in http.requests]
+    assert sent == [[{"role": "user", "content": "one"}], [{"role": "user", "content": "two"}]]

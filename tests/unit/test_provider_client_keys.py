@@ -50,16 +50,13 @@ def keys_sent(http):
 
 
 async def test_the_source_is_asked_before_each_request():
-    async def go():
-        keys = ChangingKeys(KEY)
-        http = ScriptedHttp([good(), good()])
-        model = model_of(http, keys=keys)
-        await ask(model)
-        keys._keys[:] = [NEW]
-        await ask(model)
-        return keys_sent(http)
-
-    assert (await go()) == [KEY, NEW]
+    keys = ChangingKeys(KEY)
+    http = ScriptedHttp([good(), good()])
+    model = model_of(http, keys=keys)
+    await ask(model)
+    keys._keys[:] = [NEW]
+    await ask(model)
+    assert keys_sent(http) == [KEY, NEW]
 
 
 def test_a_refused_key_is_renewed_once_and_nobody_notices():

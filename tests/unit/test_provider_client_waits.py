@@ -153,51 +153,45 @@ async def settle():
 
 
 async def test_sessions_at_one_host_wait_together():
-    async def go():
-        clock, cool_downs = FakeClock(), CoolDowns()
-        http = ScriptedHttp([bad(429, retry_after="8"), good(), good(), good()])
-        model = model_of(http, clock=clock, cool_downs=cool_downs, ids=FakeIds((0.0, 0.25, 0.5, 0.75)))
-        other = model_of(http, clock=clock, cool_downs=cool_downs, name="other", ids=FakeIds((1.0,)))
-        async with asyncio.TaskGroup() as group:
-            first = group.create_task(ask(model))
-            await settle()
-            later = [group.create_task(ask(model)), group.create_task(ask(other))]
-            await settle()
-            assert len(http.requests) == 1
-            clock.advance(7.9)
-            await settle()
-            assert len(http.requests) == 1
-            clock.advance(0.2)
-            await settle()
-            assert len(http.requests) == 2
-            clock.advance(2.0)
-        waits = [retries_in(task.result()) for task in later]
-        assert is_answered(first.result())
-        assert all(is_answered(task.result()) for task in later)
-        assert [wait.delay_s for one in waits for wait in one] == [8.5, 10.0]
-        assert all("wait for this" in wait.failure.hint for one in waits for wait in one)
-        return [wait.attempt for one in waits for wait in one]
-
-    assert (await go()) == [0, 0]
+    clock, cool_downs = FakeClock(), CoolDowns()
+    http = ScriptedHttp([bad(429, retry_after="8"), good(), good(), good()])
+    model = model_of(http, clock=clock, cool_downs=cool_downs, ids=FakeIds((0.0, 0.25, 0.5, 0.75)))
+    other = model_of(http, clock=clock, cool_downs=cool_downs, name="other", ids=FakeIds((1.0,)))
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(ask(model))
+        await settle()
+        later = [group.create_task(ask(model)), group.create_task(ask(other))]
+        await settle()
+        assert len(http.requests) == 1
+        clock.advance(7.9)
+        await settle()
+        assert len(http.requests) == 1
+        clock.advance(0.2)
+        await settle()
+        assert len(http.requests) == 2
+        clock.advance(2.0)
+    waits = [retries_in(task.result()) for task in later]
+    assert is_answered(first.result())
+    assert all(is_answered(task.result()) for task in later)
+    assert [wait.delay_s for one in waits for wait in one] == [8.5, 10.0]
+    assert all("wait for this" in wait.failure.hint for one in waits for wait in one)
+    assert [wait.attempt for one in waits for wait in one] == [0, 0]
 
 
 async def test_a_backoff_is_a_cool_down_too():
-    async def go():
-        clock, cool_downs = FakeClock(), CoolDowns()
-        http = ScriptedHttp([bad(503), good(), good()])
-        model = model_of(http, clock=clock, cool_downs=cool_downs)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(ask(model))
+    clock, cool_downs = FakeClock(), CoolDowns()
+    http = ScriptedHttp([bad(503), good(), good()])
+    model = model_of(http, clock=clock, cool_downs=cool_downs)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ask(model))
+        await settle()
+        second = group.create_task(ask(model))
+        await settle()
+        assert len(http.requests) == 1
+        for _ in range(4):
+            clock.advance(0.25)
             await settle()
-            second = group.create_task(ask(model))
-            await settle()
-            assert len(http.requests) == 1
-            for _ in range(4):
-                clock.advance(0.25)
-                await settle()
-        return len(http.requests), len(retries_in(second.result()))
-
-    assert (await go()) == (3, 1)
+    assert (len(http.requests), len(retries_in(second.result()))) == (3, 1)
 
 
 @pytest.mark.parametrize("status", [500, 502, 408])
@@ -227,19 +221,16 @@ async def test_another_host_does_not_wait():
 
 
 async def test_a_wait_for_others_can_be_cancelled():
-    async def go():
-        clock, cool_downs = FakeClock(), CoolDowns()
-        cool_downs.begin(ORIGIN, Failure("overloaded", "busy", retryable=True, retry_after_s=60), 0.0, None)
-        http = ScriptedHttp([good()])
-        task = asyncio.ensure_future(ask(model_of(http, clock=clock, cool_downs=cool_downs)))
-        await settle()
-        assert not task.done()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return http.requests
-
-    assert (await go()) == []
+    clock, cool_downs = FakeClock(), CoolDowns()
+    cool_downs.begin(ORIGIN, Failure("overloaded", "busy", retryable=True, retry_after_s=60), 0.0, None)
+    http = ScriptedHttp([good()])
+    task = asyncio.ensure_future(ask(model_of(http, clock=clock, cool_downs=cool_downs)))
+    await settle()
+    assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert http.requests == []
 
 
 async def test_a_cool_down_without_room_in_the_budget_is_not_waited_for_the_server_says_itself():
@@ -372,16 +363,13 @@ async def test_an_event_beyond_all_measure_is_given_up_and_not_asked_for_again()
 
 
 async def test_the_same_bytes_are_sent_again_also_when_the_caller_asks_again():
-    async def go():
-        http = ScriptedHttp([bad(500), Reply(200, (sse(chunk("Hel")),), STREAM), good()])
-        model = model_of(http)
-        session = model.open(Prefix("S", ()))
-        session.append(User((Text("Hi"),)))
-        await ask(model, session=session)
-        assert is_answered(await ask(model, session=session))
-        return [request.body for request in http.requests]
-
-    first, second, third = await go()
+    http = ScriptedHttp([bad(500), Reply(200, (sse(chunk("Hel")),), STREAM), good()])
+    model = model_of(http)
+    session = model.open(Prefix("S", ()))
+    session.append(User((Text("Hi"),)))
+    await ask(model, session=session)
+    assert is_answered(await ask(model, session=session))
+    first, second, third = [request.body for request in http.requests]
     assert first is second is third
 
 
@@ -394,19 +382,16 @@ async def test_a_refused_field_is_left_out_without_cost_or_notice():
 
 
 async def test_a_session_that_waited_while_another_learned_what_is_refused_sends_the_better_body():
-    async def go():
-        refusal = bad(400, "stream_options is not supported")
-        http = ScriptedHttp([bad(500), refusal, good(), refusal, good()])
-        model = model_of(http, clock=(clock := FakeClock()))
-        async with asyncio.TaskGroup() as group:
-            waiting = group.create_task(ask(model))
-            await settle()
-            assert is_answered(await ask(model))
-            clock.advance(1)
-            await settle()
-        return is_answered(waiting.result()), len(http.requests)
-
-    assert (await go()) == (True, 5)
+    refusal = bad(400, "stream_options is not supported")
+    http = ScriptedHttp([bad(500), refusal, good(), refusal, good()])
+    model = model_of(http, clock=(clock := FakeClock()))
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(ask(model))
+        await settle()
+        assert is_answered(await ask(model))
+        clock.advance(1)
+        await settle()
+    assert (is_answered(waiting.result()), len(http.requests)) == (True, 5)
 
 
 async def test_a_request_that_is_simply_wrong_is_not_repeated():

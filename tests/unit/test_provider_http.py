@@ -110,13 +110,9 @@ async def test_nobody_listening_is_told_apart_whatever_the_host_is_called(make, 
 
 @ADAPTERS
 async def test_a_name_nobody_knows_is_told_in_a_sentence(make):
-    async def go():
-        http = make()
-        error = await failing(http, post("http://nobody.example/v1"))
-        await http.aclose()
-        return error
-
-    error = await go()
+    http = make()
+    error = await failing(http, post("http://nobody.example/v1"))
+    await http.aclose()
     assert error.kind == "connection"
     assert not isinstance(error, ConnectionRefused)
     assert str(error).startswith("nobody.example can't be reached: ")
@@ -182,14 +178,10 @@ async def test_a_plain_server_where_tls_is_wanted_is_an_error(make_trusting):
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
 
-    async def go():
-        async with await asyncio.start_server(complain, "127.0.0.1", 0) as server:
-            http = make_trusting()
-            error = await failing(http, post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", b"{}"))
-            await http.aclose()
-        return error
-
-    error = await go()
+    async with await asyncio.start_server(complain, "127.0.0.1", 0) as server:
+        http = make_trusting()
+        error = await failing(http, post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", b"{}"))
+        await http.aclose()
     assert error.kind == "connection"
     assert str(error).startswith("127.0.0.1 can't be reached: ")
     assert "SSL" not in str(error).replace("SSLError", "")
@@ -317,15 +309,12 @@ def test_what_a_server_sends_unasked_is_never_taken_for_an_answer():
 
 
 async def test_origins_never_share_a_connection():
-    async def go():
-        async with RawServer(ok) as one, RawServer(ok) as other:
-            http = DirectHttp()
-            for url in (one.url, other.url, f"http://localhost:{one.port}", one.url):
-                await fetch(http, post(url))
-            await http.aclose()
-            return one.connections, other.connections
-
-    assert (await go()) == (2, 1)
+    async with RawServer(ok) as one, RawServer(ok) as other:
+        http = DirectHttp()
+        for url in (one.url, other.url, f"http://localhost:{one.port}", one.url):
+            await fetch(http, post(url))
+        await http.aclose()
+        assert (one.connections, other.connections) == (2, 1)
 
 
 @ADAPTERS

@@ -136,18 +136,14 @@ class GatedDisk:
 async def test_one_sync_serves_all_who_came_before_it_began_and_the_loop_goes_on(tmp_path):
     disk = GatedDisk()
     journal = Journal.create(file_of(tmp_path), FakeClock(), sync=disk)
-
-    async def story() -> list[bool]:
-        loop = asyncio.get_running_loop()
-        tasks = [loop.create_task(journal.durable(journal.append(prompt("early"))))]
-        await loop.run_in_executor(None, disk.has_begun.wait)
-        tasks += [loop.create_task(journal.durable(journal.append(prompt(str(n))))) for n in range(50)]
-        await asyncio.sleep(0)
-        assert not any(task.done() for task in tasks)
-        disk.may_end.set()
-        return [await task for task in tasks]
-
-    assert all(await story())
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(journal.durable(journal.append(prompt("early"))))]
+    await loop.run_in_executor(None, disk.has_begun.wait)
+    tasks += [loop.create_task(journal.durable(journal.append(prompt(str(n))))) for n in range(50)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in tasks)
+    disk.may_end.set()
+    assert all([await task for task in tasks])
     assert disk.syncs == 2
     assert journal.close() and disk.syncs == 2
 
@@ -212,17 +208,13 @@ def test_who_comes_between_a_sync_and_its_landing_lets_the_loop_go_on(tmp_path):
 async def test_a_cancelled_waiter_leaves_the_sync_to_the_others(tmp_path):
     journal = new(tmp_path)
     entry = journal.append(OPENED)
-
-    async def race() -> bool:
-        gone = asyncio.ensure_future(journal.durable(entry))
-        stays = asyncio.ensure_future(journal.durable(entry))
-        await asyncio.sleep(0)
-        gone.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await gone
-        return await stays
-
-    assert await race()
+    gone = asyncio.ensure_future(journal.durable(entry))
+    stays = asyncio.ensure_future(journal.durable(entry))
+    await asyncio.sleep(0)
+    gone.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+    assert await stays
     assert journal.close()
 
 

@@ -387,13 +387,9 @@ def test_only_a_hash_names_a_blob(tmp_path, ref):
 
 async def test_many_puts_at_once_leave_one_file_each_and_no_other(tmp_path):
     blobs = LocalBlobs(tmp_path / "blobs")
-
-    async def put_all() -> set[str]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(blobs.put(b"%d" % (number % 5))) for number in range(40)]
-        return {task.result() for task in tasks}
-
-    refs = await put_all()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(blobs.put(b"%d" % (number % 5))) for number in range(40)]
+    refs = {task.result() for task in tasks}
     assert {path.name for path in (tmp_path / "blobs").iterdir()} == refs and len(refs) == 5
 
 

@@ -94,17 +94,12 @@ def test_a_cut_stream_breaks_the_connection(api):
 @pytest.mark.parametrize("api", APIS)
 async def test_what_a_reply_held_may_be_sent_back(api):
     entry = {"thinking": "hm", "text": "Looking.", "tool_calls": CALLS[:2]}
-
-    async def go():
-        async with WireServer([entry, {"text": "ok", "expect": "its result"}]) as server:
-            async with aclosing(ADAPTERS["direct"]()) as http:
-                model = model_at(format_of(api), server.base_url.removesuffix("/v1") + BASES[api], http)
-                parts = assembled(api, await ask(model, (prompt(),)))
-                reply = Assistant(parts, format_of(api).origin)
-                await ask(model, (prompt(), reply, answers_to(reply, "its result")))
-            return server
-
-    server = await go()
+    script = [entry, {"text": "ok", "expect": "its result"}]
+    async with WireServer(script) as server, aclosing(ADAPTERS["direct"]()) as http:
+        model = model_at(format_of(api), server.base_url.removesuffix("/v1") + BASES[api], http)
+        parts = assembled(api, await ask(model, (prompt(),)))
+        reply = Assistant(parts, format_of(api).origin)
+        await ask(model, (prompt(), reply, answers_to(reply, "its result")))
     assert not server.failures
     kept = {"openai_chat": "Looking.", "openai_responses": "sealed-1", "anthropic_messages": "signed-1"}
     assert kept[api] in json.dumps(server.requests[1])

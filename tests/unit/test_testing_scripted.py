@@ -156,18 +156,15 @@ def test_a_cut_reply_holds_so_many_bytes_and_only_closed_calls():
 
 
 async def test_a_delay_waits_on_the_clock_before_anything_comes_and_can_be_cancelled():
-    async def run():
-        clock = ManualClock()
-        session = ScriptedModel([{"text": "x", "faults": {"delay_ms": 250}}, {"text": "y"}], clock=clock).open(PREFIX)
-        task = asyncio.ensure_future(ask(session))
-        await clock.asleep.wait()
-        assert clock.slept == [0.25]
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        return await ask(session)
-
-    assert TextDelta(0, "y") in (await run())
+    clock = ManualClock()
+    session = ScriptedModel([{"text": "x", "faults": {"delay_ms": 250}}, {"text": "y"}], clock=clock).open(PREFIX)
+    task = asyncio.ensure_future(ask(session))
+    await clock.asleep.wait()
+    assert clock.slept == [0.25]
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert TextDelta(0, "y") in await ask(session)
 
 
 async def test_sessions_share_one_place_in_the_script_unless_told_otherwise():
@@ -193,36 +190,28 @@ def test_the_prefix_hash_follows_prefix_and_messages():
 
 
 async def test_other_tasks_run_while_a_reply_arrives():
-    async def run():
-        session = ScriptedModel([{"text": "a b c d"}]).open(PREFIX)
-        session.append(PROMPT)
-        turns = 0
+    session = ScriptedModel([{"text": "a b c d"}]).open(PREFIX)
+    session.append(PROMPT)
+    turns = 0
 
-        async def count():
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
+    async def count():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
 
-        task = asyncio.ensure_future(count())
-        seen = [turns async for _ in session.stream(RequestParams(), RetryBudget())]
-        task.cancel()
-        return seen
-
-    seen = await run()
+    task = asyncio.ensure_future(count())
+    seen = [turns async for _ in session.stream(RequestParams(), RetryBudget())]
+    task.cancel()
     assert seen[-1] > seen[0]
 
 
 async def test_requests_are_recorded_as_they_were():
     half = User((Text("half \ud83d"),))
-
-    async def story():
-        model = ScriptedModel([{}, {}])
-        session = model.open(PREFIX)
-        await ask(session)
-        return await ask(session, half), model
-
-    deltas, model = await story()
+    model = ScriptedModel([{}, {}])
+    session = model.open(PREFIX)
+    await ask(session)
+    deltas = await ask(session, half)
     assert isinstance(deltas[-1], ReplyEnded), "half a character is answered like any other text"
     assert (model.requests, model.params) == ([(PROMPT,), (PROMPT, half)], [RequestParams()] * 2)
     assert model.prefixes == [PREFIX]

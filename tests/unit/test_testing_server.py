@@ -257,23 +257,19 @@ def test_a_client_that_leaves_does_no_harm(wire_server):
 
 
 async def test_leaving_ends_idle_waiting_and_half_sent_exchanges_at_once():
-    async def run():
-        async with WireServer([{"faults": {"delay_ms": 60_000}}]) as server:
-            address = urlsplit(server.base_url)
-            opened = [await asyncio.open_connection(address.hostname, address.port) for _ in range(3)]
-            data = json.dumps(body_of()).encode()
-            head = b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % len(data)
-            opened[1][1].write(head)
-            opened[2][1].write(head + data)
-            while not server.requests:  # noqa: ASYNC110 - the server tells nobody when a request came
-                await asyncio.sleep(0)
-        for _, writer in opened:
-            writer.close()
-        return server, [await reader.read() for reader, _ in opened]
-
     began = time.monotonic()
-    server, received = await run()
-    assert received == [b"", b"", b""]
+    async with WireServer([{"faults": {"delay_ms": 60_000}}]) as server:
+        address = urlsplit(server.base_url)
+        opened = [await asyncio.open_connection(address.hostname, address.port) for _ in range(3)]
+        data = json.dumps(body_of()).encode()
+        head = b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % len(data)
+        opened[1][1].write(head)
+        opened[2][1].write(head + data)
+        while not server.requests:  # noqa: ASYNC110 - the server tells nobody when a request came
+            await asyncio.sleep(0)
+    for _, writer in opened:
+        writer.close()
+    assert [await reader.read() for reader, _ in opened] == [b"", b"", b""]
     assert is_within(time.monotonic() - began, 4)
     assert server.connections == 3
 

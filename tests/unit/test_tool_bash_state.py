@@ -158,14 +158,10 @@ class Kept:
 
 async def test_a_job_goes_on_is_looked_at_and_ended(place):
     place.jobs = Kept()
-
-    async def story() -> list[str]:
-        told = [await place.acall(BASH, command="echo up; exec sleep 300", run_in_background=True)]
-        told.append(await place.acall(BashOutput(), job_id="job-1"))
-        told.append(await place.acall(BashKill(), job_id=" job-1 "))
-        return [text_of(output.parts) for output in told]
-
-    started, looked, killed = await story()
+    told = [await place.acall(BASH, command="echo up; exec sleep 300", run_in_background=True)]
+    told.append(await place.acall(BashOutput(), job_id="job-1"))
+    told.append(await place.acall(BashKill(), job_id=" job-1 "))
+    started, looked, killed = [text_of(output.parts) for output in told]
     assert started == (
         "up\n[in the background as job-1; bash_output shows what it prints, bash_kill ends it, and you are told when "
         "it ends. A cd or export in it does not stay]"
@@ -186,15 +182,11 @@ def test_what_ends_at_once_is_told_at_once(place, line, said):
 async def test_who_takes_too_long_goes_on_in_the_background(place):
     place.jobs = Kept()
     bash = Bash(patience_s=1)
-
-    async def story() -> list[str]:
-        told = [await place.acall(bash, command="echo begun; export A=1; sleep 1.3; echo done; cd /usr")]
-        shown = "".join(place.progress)
-        told.append(await place.acall(BashOutput(), job_id="job-1", wait=20))
-        assert "".join(place.progress) == shown == "begun\n"
-        return [text_of(output.parts) for output in told]
-
-    moved, ended = await story()
+    told = [await place.acall(bash, command="echo begun; export A=1; sleep 1.3; echo done; cd /usr")]
+    shown = "".join(place.progress)
+    told.append(await place.acall(BashOutput(), job_id="job-1", wait=20))
+    assert "".join(place.progress) == shown == "begun\n"
+    moved, ended = [text_of(output.parts) for output in told]
     assert moved.startswith("begun\n[still running after 1 s, in the background as job-1; bash_output shows")
     assert ended == "done\n[job-1 has ended with exit code 0 after 2.5 s]"
     assert (place.env, place.jobs.processes["job-1"].result().exit_code) == ({}, 0)
@@ -210,13 +202,9 @@ def test_who_was_given_a_time_is_ended_after_it_even_where_there_are_jobs(place)
 
 async def test_that_a_job_has_no_timeout_is_said(place):
     place.jobs = Kept()
-
-    async def story() -> str:
-        output = await place.acall(BASH, command="exec sleep 300", run_in_background=True, timeout=1)
-        await place.acall(BashKill(), job_id="job-1")
-        return text_of(output.parts)
-
-    assert "[without the timeout, which jobs don't have, in the background as job-1; " in (await story())
+    output = await place.acall(BASH, command="exec sleep 300", run_in_background=True, timeout=1)
+    await place.acall(BashKill(), job_id="job-1")
+    assert "[without the timeout, which jobs don't have, in the background as job-1; " in text_of(output.parts)
 
 
 def test_a_job_whose_start_is_refused_does_not_run_on(place):

@@ -254,16 +254,13 @@ async def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(
     made.environment.pop("PATH")
     if path is not None:
         made.environment["PATH"] = path
-
-    async def run() -> bytes:
-        agent = build_agent(made)
-        try:
-            line = Command(("ls; cat /dev/null; echo $PATH",), str(ws), is_shell=True)
-            return (await agent.processes.run(line, Grant(outside_sandbox=True))).stdout
-        finally:
-            await agent.aclose()
-
-    assert b"/usr/bin" in (await run())
+    agent = build_agent(made)
+    try:
+        line = Command(("ls; cat /dev/null; echo $PATH",), str(ws), is_shell=True)
+        result = await agent.processes.run(line, Grant(outside_sandbox=True))
+    finally:
+        await agent.aclose()
+    assert b"/usr/bin" in result.stdout
     assert not (place / "ran").exists()
 
 
