@@ -1,6 +1,5 @@
 """What a shell line exports is read from the shell, whatever quoting it uses to tell."""
 
-import asyncio
 import os
 import subprocess
 
@@ -22,9 +21,9 @@ def processes():
     made.close()
 
 
-def run(processes, line: str, cwd: object = "/", **env: str | None) -> CommandResult:
+async def run(processes, line: str, cwd: object = "/", **env: str | None) -> CommandResult:
     command = Command((line,), str(cwd), is_shell=True, timeout_s=20, env=env)
-    return asyncio.run(processes.run(command, Grant()))
+    return await processes.run(command, Grant())
 
 
 @pytest.mark.parametrize(
@@ -117,8 +116,8 @@ def test_no_bytes_confuse_the_reader(data):
         ("SHLVL=7; PWD=/nowhere; export _=3", {}),
     ],
 )
-def test_what_a_line_exports_is_told(processes, line, exports):
-    assert run(processes, line).exports == exports
+async def test_what_a_line_exports_is_told(processes, line, exports):
+    assert (await run(processes, line)).exports == exports
 
 
 @pytest.mark.parametrize(
@@ -134,8 +133,8 @@ def test_what_a_line_exports_is_told(processes, line, exports):
         "export A=1; { printf '\\0%s\\0' $BRADAWL_CALL; } >&200; exec true",
     ],
 )
-def test_a_line_that_ends_in_its_own_way_changes_nothing(processes, line):
-    assert run(processes, line).exports == {}
+async def test_a_line_that_ends_in_its_own_way_changes_nothing(processes, line):
+    assert (await run(processes, line)).exports == {}
 
 
 async def test_the_exports_of_a_line_that_was_ended_do_not_count(processes):
@@ -147,32 +146,32 @@ async def test_the_exports_of_a_line_that_was_ended_do_not_count(processes):
     assert (result.exit_code, result.exports, result.cwd) == (0, {}, None)
 
 
-def test_variables_of_the_call_are_set_and_left_out(processes):
+async def test_variables_of_the_call_are_set_and_left_out(processes):
     line = 'echo "[$A][$BASE][${BASE-unset}][$PAGER]"'
-    result = run(processes, line, A="a b\n", BASE=None, PAGER="mine")
+    result = await run(processes, line, A="a b\n", BASE=None, PAGER="mine")
     assert result.stdout == b"[a b\n][][unset][mine]\n"
     assert result.exports == {}
-    assert run(processes, "unset A; export BASE=back", A="1", BASE=None).exports == {"A": None, "BASE": "back"}
+    assert (await run(processes, "unset A; export BASE=back", A="1", BASE=None)).exports == {"A": None, "BASE": "back"}
 
 
-def test_bash_env_of_the_call_is_there_and_not_read(processes, tmp_path):
+async def test_bash_env_of_the_call_is_there_and_not_read(processes, tmp_path):
     (tmp_path / "evil").write_text("echo evil\n")
-    result = run(processes, "echo $BASH_ENV; bash -c 'echo nested'", BASH_ENV=str(tmp_path / "evil"))
+    result = await run(processes, "echo $BASH_ENV; bash -c 'echo nested'", BASH_ENV=str(tmp_path / "evil"))
     assert result.stdout.decode() == f"{tmp_path}/evil\nevil\nnested\n"
     assert result.exports == {}
 
 
-def test_the_folder_before_is_that_of_the_call(processes):
-    assert run(processes, "cd -", OLDPWD="/usr").stdout == b"/usr\n"
+async def test_the_folder_before_is_that_of_the_call(processes):
+    assert (await run(processes, "cd -", OLDPWD="/usr")).stdout == b"/usr\n"
 
 
-def test_an_environment_of_a_megabyte_is_read(processes):
+async def test_an_environment_of_a_megabyte_is_read(processes):
     many = {f"V{n}": "x'\"\n" * 2_500 for n in range(100)}
-    result = run(processes, "export V1=changed A=1", **many)
+    result = await run(processes, "export V1=changed A=1", **many)
     assert result.exports == {"V1": "changed", "A": "1"}
 
 
-def test_functions_the_user_has_exported_do_not_stand_for_programs():
+async def test_functions_the_user_has_exported_do_not_stand_for_programs():
     made = LocalProcesses({**os.environ, "BASH_FUNC_ls%%": "() { echo mine; }"})
-    assert run(made, "type -t ls").stdout == b"file\n"
+    assert (await run(made, "type -t ls")).stdout == b"file\n"
     made.close()

@@ -20,8 +20,8 @@ from patience import is_within
 from real_processes import lives, shell
 
 
-def run(processes: LocalProcesses, command: Command, progress=None) -> CommandResult:
-    return asyncio.run(processes.run(command, Grant(), progress))
+async def run(processes: LocalProcesses, command: Command, progress=None) -> CommandResult:
+    return await processes.run(command, Grant(), progress)
 
 
 def pids_in(folder: Path) -> list[int]:
@@ -39,9 +39,9 @@ async def test_nothing_starts_without_a_grant(processes, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_a_line_gives_its_output_exit_code_and_last_folder(processes, tmp_path):
+async def test_a_line_gives_its_output_exit_code_and_last_folder(processes, tmp_path):
     (tmp_path / "sub").mkdir()
-    result = run(processes, shell("echo out; echo err >&2; cd sub; exit 3", tmp_path))
+    result = await run(processes, shell("echo out; echo err >&2; cd sub; exit 3", tmp_path))
     assert (result.exit_code, result.stdout, result.stderr) == (3, b"out\n", b"err\n")
     assert result.cwd == os.path.realpath(tmp_path / "sub")
 
@@ -57,18 +57,18 @@ def test_a_line_gives_its_output_exit_code_and_last_folder(processes, tmp_path):
         ("printf '\\0junk\\0' >&200; true", 0, (0,)),
     ],
 )
-def test_the_codes_of_a_pipeline_are_reported(processes, line, code, parts):
-    result = run(processes, shell(line))
+async def test_the_codes_of_a_pipeline_are_reported(processes, line, code, parts):
+    result = await run(processes, shell(line))
     assert (result.exit_code, result.pipe_status, result.cwd) == (code, parts, "/")
 
 
 @pytest.mark.parametrize("line", ["trap 'echo mine' EXIT; cd /usr", "cd /usr; exec true", "cd /usr; kill -9 $$"])
-def test_a_line_that_ends_in_its_own_way_reports_no_folder(processes, line):
-    assert run(processes, shell(line)).cwd is None
+async def test_a_line_that_ends_in_its_own_way_reports_no_folder(processes, line):
+    assert (await run(processes, shell(line))).cwd is None
 
 
-def test_the_report_leaves_no_trace_in_the_output_or_in_nested_shells(processes):
-    result = run(processes, shell("set -x; bash -c 'echo [$BASH_ENV$BRADAWL_REPORT]'"))
+async def test_the_report_leaves_no_trace_in_the_output_or_in_nested_shells(processes):
+    result = await run(processes, shell("set -x; bash -c 'echo [$BASH_ENV$BRADAWL_REPORT]'"))
     assert result.stdout == b"[]\n"
     assert b"__bradawl" not in result.stderr
 
@@ -88,28 +88,30 @@ def test_a_report_that_makes_no_sense_is_no_report(report):
     assert parse_report(report, "m", 1) == Report()
 
 
-def test_the_end_of_a_signal_is_negative(processes):
-    assert run(processes, shell("kill -TERM $$")).exit_code == -signal.SIGTERM
+async def test_the_end_of_a_signal_is_negative(processes):
+    assert (await run(processes, shell("kill -TERM $$"))).exit_code == -signal.SIGTERM
 
 
-def test_there_is_no_input_no_terminal_and_no_pager(processes):
-    result = run(processes, shell("cat; read x; tty; echo $PAGER $GIT_EDITOR $TERM $GIT_TERMINAL_PROMPT; : </dev/tty"))
+async def test_there_is_no_input_no_terminal_and_no_pager(processes):
+    result = await run(
+        processes, shell("cat; read x; tty; echo $PAGER $GIT_EDITOR $TERM $GIT_TERMINAL_PROMPT; : </dev/tty")
+    )
     assert result.stdout == b"not a tty\ncat true dumb 0\n"
     assert result.exit_code == 1
     assert is_within(result.seconds, 5)
 
 
-def test_outside_variables_can_not_make_bash_run_something(tmp_path):
+async def test_outside_variables_can_not_make_bash_run_something(tmp_path):
     (tmp_path / "evil").write_text("echo evil\n")
     evil = str(tmp_path / "evil")
     made = LocalProcesses({**os.environ, "BASH_ENV": evil, "ENV": evil, "SHELLOPTS": "xtrace"})
-    result = run(made, shell("echo good"))
+    result = await run(made, shell("echo good"))
     made.close()
     assert (result.stdout, result.stderr) == (b"good\n", b"")
 
 
-def test_arguments_reach_a_program_unchanged(processes, tmp_path):
-    result = run(processes, Command(("printf", "%s|", "a b", "$HOME", "*", ""), str(tmp_path)))
+async def test_arguments_reach_a_program_unchanged(processes, tmp_path):
+    result = await run(processes, Command(("printf", "%s|", "a b", "$HOME", "*", ""), str(tmp_path)))
     assert result.stdout == b"a b|$HOME|*||"
     assert result.cwd is None
 
@@ -126,53 +128,53 @@ def test_arguments_reach_a_program_unchanged(processes, tmp_path):
         (shell("true " + "x" * 200_000), "too long"),
     ],
 )
-def test_what_can_not_be_started_is_told(processes, command, said):
+async def test_what_can_not_be_started_is_told(processes, command, said):
     with pytest.raises(ToolError, match=said):
-        run(processes, command)
+        await run(processes, command)
 
 
-def test_without_bash_plain_sh_is_used(tmp_path):
+async def test_without_bash_plain_sh_is_used(tmp_path):
     made = LocalProcesses({"PATH": str(tmp_path)}, bash="")
-    result = run(made, shell("echo $0 is here; exit 2"))
+    result = await run(made, shell("echo $0 is here; exit 2"))
     assert (result.exit_code, result.cwd) == (2, None)
     assert result.stdout.endswith(b"is here\n")
     made.close()
 
 
-def test_a_timeout_keeps_the_output_and_ends_every_child(processes, tmp_path):
+async def test_a_timeout_keeps_the_output_and_ends_every_child(processes, tmp_path):
     line = (
         "echo before; (echo $BASHPID > a.pid; sleep 300) & "
         "setsid bash -c 'echo $$ > b.pid; sleep 300' & "
         "setsid bash -c 'echo $$ > c.pid; exec sleep 300 >/dev/null 2>&1 200>&-' & "
         "while ! [ -s a.pid -a -s b.pid -a -s c.pid ]; do sleep 0.01; done; echo ready; sleep 300"
     )
-    result = run(processes, shell(line, tmp_path, timeout_s=1.0))
+    result = await run(processes, shell(line, tmp_path, timeout_s=1.0))
     assert (result.exit_code, result.stdout) == (None, b"before\nready\n")
     assert is_within(result.seconds, 3.5)
     assert len(pids_in(tmp_path)) == 3
     assert not [pid for pid in pids_in(tmp_path) if lives(pid)]
 
 
-def test_a_program_that_ignores_term_is_killed(tmp_path):
+async def test_a_program_that_ignores_term_is_killed(tmp_path):
     processes = LocalProcesses(os.environ, term_grace_s=0.3)
     line = "trap '' TERM; echo $$ > a.pid; while :; do sleep 1; done"
-    result = run(processes, shell(line, tmp_path, timeout_s=0.2))
+    result = await run(processes, shell(line, tmp_path, timeout_s=0.2))
     assert result.exit_code is None
     processes.close()
     assert 0.5 < result.seconds < 2.0
     assert not any(map(lives, pids_in(tmp_path)))
 
 
-def test_a_program_may_clean_up_after_term(processes, tmp_path):
+async def test_a_program_may_clean_up_after_term(processes, tmp_path):
     line = "trap 'echo cleaned; exit 1' TERM; while :; do sleep 0.05; done"
-    result = run(processes, shell(line, tmp_path, timeout_s=0.3))
+    result = await run(processes, shell(line, tmp_path, timeout_s=0.3))
     assert result.stdout == b"cleaned\n"
     assert is_within(result.seconds, 2.0)
 
 
 @pytest.mark.parametrize("redirect", ["", ">/dev/null 2>&1"])
-def test_a_background_program_ends_with_the_line_and_is_mentioned(processes, tmp_path, redirect):
-    result = run(processes, shell(f"sleep 300 {redirect} & echo $! > a.pid; echo done", tmp_path))
+async def test_a_background_program_ends_with_the_line_and_is_mentioned(processes, tmp_path, redirect):
+    result = await run(processes, shell(f"sleep 300 {redirect} & echo $! > a.pid; echo done", tmp_path))
     assert (result.exit_code, result.stdout) == (0, b"done\n")
     assert result.ended_background
     assert result.stderr == b""
@@ -192,8 +194,8 @@ def test_a_background_program_ends_with_the_line_and_is_mentioned(processes, tmp
         "sleep 1.1; setsid sleep 300 & echo $! > a.pid",
     ],
 )
-def test_what_moved_to_a_session_of_its_own_ends_with_the_line_too(processes, tmp_path, start):
-    result = run(processes, shell(f"{start}; echo done", tmp_path))
+async def test_what_moved_to_a_session_of_its_own_ends_with_the_line_too(processes, tmp_path, start):
+    result = await run(processes, shell(f"{start}; echo done", tmp_path))
     survivors = [pid for pid in pids_in(tmp_path) if lives(pid)]
     for pid in survivors:
         os.kill(pid, signal.SIGKILL)
@@ -210,12 +212,12 @@ def test_where_ids_can_not_be_told_every_process_is_looked_at():
     assert os.getpid() not in call_processes("no such mark", os.getppid(), range(1, 2))
 
 
-def test_a_program_that_ends_by_itself_right_after_the_line_is_not_mentioned(processes):
-    assert not run(processes, shell("setsid sleep 0.02 & sleep 0.02 & :")).ended_background
+async def test_a_program_that_ends_by_itself_right_after_the_line_is_not_mentioned(processes):
+    assert not (await run(processes, shell("setsid sleep 0.02 & sleep 0.02 & :"))).ended_background
 
 
-def test_output_written_just_after_the_end_is_kept(processes):
-    assert run(processes, shell("exec > >(sed s/a/b/); echo a")).stdout == b"b\n"
+async def test_output_written_just_after_the_end_is_kept(processes):
+    assert (await run(processes, shell("exec > >(sed s/a/b/); echo a"))).stdout == b"b\n"
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -250,18 +252,18 @@ async def test_cancelling_during_the_grace_of_a_timeout_kills_at_once(processes,
     assert not any(map(lives, pids_in(tmp_path)))
 
 
-def test_a_flood_is_counted_and_its_ends_are_kept(processes):
+async def test_a_flood_is_counted_and_its_ends_are_kept(processes):
     line = "echo first; head -c 100000000 /dev/zero; echo last"
-    result = run(processes, shell(line, output_limit_bytes=100_000))
+    result = await run(processes, shell(line, output_limit_bytes=100_000))
     assert len(result.stdout) == 100_000
     assert result.stdout.startswith(b"first\n")
     assert result.stdout.endswith(b"\0last\n")
     assert result.dropped_bytes == 100_000_000 + 11 - 100_000
 
 
-def test_the_output_can_be_followed(processes):
+async def test_the_output_can_be_followed(processes):
     seen: list[bytes] = []
-    run(processes, shell("echo a; echo b >&2"), seen.append)
+    await run(processes, shell("echo a; echo b >&2"), seen.append)
     assert sorted(b"".join(seen).split()) == [b"a", b"b"]
 
 
@@ -272,14 +274,14 @@ async def test_many_programs_run_at_the_same_time(processes):
     assert [(r.exit_code, r.stdout) for r in results] == [(n, b"%d\n" % n) for n in range(20)]
 
 
-def test_the_temporary_folder_is_private_comes_back_and_goes(tmp_path):
+async def test_the_temporary_folder_is_private_comes_back_and_goes(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
-    run(made, shell("true"))
+    await run(made, shell("true"))
     (folder,) = tmp_path.iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
     (folder / "prelude.bash").unlink()
     folder.rmdir()
-    assert run(made, shell("cd /usr")).cwd == "/usr"
+    assert (await run(made, shell("cd /usr"))).cwd == "/usr"
     made.close()
     made.close()
     assert not list(tmp_path.iterdir())

@@ -22,8 +22,8 @@ from patience import is_within
 from real_processes import lives, open_files, shell
 
 
-def run(processes: LocalProcesses, command: Command) -> CommandResult:
-    return asyncio.run(processes.run(command, Grant()))
+async def run(processes: LocalProcesses, command: Command) -> CommandResult:
+    return await processes.run(command, Grant())
 
 
 def until(condition, within_s: float = 10.0) -> bool:
@@ -90,16 +90,16 @@ def test_nothing_survives_the_agent_not_even_its_watchdog(tmp_path, number):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for children")
-def test_who_runs_no_shell_line_has_no_watchdog(processes):
-    run(processes, Command(("true",), "/"))
+async def test_who_runs_no_shell_line_has_no_watchdog(processes):
+    await run(processes, Command(("true",), "/"))
     assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    run(processes, shell("true"))
+    await run(processes, shell("true"))
     (watchdog,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    run(processes, shell("true"))
+    await run(processes, shell("true"))
     assert Path(f"/proc/self/task/{os.getpid()}/children").read_text().split() == [watchdog]
     os.kill(int(watchdog), signal.SIGKILL)
     assert until(lambda: not lives(int(watchdog)))
-    assert run(processes, shell("echo fine")).stdout == b"fine\n"
+    assert (await run(processes, shell("echo fine"))).stdout == b"fine\n"
     (again,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert again != watchdog
 
@@ -149,24 +149,24 @@ async def test_closing_ends_what_was_left_running(processes, tmp_path):
         "top -b -n1",
     ],
 )
-def test_who_wants_input_or_a_terminal_is_done_within_a_second(processes, tmp_path, line):
-    result = run(processes, shell(line, tmp_path, timeout_s=5))
+async def test_who_wants_input_or_a_terminal_is_done_within_a_second(processes, tmp_path, line):
+    result = await run(processes, shell(line, tmp_path, timeout_s=5))
     assert result.exit_code is not None
     assert is_within(result.seconds, 4 if line.startswith("su ") else 1)  # PAM waits after a wrong password
 
 
-def test_a_timeout_is_over_two_seconds_later_whoever_ignores_it(processes, tmp_path):
+async def test_a_timeout_is_over_two_seconds_later_whoever_ignores_it(processes, tmp_path):
     deaf = "trap '' TERM; while :; do sleep 1; done"
     line = f'for i in 1 2 3; do setsid bash -c "{deaf}" & done; {deaf}'
     began = time.monotonic()
-    result = run(processes, shell(line, tmp_path, timeout_s=0.5))
+    result = await run(processes, shell(line, tmp_path, timeout_s=0.5))
     assert result.exit_code is None
     assert is_within(time.monotonic() - began, 2.5)
 
 
-def test_a_line_may_end_while_others_hold_its_output(processes):
+async def test_a_line_may_end_while_others_hold_its_output(processes):
     began = time.monotonic()
-    result = run(processes, shell("setsid sleep 300 & exit 3"))
+    result = await run(processes, shell("setsid sleep 300 & exit 3"))
     assert (result.exit_code, result.ended_background) == (3, True)
     assert is_within(time.monotonic() - began, 1.5)
 
@@ -194,32 +194,32 @@ def test_a_fork_the_system_refuses_is_told(number):
     assert f"the shell can't be started now: {os.strerror(number)}" in str(error)
 
 
-def test_a_missing_shell_is_told(tmp_path):
+async def test_a_missing_shell_is_told(tmp_path):
     made = LocalProcesses(os.environ, bash=str(tmp_path / "no-shell"))
     with pytest.raises(ToolError, match="the shell is not installed"):
-        run(made, shell("true"))
+        await run(made, shell("true"))
     made.close()
 
 
 @pytest.mark.parametrize("path", ["", "/nowhere", ":"])
-def test_an_empty_path_finds_the_shell_and_little_else(path):
+async def test_an_empty_path_finds_the_shell_and_little_else(path):
     made = LocalProcesses({"PATH": path, "TMPDIR": os.environ["TMPDIR"]})
-    result = run(made, shell("echo fine; no-such-program-anywhere"))
+    result = await run(made, shell("echo fine; no-such-program-anywhere"))
     assert (result.stdout, result.exit_code) == (b"fine\n", 127)
     made.close()
 
 
-def test_a_folder_that_goes_away_under_the_line_is_told_as_it_was(processes, tmp_path):
+async def test_a_folder_that_goes_away_under_the_line_is_told_as_it_was(processes, tmp_path):
     (tmp_path / "sub").mkdir()
-    result = run(processes, shell("rmdir ../sub; true", tmp_path / "sub"))
+    result = await run(processes, shell("rmdir ../sub; true", tmp_path / "sub"))
     assert result.exit_code == 0
     with pytest.raises(ToolError, match="does not exist any more"):
-        run(processes, shell("true", tmp_path / "sub"))
+        await run(processes, shell("true", tmp_path / "sub"))
 
 
-def test_a_killed_child_is_told_by_its_code(processes):
-    assert run(processes, shell("bash -c 'kill -9 $$'")).exit_code == 137
-    assert run(processes, shell("kill -9 $$")).exit_code == -9
+async def test_a_killed_child_is_told_by_its_code(processes):
+    assert (await run(processes, shell("bash -c 'kill -9 $$'"))).exit_code == 137
+    assert (await run(processes, shell("kill -9 $$"))).exit_code == -9
 
 
 async def test_a_thousand_calls_leave_no_descriptor(processes):
@@ -231,13 +231,15 @@ async def test_a_thousand_calls_leave_no_descriptor(processes):
     assert open_files() == before
 
 
-def test_a_full_disk_leaves_no_half_file(tmp_path):
+async def test_a_full_disk_leaves_no_half_file(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
-        result = run(made, shell("head -c 100000 /dev/zero", output_limit_bytes=1_000, spill_limit_bytes=1_000_000))
+        result = await run(
+            made, shell("head -c 100000 /dev/zero", output_limit_bytes=1_000, spill_limit_bytes=1_000_000)
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
@@ -247,9 +249,9 @@ def test_a_full_disk_leaves_no_half_file(tmp_path):
     made.close()
 
 
-def test_all_output_goes_to_a_file_as_it_came_up_to_a_cap(processes):
+async def test_all_output_goes_to_a_file_as_it_came_up_to_a_cap(processes):
     command = shell("echo a; echo b >&2; seq 1 5000", output_limit_bytes=1_000, spill_limit_bytes=5_000)
-    result = run(processes, command)
+    result = await run(processes, command)
     whole = b"".join(b"%d\n" % n for n in range(1, 5_001))
     data = Path(result.spilled).read_bytes()
     assert len(data) == 5_000
@@ -258,12 +260,12 @@ def test_all_output_goes_to_a_file_as_it_came_up_to_a_cap(processes):
     assert result.dropped_bytes == len(whole) + 2 - 1_000
 
 
-def test_no_file_is_left_of_what_is_kept_whole(tmp_path):
+async def test_no_file_is_left_of_what_is_kept_whole(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
     command = shell(
         "head -c 900 /dev/zero; head -c 900 /dev/zero >&2", output_limit_bytes=1_000, spill_limit_bytes=5_000
     )
-    result = run(made, command)
+    result = await run(made, command)
     assert (len(result.stdout), len(result.stderr), result.dropped_bytes, result.spilled) == (900, 900, 0, "")
     (folder,) = tmp_path.iterdir()
     assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
@@ -281,9 +283,9 @@ async def test_who_is_looked_at_needs_no_file(processes):
     assert process.result().spilled == ""
 
 
-def test_a_flood_is_ended():
+async def test_a_flood_is_ended():
     made = LocalProcesses(os.environ, flood_bytes=20_000_000)
-    result = run(made, shell("setsid yes & yes", timeout_s=20, output_limit_bytes=1_000))
+    result = await run(made, shell("setsid yes & yes", timeout_s=20, output_limit_bytes=1_000))
     made.close()
     assert result.exit_code is None
     assert is_within(result.seconds, 10)
@@ -316,45 +318,45 @@ async def test_cancelling_a_flood_leaves_neither_file_nor_descriptor(tmp_path):
     assert after == before
 
 
-def test_a_cleaner_of_temporary_files_takes_nothing_from_who_runs(tmp_path):
+async def test_a_cleaner_of_temporary_files_takes_nothing_from_who_runs(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
-    result = run(made, shell("seq 1 1000", output_limit_bytes=10, spill_limit_bytes=10_000))
+    result = await run(made, shell("seq 1 1000", output_limit_bytes=10, spill_limit_bytes=10_000))
     (folder,) = tmp_path.iterdir()
     (folder / "prelude.bash").unlink()
-    assert run(made, shell("cd /usr")).cwd == "/usr"
+    assert (await run(made, shell("cd /usr"))).cwd == "/usr"
     assert Path(result.spilled).parent == folder and Path(result.spilled).exists()
     made.close()
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["", "tmp", "link"])
-def test_what_bash_reads_first_is_not_kept_where_programs_may_write(tmp_path, name):
+async def test_what_bash_reads_first_is_not_kept_where_programs_may_write(tmp_path, name):
     root = tmp_path / "ws"
     (root / "tmp").mkdir(parents=True)
     (tmp_path / "link").symlink_to(root / "tmp")
     temporary = tmp_path / "link" if name == "link" else root / name
     made = LocalProcesses({**os.environ, "TMPDIR": str(temporary)}, roots=(str(root),))
-    assert run(made, shell("cd /usr")).cwd == "/usr"
+    assert (await run(made, shell("cd /usr"))).cwd == "/usr"
     assert not [path for path in root.rglob("*") if path.name == "prelude.bash"]
     made.close()
 
 
-def test_a_folder_somebody_else_has_put_in_place_of_ours_is_not_used(tmp_path):
+async def test_a_folder_somebody_else_has_put_in_place_of_ours_is_not_used(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
-    run(made, shell("true"))
+    await run(made, shell("true"))
     (folder,) = tmp_path.iterdir()
     (folder / "prelude.bash").unlink()
     folder.rmdir()
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "prelude.bash").write_text("echo evil\n")
     folder.symlink_to(tmp_path / "theirs")
-    assert run(made, shell("echo good")).stdout == b"good\n"
+    assert (await run(made, shell("echo good"))).stdout == b"good\n"
     made.close()
 
 
-def test_a_call_within_a_call_carries_the_marks_of_both():
+async def test_a_call_within_a_call_carries_the_marks_of_both():
     made = LocalProcesses({**os.environ, "BRADAWL_CALL": "outer.mark"})
-    result = run(made, shell("echo $BRADAWL_CALL; unset BRADAWL_CALL; cd /usr; export A=1"))
+    result = await run(made, shell("echo $BRADAWL_CALL; unset BRADAWL_CALL; cd /usr; export A=1"))
     made.close()
     outer, own = result.stdout.decode().split()
     assert outer == "outer.mark" and "." in own
@@ -362,18 +364,18 @@ def test_a_call_within_a_call_carries_the_marks_of_both():
 
 
 @pytest.mark.parametrize("temporary", ["/nonexistent/folder", "/proc"])
-def test_a_missing_folder_for_temporary_files_is_named_and_not_the_shell(tmp_path, temporary):
+async def test_a_missing_folder_for_temporary_files_is_named_and_not_the_shell(tmp_path, temporary):
     processes = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": temporary})
     with pytest.raises(ToolError, match=temporary) as caught:
-        run(processes, shell("echo", tmp_path))
+        await run(processes, shell("echo", tmp_path))
     processes.close()
     assert "TMPDIR" in str(caught.value) and "shell" not in str(caught.value)
 
 
-def test_a_relative_folder_for_temporary_files_is_found_from_any_folder(tmp_path, monkeypatch):
+async def test_a_relative_folder_for_temporary_files_is_found_from_any_folder(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     processes = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": "."})
-    assert run(processes, shell("echo hi", tmp_path / "elsewhere")).stdout == b"hi\n"
+    assert (await run(processes, shell("echo hi", tmp_path / "elsewhere"))).stdout == b"hi\n"
     processes.close()
     assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]

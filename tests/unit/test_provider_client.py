@@ -107,18 +107,15 @@ def model_of(http, base_url="https://api.demo.example/v1", key=KEY, clock=None):
     return HttpModel(ModelEndpoint(OpenAIChat(base_url), endpoint), http, clock or FakeClock(), FakeIds(), info)
 
 
-def run(http, budget=None, **fields):
-    async def go():
-        session = model_of(http, **fields).open(Prefix("S", ()))
-        session.append(User((Text("Hi"),)))
-        return [delta async for delta in session.stream(RequestParams(), budget or RetryBudget())]
-
-    return asyncio.run(go())
+async def run(http, budget=None, **fields):
+    session = model_of(http, **fields).open(Prefix("S", ()))
+    session.append(User((Text("Hi"),)))
+    return [delta async for delta in session.stream(RequestParams(), budget or RetryBudget())]
 
 
-def test_a_reply_is_streamed_to_its_end():
+async def test_a_reply_is_streamed_to_its_end():
     http = FakeHttp((200, EVENTS, GOOD))
-    deltas = run(http)
+    deltas = await run(http)
     assert TextDelta(0, "Hello") in deltas
     assert PartClosed(0, Text("Hello")) in deltas
     assert deltas[-1] == ReplyEnded("end_turn", "stop")
@@ -134,9 +131,9 @@ async def test_the_response_is_read_out_and_given_back_before_the_last_delta():
     assert at_end == [(0, 0)]
 
 
-def test_a_server_that_does_not_end_its_finished_response_is_not_waited_for():
+async def test_a_server_that_does_not_end_its_finished_response_is_not_waited_for():
     http = FakeHttp((200, EVENTS, [*GOOD, asyncio.Event()]))
-    assert isinstance(run(http)[-1], ReplyEnded)
+    assert isinstance((await run(http))[-1], ReplyEnded)
 
 
 async def test_closing_the_iterator_ends_the_exchange():
@@ -181,139 +178,139 @@ async def test_cancelling_ends_the_exchange():
     ],
     ids=str,
 )
-def test_before_anything_is_shown_a_failure_is_retried(bad):
+async def test_before_anything_is_shown_a_failure_is_retried(bad):
     clock = FakeClock()
-    deltas = run(FakeHttp(bad, (200, EVENTS, GOOD)), clock=clock)
+    deltas = await run(FakeHttp(bad, (200, EVENTS, GOOD)), clock=clock)
     assert [delta.attempt for delta in retries_in(deltas)] == [1]
     assert clock.slept == [retries_in(deltas)[0].delay_s]
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-def test_the_servers_wish_sets_the_delay():
-    deltas = run(FakeHttp((429, {"retry-after": "8"}, [b""]), (200, EVENTS, GOOD)))
+async def test_the_servers_wish_sets_the_delay():
+    deltas = await run(FakeHttp((429, {"retry-after": "8"}, [b""]), (200, EVENTS, GOOD)))
     assert retries_in(deltas)[0].delay_s == 9.0
 
 
-def test_the_same_bytes_are_sent_again():
+async def test_the_same_bytes_are_sent_again():
     http = FakeHttp((500, {}, [b""]), (200, EVENTS, GOOD))
-    run(http)
+    await run(http)
     assert http.requests[0].body == http.requests[1].body
 
 
 @pytest.mark.parametrize(
     "end", [HttpError("connection", "reset"), b'data: {"error":{"message":"boom","code":500}}\n\n', b""]
 )
-def test_after_content_was_shown_nothing_is_retried(end):
-    deltas = run(FakeHttp((200, EVENTS, [*events(text("Hel"), done=False), end])))
+async def test_after_content_was_shown_nothing_is_retried(end):
+    deltas = await run(FakeHttp((200, EVENTS, [*events(text("Hel"), done=False), end])))
     assert retries_in(deltas) == []
     assert failure_in(deltas).retryable is True
 
 
-def test_a_connection_that_breaks_after_the_finish_reason_loses_nothing():
+async def test_a_connection_that_breaks_after_the_finish_reason_loses_nothing():
     chunks = [*events(text("Hello", "stop"), done=False), HttpError("connection", "reset")]
-    assert isinstance(run(FakeHttp((200, EVENTS, chunks)))[-1], ReplyEnded)
+    assert isinstance((await run(FakeHttp((200, EVENTS, chunks))))[-1], ReplyEnded)
 
 
 @pytest.mark.parametrize(
     ("status", "kind"), [(400, "invalid_request"), (401, "auth"), (402, "quota"), (404, "invalid_request")]
 )
-def test_what_trying_again_cannot_mend_is_not_tried_again(status, kind):
+async def test_what_trying_again_cannot_mend_is_not_tried_again(status, kind):
     http = FakeHttp((status, {}, [b'{"error":{"message":"no"}}']))
-    failure = failure_in(run(http))
+    failure = failure_in(await run(http))
     assert (failure.kind, failure.status, len(http.requests)) == (kind, status, 1)
 
 
-def test_attempts_are_bounded():
+async def test_attempts_are_bounded():
     http = FakeHttp(*[(500, {}, [b"x"])] * 3)
-    assert failure_in(run(http, RetryBudget(attempts=3))).kind == "server"
+    assert failure_in(await run(http, RetryBudget(attempts=3))).kind == "server"
     assert len(http.requests) == 3
 
 
-def test_an_empty_reply_is_retried_twice_at_most():
+async def test_an_empty_reply_is_retried_twice_at_most():
     http = FakeHttp(*[(200, EVENTS, events({"choices": [{"delta": {}, "finish_reason": "stop"}]}))] * 3)
-    failure = failure_in(run(http))
+    failure = failure_in(await run(http))
     assert (failure.kind, len(http.requests)) == ("server", 3)
 
 
 @pytest.mark.parametrize("finish", ["content_filter", "length"])
-def test_a_reply_that_is_empty_for_a_reason_is_a_reply(finish):
+async def test_a_reply_that_is_empty_for_a_reason_is_a_reply(finish):
     chunks = events({"choices": [{"delta": {}, "finish_reason": finish}]})
-    assert isinstance(run(FakeHttp((200, EVENTS, chunks)))[-1], ReplyEnded)
+    assert isinstance((await run(FakeHttp((200, EVENTS, chunks))))[-1], ReplyEnded)
 
 
-def test_refused_on_this_machine_is_not_retried_and_asks_whether_the_server_runs():
+async def test_refused_on_this_machine_is_not_retried_and_asks_whether_the_server_runs():
     http = FakeHttp(ConnectionRefused("127.0.0.1 refused the connection."))
-    failure = failure_in(run(http, base_url="http://127.0.0.1:9/v1"))
+    failure = failure_in(await run(http, base_url="http://127.0.0.1:9/v1"))
     assert (failure.kind, failure.retryable) == ("connection", False)
     assert "running" in failure.hint
 
 
-def test_local_servers_may_take_longer_to_begin():
+async def test_local_servers_may_take_longer_to_begin():
     near, far = FakeHttp((200, EVENTS, GOOD)), FakeHttp((200, EVENTS, GOOD))
-    run(near, base_url="http://localhost:1/v1")
-    run(far)
+    await run(near, base_url="http://localhost:1/v1")
+    await run(far)
     assert near.requests[0].idle_timeout_s > far.requests[0].idle_timeout_s
 
 
-def test_a_whole_document_is_a_reply():
+async def test_a_whole_document_is_a_reply():
     body = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
-    deltas = run(FakeHttp((200, {"content-type": "application/json"}, [json.dumps(body).encode()])))
+    deltas = await run(FakeHttp((200, {"content-type": "application/json"}, [json.dumps(body).encode()])))
     assert PartClosed(0, Text("Hi")) in deltas
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-def test_a_stream_that_calls_itself_json_is_read_as_a_stream():
-    deltas = run(FakeHttp((200, {"content-type": "application/json"}, GOOD)))
+async def test_a_stream_that_calls_itself_json_is_read_as_a_stream():
+    deltas = await run(FakeHttp((200, {"content-type": "application/json"}, GOOD)))
     assert TextDelta(0, "Hello") in deltas
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-def test_a_web_page_is_not_an_api():
+async def test_a_web_page_is_not_an_api():
     page = b"<html><body><h1>Welcome</h1></body></html>"
-    failure = failure_in(run(FakeHttp((200, {"content-type": "text/html; charset=utf-8"}, [page]))))
+    failure = failure_in(await run(FakeHttp((200, {"content-type": "text/html; charset=utf-8"}, [page]))))
     assert (failure.kind, failure.retryable) == ("server", False)
     assert "Welcome" in failure.message
     assert "base URL" in failure.hint
 
 
 @pytest.mark.parametrize("base_url", ["ftp://h/v1", "h/v1", "https://", "https://a b/v1", ""])
-def test_a_base_url_that_is_none_is_said_so_without_a_request(base_url):
+async def test_a_base_url_that_is_none_is_said_so_without_a_request(base_url):
     http = FakeHttp()
-    failure = failure_in(run(http, base_url=base_url))
+    failure = failure_in(await run(http, base_url=base_url))
     assert (failure.kind, http.requests) == ("invalid_request", [])
 
 
 @pytest.mark.parametrize("key", ["sk-abc\n", "sk-\u2013abc", "sk-\x00"])
-def test_a_key_that_cannot_be_a_header_is_said_so_without_showing_it(key):
-    failure = failure_in(run(FakeHttp(), key=key))
+async def test_a_key_that_cannot_be_a_header_is_said_so_without_showing_it(key):
+    failure = failure_in(await run(FakeHttp(), key=key))
     assert failure.kind == "auth"
     assert "abc" not in str(failure)
 
 
-def test_the_key_is_in_no_failure():
+async def test_the_key_is_in_no_failure():
     bodies = [
         (401, {}, [json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}."}}).encode()]),
         HttpError("connection", f"can't reach https://user:{KEY}@host/"),
     ]
     for answer in bodies:
-        deltas = run(FakeHttp(answer), RetryBudget(attempts=1))
+        deltas = await run(FakeHttp(answer), RetryBudget(attempts=1))
         assert KEY not in repr(deltas)
 
 
-def test_a_rejected_key_names_the_variable():
-    failure = failure_in(run(FakeHttp((401, {}, [b""]))))
+async def test_a_rejected_key_names_the_variable():
+    failure = failure_in(await run(FakeHttp((401, {}, [b""]))))
     assert "DEMO_API_KEY" in failure.hint
 
 
-def test_an_unknown_model_points_to_its_name():
-    failure = failure_in(run(FakeHttp((404, {}, [b'{"error":{"message":"model not found"}}']))))
+async def test_an_unknown_model_points_to_its_name():
+    failure = failure_in(await run(FakeHttp((404, {}, [b'{"error":{"message":"model not found"}}']))))
     assert "-m" in failure.hint
 
 
-def test_a_refused_field_is_left_out_and_the_request_sent_again():
+async def test_a_refused_field_is_left_out_and_the_request_sent_again():
     refusal = b'{"error":{"message":"stream_options is not supported"}}'
     http = FakeHttp((400, {}, [refusal]), (200, EVENTS, GOOD))
-    assert isinstance(run(http)[-1], ReplyEnded)
+    assert isinstance((await run(http))[-1], ReplyEnded)
     assert ["stream_options" in json.loads(b"".join(r.body)) for r in http.requests] == [True, False]
 
 

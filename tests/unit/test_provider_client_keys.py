@@ -1,6 +1,5 @@
 """Keys: where they come from, where they may go, and that nothing else ever shows them."""
 
-import asyncio
 import json
 from urllib.parse import urlsplit
 
@@ -38,8 +37,8 @@ class ChangingKeys:
         return self._keys[0]
 
 
-def run(http, **fields):
-    return asyncio.run(ask(model_of(http, **fields), budget=ONCE))
+async def run(http, **fields):
+    return await ask(model_of(http, **fields), budget=ONCE)
 
 
 def keys_sent(http):
@@ -59,44 +58,44 @@ async def test_the_source_is_asked_before_each_request():
     assert keys_sent(http) == [KEY, NEW]
 
 
-def test_a_refused_key_is_renewed_once_and_nobody_notices():
+async def test_a_refused_key_is_renewed_once_and_nobody_notices():
     http, keys = ScriptedHttp([bad(401), good()]), ChangingKeys(KEY, NEW)
-    deltas = run(http, keys=keys)
+    deltas = await run(http, keys=keys)
     assert is_answered(deltas)
     assert retries_in(deltas) == []
     assert (keys_sent(http), keys.refused) == ([KEY, NEW], [KEY])
 
 
-def test_two_refused_keys_are_enough():
+async def test_two_refused_keys_are_enough():
     http = ScriptedHttp([bad(401)] * 5)
-    assert failure_in(run(http, keys=ChangingKeys(KEY, NEW, "sk-third-secret-000000"))).kind == "auth"
+    assert failure_in(await run(http, keys=ChangingKeys(KEY, NEW, "sk-third-secret-000000"))).kind == "auth"
     assert keys_sent(http) == [KEY, NEW]
 
 
-def test_the_same_key_is_not_tried_again():
+async def test_the_same_key_is_not_tried_again():
     http = ScriptedHttp([bad(401)] * 5)
-    assert failure_in(run(http, keys=FixedKey(KEY))).kind == "auth"
+    assert failure_in(await run(http, keys=FixedKey(KEY))).kind == "auth"
     assert len(http.requests) == 1
 
 
-def test_a_source_that_has_no_key_after_a_refusal_leaves_the_servers_word():
+async def test_a_source_that_has_no_key_after_a_refusal_leaves_the_servers_word():
     http = ScriptedHttp([bad(401, "expired")])
-    failure = failure_in(run(http, keys=ChangingKeys(KEY, SettingsError("the command failed"))))
+    failure = failure_in(await run(http, keys=ChangingKeys(KEY, SettingsError("the command failed"))))
     assert failure.message == "expired"
 
 
-def test_a_source_without_a_key_is_a_failure_of_its_own_and_nothing_is_sent():
+async def test_a_source_without_a_key_is_a_failure_of_its_own_and_nothing_is_sent():
     http = ScriptedHttp([])
-    failure = failure_in(run(http, keys=ChangingKeys(SettingsError(f"no key, {NEW} was refused"))))
+    failure = failure_in(await run(http, keys=ChangingKeys(SettingsError(f"no key, {NEW} was refused"))))
     assert (failure.kind, failure.retryable, http.requests) == ("auth", False, [])
     assert "no key" in failure.message
     assert NEW not in str(failure)
 
 
 @pytest.mark.parametrize("status", [400, 429, 500])
-def test_only_a_refusal_renews_the_key(status):
+async def test_only_a_refusal_renews_the_key(status):
     keys = ChangingKeys(KEY, NEW)
-    run(ScriptedHttp([bad(status)]), keys=keys)
+    await run(ScriptedHttp([bad(status)]), keys=keys)
     assert keys.refused == []
 
 
@@ -129,9 +128,9 @@ def reference_origin(url):
 
 
 @given(PLACES, PLACES)
-def test_a_key_goes_to_the_origin_it_was_configured_for_and_nowhere_else(base_url, home):
+async def test_a_key_goes_to_the_origin_it_was_configured_for_and_nowhere_else(base_url, home):
     http = ScriptedHttp([good()])
-    deltas = run(http, base_url=base_url, key_origin=home)
+    deltas = await run(http, base_url=base_url, key_origin=home)
     for request in http.requests:
         assert reference_origin(request.url) == reference_origin(home) is not None
     if not http.requests:
@@ -148,9 +147,9 @@ def test_an_origin_has_one_spelling(url):
         assert reference_origin(origin) == reference_origin(url)
 
 
-def test_a_key_for_another_place_is_said_so_and_nothing_is_sent():
+async def test_a_key_for_another_place_is_said_so_and_nothing_is_sent():
     http = ScriptedHttp([])
-    failure = failure_in(run(http, key_origin="https://api.other.example"))
+    failure = failure_in(await run(http, key_origin="https://api.other.example"))
     assert http.requests == []
     assert failure.kind == "auth"
     assert "belongs to https://api.other.example:443 and is not sent to https://api.demo.example:443" in failure.message
@@ -166,17 +165,17 @@ def test_credentials_in_headers_are_bound_too_and_other_headers_are_not():
     assert judge(("x-title", "bradawl")) is None
 
 
-def test_without_a_key_there_is_nothing_to_keep():
+async def test_without_a_key_there_is_nothing_to_keep():
     http = ScriptedHttp([good()])
-    assert is_answered(run(http, key="", key_origin="https://api.other.example"))
+    assert is_answered(await run(http, key="", key_origin="https://api.other.example"))
 
 
 @pytest.mark.parametrize(
     "url", ["https://user:secret-word@api.demo.example/v1", "https://api.demo.example\\@evil.example"]
 )
-def test_a_base_url_with_credentials_or_two_meanings_is_refused_without_showing_them(url):
+async def test_a_base_url_with_credentials_or_two_meanings_is_refused_without_showing_them(url):
     http = ScriptedHttp([])
-    failure = failure_in(run(http, base_url=url))
+    failure = failure_in(await run(http, base_url=url))
     assert (failure.kind, http.requests) == ("invalid_request", [])
     assert "secret-word" not in str(failure)
 
@@ -189,28 +188,28 @@ SECRETS = st.text(
 
 
 @given(SECRETS, st.sampled_from([400, 401, 403, 404, 429, 500]), st.booleans())
-def test_a_key_that_the_server_repeats_is_in_no_delta(key, status, is_code):
+async def test_a_key_that_the_server_repeats_is_in_no_delta(key, status, is_code):
     error = {"message": "no", "code": key} if is_code else {"message": f"Incorrect key {key}."}
     http = ScriptedHttp([Reply(status, (json.dumps({"error": error}).encode(),))] * 2)
-    deltas = asyncio.run(ask(model_of(http, key=key), budget=RetryBudget(attempts=2)))
+    deltas = await ask(model_of(http, key=key), budget=RetryBudget(attempts=2))
     assert key not in repr(deltas)
 
 
-def test_neither_a_refused_key_nor_the_new_one_is_in_a_delta():
+async def test_neither_a_refused_key_nor_the_new_one_is_in_a_delta():
     http = ScriptedHttp([bad(401), bad(401, f"{KEY} and {NEW} are wrong")])
-    deltas = run(http, keys=ChangingKeys(KEY, NEW))
+    deltas = await run(http, keys=ChangingKeys(KEY, NEW))
     assert failure_in(deltas).message == "*** and *** are wrong"
 
 
 @pytest.mark.parametrize("break_in_body", [True, False])
-def test_a_key_in_the_words_of_the_adapter_is_in_no_delta(break_in_body):
+async def test_a_key_in_the_words_of_the_adapter_is_in_no_delta(break_in_body):
     class BreakingHttp(ScriptedHttp):
         def stream(self, request):
             if not break_in_body:
                 raise HttpError("connection", f"can't send {dict(request.headers)}")
             return super().stream(request)
 
-    deltas = run(BreakingHttp([Reply(200, (Cut(),))]))
+    deltas = await run(BreakingHttp([Reply(200, (Cut(),))]))
     assert failure_in(deltas).kind == "connection"
     assert KEY not in repr(deltas)
 

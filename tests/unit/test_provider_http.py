@@ -25,18 +25,14 @@ ADAPTERS = pytest.mark.parametrize("make", [DirectHttp, Httpx2Http], ids=["direc
 SAMPLES = sorted((Path(__file__).parents[1] / "wire" / "samples").glob("*.sse"))
 
 
-def drive(answer, use, make=DirectHttp, tls=None):
+async def drive(answer, use, make=DirectHttp, tls=None):
     """Run `use(http, server)` against a server, and close everything."""
-
-    async def go():
-        async with RawServer(answer, tls) as server:
-            http = make()
-            try:
-                return await use(http, server)
-            finally:
-                await http.aclose()
-
-    return asyncio.run(go())
+    async with RawServer(answer, tls) as server:
+        http = make()
+        try:
+            return await use(http, server)
+        finally:
+            await http.aclose()
 
 
 async def ok(exchange):
@@ -64,7 +60,7 @@ async def test_both_adapters_read_the_same_out_of_every_framing(name):
 
 
 @pytest.mark.parametrize("packing", ["plain", "gzip", "deflate", "raw deflate"])
-def test_both_adapters_hand_on_the_bytes_of_recorded_streams(packing):
+async def test_both_adapters_hand_on_the_bytes_of_recorded_streams(packing):
     pack = {
         "plain": bytes,
         "gzip": gzip.compress,
@@ -82,7 +78,7 @@ def test_both_adapters_hand_on_the_bytes_of_recorded_streams(packing):
     async def use(http, server):
         return {name: await fetch(http, post(f"{server.url}/{name}", b"{}")) for name in recorded}
 
-    direct, other = drive(answer, use, DirectHttp), drive(answer, use, Httpx2Http)
+    direct, other = await drive(answer, use, DirectHttp), await drive(answer, use, Httpx2Http)
     assert direct == other
     assert {name: body for name, (_, _, body) in direct.items()} == recorded
 
@@ -151,11 +147,11 @@ def make_trusting(request, authority, ca_file):
     return makers[request.param]
 
 
-def test_a_certificate_for_another_host_is_refused(make_trusting, authority):
+async def test_a_certificate_for_another_host_is_refused(make_trusting, authority):
     async def use(http, server):
         return await failing(http, post(server.url, b"{}")), len(server.seen)
 
-    error, seen = drive(ok, use, make_trusting, presented(authority, "elsewhere.example"))
+    error, seen = await drive(ok, use, make_trusting, presented(authority, "elsewhere.example"))
     assert (error.kind, seen) == ("connection", 0)
     assert "127.0.0.1" in str(error)
     assert "certificate" in str(error)
@@ -163,11 +159,11 @@ def test_a_certificate_for_another_host_is_refused(make_trusting, authority):
 
 
 @ADAPTERS
-def test_a_certificate_nobody_vouches_for_is_refused_by_the_systems_trust(make, authority):
+async def test_a_certificate_nobody_vouches_for_is_refused_by_the_systems_trust(make, authority):
     async def use(http, server):
         return await failing(http, post(server.url, b"{}")), len(server.seen)
 
-    error, seen = drive(ok, use, make, presented(authority, "127.0.0.1"))
+    error, seen = await drive(ok, use, make, presented(authority, "127.0.0.1"))
     assert (error.kind, seen) == ("connection", 0)
     assert "certificate" in str(error)
 
@@ -187,7 +183,7 @@ async def test_a_plain_server_where_tls_is_wanted_is_an_error(make_trusting):
     assert "SSL" not in str(error).replace("SSLError", "")
 
 
-def test_the_tls_context_is_made_once_and_only_when_it_is_needed(authority):
+async def test_the_tls_context_is_made_once_and_only_when_it_is_needed(authority):
     made = []
 
     def make_context():
@@ -197,14 +193,14 @@ def test_the_tls_context_is_made_once_and_only_when_it_is_needed(authority):
     async def use(http, server):
         return [(await fetch(http, post(server.url, b"{}")))[2] for _ in range(2)]
 
-    assert drive(ok, use, lambda: DirectHttp(make_context)) == [b"ok", b"ok"]
+    assert await drive(ok, use, lambda: DirectHttp(make_context)) == [b"ok", b"ok"]
     assert made == []
 
     async def close_each_time(exchange):
         await ok(exchange)
         exchange.hang_up()
 
-    assert drive(close_each_time, use, lambda: DirectHttp(make_context), presented(authority, "127.0.0.1"))
+    assert await drive(close_each_time, use, lambda: DirectHttp(make_context), presented(authority, "127.0.0.1"))
     assert made == [1]
 
 
@@ -226,7 +222,7 @@ async def test_a_missing_ca_file_is_named():
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_kept_connection_that_died_unseen_is_replaced_and_the_request_sent_once_more(method):
+async def test_a_kept_connection_that_died_unseen_is_replaced_and_the_request_sent_once_more(method):
     async def answer(exchange):
         await exchange.body()
         if len(server_of[0].seen) == 2:
@@ -240,10 +236,10 @@ def test_a_kept_connection_that_died_unseen_is_replaced_and_the_request_sent_onc
         bodies = [(await fetch(http, HttpRequest(method, server.url, ())))[2] for _ in range(2)]
         return bodies, server.connections, len(server.seen)
 
-    assert drive(answer, use) == ([b"ok", b"ok"], 2, 3)
+    assert await drive(answer, use) == ([b"ok", b"ok"], 2, 3)
 
 
-def test_a_fresh_connection_that_breaks_is_not_tried_again():
+async def test_a_fresh_connection_that_breaks_is_not_tried_again():
     async def answer(exchange):
         await exchange.body()
         exchange.reset()
@@ -252,11 +248,11 @@ def test_a_fresh_connection_that_breaks_is_not_tried_again():
         await failing(http, post(server.url, b"{}"))
         return len(server.seen)
 
-    assert drive(answer, use) == 1
+    assert await drive(answer, use) == 1
 
 
 @pytest.mark.parametrize("sent", [b"H", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"])
-def test_a_request_that_was_answered_with_a_single_byte_is_never_sent_again(sent):
+async def test_a_request_that_was_answered_with_a_single_byte_is_never_sent_again(sent):
     async def answer(exchange):
         await exchange.body()
         if exchange.path == "/first":
@@ -269,10 +265,10 @@ def test_a_request_that_was_answered_with_a_single_byte_is_never_sent_again(sent
         await failing(http, post(f"{server.url}/second", b"{}"))
         return server.connections, len(server.seen)
 
-    assert drive(answer, use) == (1, 2)
+    assert await drive(answer, use) == (1, 2)
 
 
-def test_a_server_that_stays_silent_on_a_kept_connection_is_not_asked_twice():
+async def test_a_server_that_stays_silent_on_a_kept_connection_is_not_asked_twice():
     async def answer(exchange):
         await exchange.body()
         await (exchange.answer(b"ok") if exchange.path == "/first" else exchange.until_gone())
@@ -282,19 +278,19 @@ def test_a_server_that_stays_silent_on_a_kept_connection_is_not_asked_twice():
         error = await failing(http, post(f"{server.url}/second", b"{}", idle_timeout_s=0.05))
         return error.kind, len(server.seen)
 
-    assert drive(answer, use) == ("timeout", 2)
+    assert await drive(answer, use) == ("timeout", 2)
 
 
-def test_an_idle_connection_is_closed_after_its_time():
+async def test_an_idle_connection_is_closed_after_its_time():
     async def use(http, server):
         await fetch(http, post(server.url))
         await server.idle()
         return (await fetch(http, post(server.url)))[2], server.connections
 
-    assert drive(ok, use, lambda: DirectHttp(keep_alive_s=0.05)) == (b"ok", 2)
+    assert await drive(ok, use, lambda: DirectHttp(keep_alive_s=0.05)) == (b"ok", 2)
 
 
-def test_what_a_server_sends_unasked_is_never_taken_for_an_answer():
+async def test_what_a_server_sends_unasked_is_never_taken_for_an_answer():
     async def answer(exchange):
         await exchange.body()
         await exchange.answer(b"mine")
@@ -303,7 +299,7 @@ def test_what_a_server_sends_unasked_is_never_taken_for_an_answer():
     async def use(http, server):
         return [(await fetch(http, post(server.url)))[2] for _ in range(3)], server.connections
 
-    bodies, connections = drive(answer, use)
+    bodies, connections = await drive(answer, use)
     assert bodies == [b"mine"] * 3
     assert connections == 3
 
@@ -318,7 +314,7 @@ async def test_origins_never_share_a_connection():
 
 
 @ADAPTERS
-def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces(make):
+async def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces(make):
     async def answer(exchange):
         await exchange.answer(gzip.compress(bytes(20_000_000)), "200 OK", "content-encoding: gzip")
 
@@ -327,12 +323,12 @@ def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces(make):
             sizes = [len(chunk) async for chunk in response.chunks()]
         return sum(sizes), max(sizes)
 
-    total, largest = drive(answer, use, make)
+    total, largest = await drive(answer, use, make)
     assert total == 20_000_000
     assert largest <= 64 * 1024
 
 
-def test_a_reader_that_pauses_does_not_make_the_adapter_hoard():
+async def test_a_reader_that_pauses_does_not_make_the_adapter_hoard():
     written = []
 
     async def answer(exchange):
@@ -353,12 +349,12 @@ def test_a_reader_that_pauses_does_not_make_the_adapter_hoard():
             held = sum(written)
             return held, first + sum([len(chunk) async for chunk in chunks])
 
-    held, total = drive(answer, use)
+    held, total = await drive(answer, use)
     assert total == 40_000_000
     assert held < 20_000_000  # what the system's own buffers take, and a little more
 
 
-def test_a_connection_whose_long_answer_nobody_read_still_hears_the_next_one():
+async def test_a_connection_whose_long_answer_nobody_read_still_hears_the_next_one():
     long = bytes(500_000)
 
     async def answer(exchange):
@@ -374,10 +370,10 @@ def test_a_connection_whose_long_answer_nobody_read_still_hears_the_next_one():
             await asyncio.sleep(0.05)  # the rest lies in the system's buffers
         return [(await fetch(http, post(server.url, idle_timeout_s=1.0)))[2] for _ in range(2)]
 
-    assert drive(answer, use) == [b"ok", b"ok"]
+    assert await drive(answer, use) == [b"ok", b"ok"]
 
 
-def test_a_slow_upload_is_not_silence():
+async def test_a_slow_upload_is_not_silence():
     silence_s = 0.4
 
     async def answer(exchange):
@@ -389,7 +385,7 @@ def test_a_slow_upload_is_not_silence():
         return (await fetch(http, post(server.url, bytes(8_000_000), idle_timeout_s=silence_s)))[2]
 
     before = time.monotonic()
-    assert drive(answer, use) == b"ok"
+    assert await drive(answer, use) == b"ok"
     assert time.monotonic() - before > silence_s
 
 
@@ -447,22 +443,22 @@ def local_server(answers):
         ({}, None),
     ],
 )
-def test_the_running_context_is_asked_for_in_every_dialect(answers, expected):
+async def test_the_running_context_is_asked_for_in_every_dialect(answers, expected):
     async def use(http, server):
         before = time.monotonic()
         found = await running_context(http, server.url + "/v1", "m")
         return found, time.monotonic() - before
 
-    found, seconds = drive(local_server(answers), use)
+    found, seconds = await drive(local_server(answers), use)
     assert found == expected
     assert seconds < 2
 
 
-def test_servers_elsewhere_are_not_asked():
+async def test_servers_elsewhere_are_not_asked():
     async def use(http, server):
         return await running_context(http, "https://api.example.com/v1", "m"), server.seen
 
-    assert drive(local_server({}), use) == (None, [])
+    assert await drive(local_server({}), use) == (None, [])
 
 
 @pytest.mark.parametrize(

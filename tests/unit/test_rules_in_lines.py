@@ -1,6 +1,5 @@
 """Rules about paths, and files with keys, in lines of bash that no sandbox covers."""
 
-import asyncio
 import subprocess
 from pathlib import Path
 
@@ -311,24 +310,24 @@ def test_an_ignore_file_may_bring_it_back(ws, name, text):
 
 @pytest.mark.parametrize("rg", [RG, None], ids=["ripgrep", "own"])
 @pytest.mark.parametrize("mode", ["content", "files", "count"])
-def test_searches_leave_out_what_a_rule_refuses(ws, rg, mode):
+async def test_searches_leave_out_what_a_rule_refuses(ws, rg, mode):
     rules = denied(ws, "Read(secrets/**)", "Read(**/*.sql)")
     with workspace(ws) as made:
         context = msgspec.structs.replace(made.context(), rules=rules, files=ruled(made.files, rules))
 
-        def said(tool, **arguments) -> str:
-            output = asyncio.run(tool.run(tool.params(**arguments), context))
+        async def said(tool, **arguments) -> str:
+            output = await tool.run(tool.params(**arguments), context)
             return "".join(part.text for part in output.parts)
 
-        found = said(Grep(RG), pattern="needle", output_mode=mode)
+        found = await said(Grep(RG), pattern="needle", output_mode=mode)
         assert "a.py" in found
         assert "app/secrets/k" in found
         assert not any(line.startswith(("secrets", "migrations")) for line in found.splitlines())
         assert "left out" in found
-        listed = said(Glob(rg), pattern="**/*")
+        listed = await said(Glob(rg), pattern="**/*")
         assert "src/a.py" in listed
         assert not any(line.startswith(("secrets", "migrations")) for line in listed.splitlines())
-        assert "secrets/" not in said(ReadFile(), file_path=".").splitlines()
+        assert "secrets/" not in (await said(ReadFile(), file_path=".")).splitlines()
 
 
 async def test_an_edit_shows_nothing_of_what_a_rule_refuses_to_read(ws):

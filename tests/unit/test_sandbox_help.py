@@ -1,6 +1,5 @@
 """What somebody is told who has no sandbox: why, what that means, and what to type."""
 
-import asyncio
 import io
 import json
 import os
@@ -194,9 +193,9 @@ def test_a_run_that_refuses_for_want_of_a_sandbox_says_so(tmp_path, monkeypatch,
 # ------------------------------------------------------------------ doctor
 
 
-def examine(home: Path, cwd: Path, **environ: str):
+async def examine(home: Path, cwd: Path, **environ: str):
     given = {"HOME": str(home), "PATH": "/usr/bin:/bin", **environ}
-    return asyncio.run(diagnose({}, given, str(cwd), lambda *_: ScriptedHttp(lambda _: Cut()), build_agent))
+    return await diagnose({}, given, str(cwd), lambda *_: ScriptedHttp(lambda _: Cut()), build_agent)
 
 
 @pytest.fixture
@@ -206,34 +205,34 @@ def places(tmp_path) -> tuple[Path, Path]:
     return tmp_path / "home", tmp_path / "ws"
 
 
-def test_the_doctor_looks_for_a_sandbox_also_without_a_model_and_says_why_there_is_none(places, monkeypatch):
+async def test_the_doctor_looks_for_a_sandbox_also_without_a_model_and_says_why_there_is_none(places, monkeypatch):
     def look(self):
         self._report.append("bwrap: no luck")
 
     monkeypatch.setattr("bradawl.sandbox.selection.SandboxSelection._probe_backends", look)
-    found = examine(*places)
+    found = await examine(*places)
     (check,) = [each for each in found.checks if each.name == "sandbox"]
     assert check.state == "warning" and "bwrap: no luck" in check.hint and "bradawl[sandbox]" in check.hint
 
 
-def test_also_where_a_settings_file_is_broken(places):
+async def test_also_where_a_settings_file_is_broken(places):
     config = places[0] / ".config/bradawl"
     config.mkdir(parents=True)
     (config / "config.toml").write_text("model = [")
-    assert any(each.name == "sandbox" for each in examine(*places).checks)
+    assert any(each.name == "sandbox" for each in (await examine(*places)).checks)
 
 
-def test_a_required_sandbox_that_is_missing_is_a_problem_with_its_reason(places, monkeypatch):
+async def test_a_required_sandbox_that_is_missing_is_a_problem_with_its_reason(places, monkeypatch):
     monkeypatch.setattr(
         "bradawl.sandbox.selection.SandboxSelection._probe_backends", lambda self: self._report.append("no luck")
     )
-    found = examine(*places, BRADAWL_SANDBOX="required")
+    found = await examine(*places, BRADAWL_SANDBOX="required")
     (check,) = [each for each in found.checks if each.name == "sandbox"]
     assert check.state == "problem" and "no luck" in check.hint and not found.healthy
 
 
-def test_a_workspace_that_can_not_be_held_is_not_told_to_install_anything(places):
-    (check,) = [each for each in examine(places[0], places[0]).checks if each.name == "sandbox"]
+async def test_a_workspace_that_can_not_be_held_is_not_told_to_install_anything(places):
+    (check,) = [each for each in (await examine(places[0], places[0])).checks if each.name == "sandbox"]
     assert "holds your home folder" in check.hint and "apt install" not in check.hint
 
 
@@ -267,24 +266,24 @@ def test_landlock_says_what_then_asks():
     assert "is asked about" in check.hint and "apt install bubblewrap" in check.hint
 
 
-def test_programs_that_are_not_used_are_named(places):
+async def test_programs_that_are_not_used_are_named(places):
     planted = places[1] / "bin"
     planted.mkdir()
     for name in ("git", "bash", "rg"):
         (planted / name).write_text("#!/bin/sh\n")
         (planted / name).chmod(0o755)
-    found = {each.name: each for each in examine(*places, PATH=f"{planted}:/usr/bin:/bin").checks}
+    found = {each.name: each for each in (await examine(*places, PATH=f"{planted}:/usr/bin:/bin")).checks}
     for name, file in (("git", "git"), ("bash", "bash"), ("ripgrep", "rg")):
         assert f"{planted}/{file} is not used: " in found[name].hint
         assert str(planted) not in found[name].text
 
 
-def test_an_installation_in_the_workspace_is_told_with_what_is_better(places):
+async def test_an_installation_in_the_workspace_is_told_with_what_is_better(places):
     prefix = os.path.realpath(sys.prefix)
-    found = {each.name: each for each in examine(places[0], Path(prefix).parent).checks}
+    found = {each.name: each for each in (await examine(places[0], Path(prefix).parent)).checks}
     assert found["installation"].state == "warning" and prefix in found["installation"].text
     assert "pipx" in found["installation"].hint and "uv tool" in found["installation"].hint
-    assert "installation" not in {each.name for each in examine(*places).checks}
+    assert "installation" not in {each.name for each in (await examine(*places)).checks}
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")

@@ -148,7 +148,7 @@ async def test_one_sync_serves_all_who_came_before_it_began_and_the_loop_goes_on
     assert journal.close() and disk.syncs == 2
 
 
-def test_a_disk_that_failed_to_sync_is_not_trusted_again(tmp_path):
+async def test_a_disk_that_failed_to_sync_is_not_trusted_again(tmp_path):
     failures = [OSError(5, "Input/output error")]
 
     def sync(fd):
@@ -156,8 +156,8 @@ def test_a_disk_that_failed_to_sync_is_not_trusted_again(tmp_path):
             raise failures.pop()
 
     journal = Journal.create(file_of(tmp_path), FakeClock(), sync=sync)
-    assert asyncio.run(journal.durable(journal.append(OPENED))) is False
-    assert asyncio.run(journal.durable(journal.append(prompt("b")))) is False
+    assert await journal.durable(journal.append(OPENED)) is False
+    assert await journal.durable(journal.append(prompt("b"))) is False
     assert journal.is_saved is False and journal.close() is False
 
 

@@ -252,23 +252,23 @@ def test_a_fork_of_format_1_still_loads(golden):
 # ---------------------------------------------------------------- nowhere to write
 
 
-def _use(session: OpenSession) -> None:
+async def _use(session: OpenSession) -> None:
     """A session in memory works, and never claims to be saved."""
-    ref = asyncio.run(session.blobs.put(b"data"))
+    ref = await session.blobs.put(b"data")
     assert session.blobs.get(ref) == b"data"
     with pytest.raises(SessionError):
         session.blobs.path(ref)
     entry = session.log.append(PromptSubmitted((Text("hi"),)))
-    assert asyncio.run(session.log.durable(entry)) is False
+    assert await session.log.durable(entry) is False
     assert session.log.close() is False
 
 
-def test_a_file_in_the_way_leaves_the_session_in_memory(tmp_path, store):
+async def test_a_file_in_the_way_leaves_the_session_in_memory(tmp_path, store):
     (tmp_path / "data").write_text("in the way")
     session = store.create()
     assert isinstance(session.log, MemoryLog)
     assert session.notices[0].startswith("history is not saved: ") and str(tmp_path) in session.notices[0]
-    _use(session)
+    await _use(session)
     assert store.latest() is None and store.list() == ()
 
 
@@ -289,12 +289,12 @@ def mount_disk(tmp_path):
         subprocess.run(["umount", "-l", one], check=False)
 
 
-def test_a_full_disk_leaves_the_session_in_memory(tmp_path, store, mount_disk):
+async def test_a_full_disk_leaves_the_session_in_memory(tmp_path, store, mount_disk):
     mount_disk("-t", "tmpfs", "-o", "size=16k", "tmpfs")
     (tmp_path / "data" / "ballast").write_bytes(b"x" * 16384)
     session = store.create()
     assert session.notices[0].startswith("history is not saved: No space left on device")
-    _use(session)
+    await _use(session)
 
 
 async def test_a_session_that_can_be_read_but_not_written_goes_on_in_memory(tmp_path, store, mount_disk):

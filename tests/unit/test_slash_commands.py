@@ -1,6 +1,5 @@
 """Slash commands: one function each, typed arguments, the same at the terminal and in a headless run."""
 
-import asyncio
 import io
 import json
 from typing import Annotated, Any, Literal
@@ -168,8 +167,8 @@ async def try_all(
     return CommandResult(repr((level, size, flag, text)))
 
 
-def tried(line: str) -> str:
-    return asyncio.run(CommandRegistry((try_all,)).run(None, line, user_is_there=True)).text
+async def tried(line: str) -> str:
+    return (await CommandRegistry((try_all,)).run(None, line, user_is_there=True)).text
 
 
 @pytest.mark.parametrize(
@@ -180,8 +179,8 @@ def tried(line: str) -> str:
         ("/try  veryhigh  1.5  true  all the  rest", ("very-high", 1.5, True, "all the  rest")),
     ],
 )
-def test_arguments_have_the_types_of_their_annotations(line, values):
-    assert tried(line) == repr(values)
+async def test_arguments_have_the_types_of_their_annotations(line, values):
+    assert await tried(line) == repr(values)
 
 
 @pytest.mark.parametrize(
@@ -193,9 +192,9 @@ def test_arguments_have_the_types_of_their_annotations(line, values):
         ("/try low 1 maybe", "/try: flag must be true or false, not 'maybe'."),
     ],
 )
-def test_a_wrong_argument_is_named_with_what_it_must_be(line, message):
+async def test_a_wrong_argument_is_named_with_what_it_must_be(line, message):
     with pytest.raises(CommandError) as raised:
-        tried(line)
+        await tried(line)
     assert str(raised.value) == message
 
 

@@ -1,6 +1,5 @@
 """A script means the same to the model in the process and to the one behind the wire server."""
 
-import asyncio
 import itertools
 import json
 
@@ -137,7 +136,7 @@ CALLS = st.lists(
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, CALLS, WORDS), min_size=1, max_size=3), st.sampled_from([64, 500]))
 @settings(max_examples=15, phases=[Phase.generate])
-def test_any_reply_is_the_same_both_ways_in_any_pieces(entries, size):
+async def test_any_reply_is_the_same_both_ways_in_any_pieces(entries, size):
     numbers = itertools.count(1)
     script = [
         {
@@ -153,7 +152,7 @@ def test_any_reply_is_the_same_both_ways_in_any_pieces(entries, size):
     turns = [User((Text("go"),))]
     for before in script[:-1]:
         turns.append(answers_to(before) if before["tool_calls"] else User((Text("more"),)))
-    told, over_wire, _ = asyncio.run(both(json.loads(json.dumps(script)), turns[: len(script)]))
+    told, over_wire, _ = await both(json.loads(json.dumps(script)), turns[: len(script)])
     assert told == over_wire
     calls = [part for reply, *_ in told for part in reply.parts if isinstance(part, ToolCall)]
     assert all(call.status == "ok" for call in calls)

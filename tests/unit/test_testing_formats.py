@@ -1,6 +1,5 @@
 """The scripted server in each wire format: what it sends is what the codecs read, what it refuses servers refuse."""
 
-import asyncio
 import http.client
 import json
 from contextlib import aclosing
@@ -33,23 +32,19 @@ CALLS = [
 USAGE = {"input": 120, "output": 30, "cache_read": 40, "cache_write": 10, "reasoning": 12}
 
 
-def stepped(api, script, *conversation):
+async def stepped(api, script, *conversation):
     """What one step makes of the script's first entry, and the server."""
-
-    async def go():
-        async with WireServer(script) as server, aclosing(ADAPTERS["direct"]()) as http:
-            base_url = server.base_url.removesuffix("/v1") + BASES[api]
-            model = model_at(format_of(api), base_url, http)
-            return await ask(model, conversation or (prompt(),)), server
-
-    deltas, server = asyncio.run(go())
+    async with WireServer(script) as server, aclosing(ADAPTERS["direct"]()) as http:
+        base_url = server.base_url.removesuffix("/v1") + BASES[api]
+        model = model_at(format_of(api), base_url, http)
+        deltas, server = await ask(model, conversation or (prompt(),)), server
     return outcome(deltas), server
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_everything_a_script_can_say_arrives(api):
+async def test_everything_a_script_can_say_arrives(api):
     entry = {"thinking": "where is it?", "text": "I look  first.\n", "tool_calls": CALLS, "usage": USAGE}
-    seen, server = stepped(api, [entry])
+    seen, server = await stepped(api, [entry])
     assert not server.failures and seen["complete"], seen["error"]
     said = [(part["type"], part.get("text") or part.get("name")) for part in seen["parts"]]
     assert said == [("thinking", "where is it?"), ("text", "I look  first.\n"), *[("tool_call", "read_file")] * 3]
@@ -61,8 +56,8 @@ def test_everything_a_script_can_say_arrives(api):
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stop", ["end_turn", "max_tokens", "refusal", "context_overflow", "content_filter"])
-def test_a_reply_ends_as_the_script_says(api, stop):
-    seen, _ = stepped(api, [{"text": "so far", "stop": stop}])
+async def test_a_reply_ends_as_the_script_says(api, stop):
+    seen, _ = await stepped(api, [{"text": "so far", "stop": stop}])
     if api == "openai_responses" and stop == "context_overflow":
         assert (seen["error"]["kind"], seen["complete"]) == ("context_overflow", False)
     elif api == "anthropic_messages" and stop == "content_filter":
@@ -73,21 +68,21 @@ def test_a_reply_ends_as_the_script_says(api, stop):
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_model_that_fails_in_the_middle_is_a_failure(api):
-    seen, _ = stepped(api, [{"text": "so far", "stop": "error"}])
+async def test_a_model_that_fails_in_the_middle_is_a_failure(api):
+    seen, _ = await stepped(api, [{"text": "so far", "stop": "error"}])
     assert (seen["error"]["kind"], seen["error"]["retryable"], seen["complete"]) == ("server", True, False)
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize(("status", "kind"), [(401, "auth"), (400, "invalid_request"), (429, "rate_limit")])
-def test_a_status_comes_with_the_formats_own_error(api, status, kind):
-    seen, _ = stepped(api, [{"text": "not now", "faults": {"status": status}}])
+async def test_a_status_comes_with_the_formats_own_error(api, status, kind):
+    seen, _ = await stepped(api, [{"text": "not now", "faults": {"status": status}}])
     assert (seen["error"]["kind"], seen["error"]["status"], seen["error"]["message"]) == (kind, status, "not now")
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_cut_stream_breaks_the_connection(api):
-    seen, _ = stepped(api, [{"text": "word " * 200, "faults": {"cut_at_byte": 900}}])
+async def test_a_cut_stream_breaks_the_connection(api):
+    seen, _ = await stepped(api, [{"text": "word " * 200, "faults": {"cut_at_byte": 900}}])
     assert (seen["error"]["kind"], seen["complete"]) == ("connection", False)
 
 

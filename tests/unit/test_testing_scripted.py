@@ -58,15 +58,11 @@ async def ask(session, message=PROMPT):
     return [delta async for delta in session.stream(RequestParams(), RetryBudget())]
 
 
-def replies(script, times=1, **options):
+async def replies(script, times=1, **options):
     """The deltas of so many requests of one session, and the model."""
-
-    async def run():
-        model = ScriptedModel(script, **options)
-        session = model.open(PREFIX)
-        return [await ask(session) for _ in range(times)], model
-
-    return asyncio.run(run())
+    model = ScriptedModel(script, **options)
+    session = model.open(PREFIX)
+    return [await ask(session) for _ in range(times)], model
 
 
 def reply_of(deltas):
@@ -76,9 +72,9 @@ def reply_of(deltas):
     return assembler
 
 
-def test_a_reply_streams_thinking_text_calls_and_usage_in_order():
+async def test_a_reply_streams_thinking_text_calls_and_usage_in_order():
     call = {"name": "bash", "arguments": {"command": "python3 main.py"}}
-    [deltas], _ = replies(
+    [deltas], _ = await replies(
         [{"thinking": "hm, well", "text": "I run it.", "tool_calls": [call], "usage": {"input": 9, "output": 4}}]
     )
     kinds = [type(delta) for delta in deltas]
@@ -115,20 +111,20 @@ def test_a_reply_streams_thinking_text_calls_and_usage_in_order():
         ("[]", None, "malformed"),
     ],
 )
-def test_raw_arguments_come_as_they_are_with_their_status(raw, stop, status):
-    [deltas], _ = replies([{"tool_calls": [{"name": "t", "arguments": raw}], "stop": stop}])
+async def test_raw_arguments_come_as_they_are_with_their_status(raw, stop, status):
+    [deltas], _ = await replies([{"tool_calls": [{"name": "t", "arguments": raw}], "stop": stop}])
     [closed] = [delta.part for delta in deltas if isinstance(delta, PartClosed)]
     assert closed == ToolCall("call_1", "t", raw, status)
 
 
-def test_a_refusal_is_a_refusal_part():
-    [deltas], _ = replies([{"text": "I can't.", "stop": "refusal"}])
+async def test_a_refusal_is_a_refusal_part():
+    [deltas], _ = await replies([{"text": "I can't.", "stop": "refusal"}])
     assert reply_of(deltas).reply().parts == (Refusal("I can't."),)
     assert deltas[-1].stop == "refusal"
 
 
-def test_an_error_stop_is_a_retryable_failure_after_the_text():
-    [deltas], _ = replies([{"text": "so far", "stop": "error"}])
+async def test_an_error_stop_is_a_retryable_failure_after_the_text():
+    [deltas], _ = await replies([{"text": "so far", "stop": "error"}])
     assert isinstance(deltas[-1], StreamFailed) and deltas[-1].failure.retryable
     reply = reply_of(deltas).reply()
     assert (reply.parts, reply.complete) == ((Text("so far"),), False)
@@ -138,9 +134,9 @@ ENTRY = {"thinking": "häm", "text": "wörd two", "tool_calls": [{"name": "t", "
 SIZE = len('hämwörd two{"a":"ü"}'.encode())
 
 
-def test_a_cut_reply_holds_so_many_bytes_and_only_closed_calls():
+async def test_a_cut_reply_holds_so_many_bytes_and_only_closed_calls():
     for limit in range(SIZE + 1):
-        [deltas], _ = replies([ENTRY | {"faults": {"cut_at_byte": limit}}])
+        [deltas], _ = await replies([ENTRY | {"faults": {"cut_at_byte": limit}}])
         assert isinstance(deltas[-1], StreamFailed)
         assert (deltas[-1].failure.kind, deltas[-1].failure.retryable) == ("connection", True)
         assert not any(isinstance(delta, ReplyEnded) for delta in deltas)
@@ -151,7 +147,7 @@ def test_a_cut_reply_holds_so_many_bytes_and_only_closed_calls():
         )
         assert limit - 1 <= len(shown.encode()) <= limit
         assert not any(isinstance(part, ToolCall) for part in reply_of(deltas).reply().parts)
-    [deltas], _ = replies([ENTRY | {"faults": {"cut_at_byte": SIZE + 1}}])
+    [deltas], _ = await replies([ENTRY | {"faults": {"cut_at_byte": SIZE + 1}}])
     assert isinstance(deltas[-1], ReplyEnded)
 
 

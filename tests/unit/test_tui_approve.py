@@ -1,6 +1,5 @@
 """The question on the screen: nothing hidden, what a yes gives, and the rules that are saved."""
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -75,11 +74,11 @@ def test_gaps_are_found_in_linear_time():
         assert question_text(shell(text))
 
 
-def test_long_texts_for_files_are_shown_whole_on_request():
+async def test_long_texts_for_files_are_shown_whole_on_request():
     content = "\n".join(f"line {number}" for number in range(100))
     asked = question({"file_path": "a", "content": content}, Effects(writes=("/ws/a",)), "write_file")
     assert "... 80 more lines" in question_text(asked) and "line 99" not in question_text(asked)
-    answer, shown = ask(asked, "v", "y")
+    answer, shown = await ask(asked, "v", "y")
     assert answer.allowed and "v = show all of it" in shown[0] and "line 99" in shown[1]
     assert "v = " not in choices_text(shell("ls"))
 
@@ -135,7 +134,7 @@ def test_a_tool_that_no_sandbox_holds_says_so():
 # ------------------------------------------------------------------ answers
 
 
-def ask(asked, *typed, memory=None):
+async def ask(asked, *typed, memory=None):
     lines = iter(typed)
     shown: list[str] = []
     prompts: list[str] = []
@@ -148,7 +147,7 @@ def ask(asked, *typed, memory=None):
         return line
 
     approver = TerminalApprover(shown.append, read, lambda: shown.append("CANCELLED"), memory=memory)
-    answer = asyncio.run(approver.ask(asked))
+    answer = await approver.ask(asked)
     assert next(lines, None) is None, "not all that was typed was read"
     assert set(prompts) <= {ASKED, RULE}
     return answer, shown
@@ -166,8 +165,8 @@ def test_p_is_a_yes_for_the_project_and_nothing_like_it_is():
         assert parse_answer(text) is None
 
 
-def test_what_would_be_saved_is_shown_before_and_saved_as_shown(memory):
-    answer, shown = ask(question(), "p", "", memory=memory)
+async def test_what_would_be_saved_is_shown_before_and_saved_as_shown(memory):
+    answer, shown = await ask(question(), "p", "", memory=memory)
     assert answer == Answer(True, by="user", scope="project", rules=("Bash(npm run test)",))
     assert "p = always in this project: Bash(npm run test)" in shown[0]
     assert memory.path in shown[1] and shown[2] == "  Bash(npm run test)" and memory.path in shown[3]
@@ -175,55 +174,55 @@ def test_what_would_be_saved_is_shown_before_and_saved_as_shown(memory):
     assert 'allow = "Bash(npm run test)"' in Path(memory.path).read_text()
 
 
-def test_a_rule_can_be_changed_before_it_is_saved(memory):
-    answer, _ = ask(question(), "p", " Bash(npm run *) ", memory=memory)
+async def test_a_rule_can_be_changed_before_it_is_saved(memory):
+    answer, _ = await ask(question(), "p", " Bash(npm run *) ", memory=memory)
     assert answer.rules == memory.texts == ("Bash(npm run *)",)
 
 
-def test_each_command_of_a_line_has_its_rule(memory):
+async def test_each_command_of_a_line_has_its_rule(memory):
     effects = Effects(unknown=True, commands=(("npm", "test"), ("git", "add", ".")), seal="s")
-    answer, shown = ask(question(effects=effects), "p", "", "Bash(git add .)", memory=memory)
+    answer, shown = await ask(question(effects=effects), "p", "", "Bash(git add .)", memory=memory)
     assert answer.rules == ("Bash(npm test)", "Bash(git add .)")
     assert "Bash(npm test)  (1 of 2)" in shown[2] and "(2 of 2)" in shown[3]
 
 
 @pytest.mark.parametrize("typed", ["Bash(npm run build)", "Bsah(npm)", "Bash(a && b)", "Edit", "\x1b[A", "mcp__x"])
-def test_a_rule_that_does_not_cover_the_call_is_not_saved_and_the_question_stays(memory, typed):
-    answer, shown = ask(question(), "p", typed, "n", memory=memory)
+async def test_a_rule_that_does_not_cover_the_call_is_not_saved_and_the_question_stays(memory, typed):
+    answer, shown = await ask(question(), "p", typed, "n", memory=memory)
     assert not answer.allowed and not Path(memory.path).exists()
     assert any(line.startswith("Nothing was saved: ") for line in shown) and "\x1b" not in "".join(shown)
 
 
-def test_n_at_a_rule_goes_back_to_the_question(memory):
-    answer, _ = ask(question(), "p", "n", "y", memory=memory)
+async def test_n_at_a_rule_goes_back_to_the_question(memory):
+    answer, _ = await ask(question(), "p", "n", "y", memory=memory)
     assert answer == Answer(True, by="user") and not Path(memory.path).exists()
 
 
 @pytest.mark.parametrize("where", [("p",), ()])
-def test_ctrl_c_and_a_closed_input_save_nothing_wherever_they_come(memory, where):
-    answer, shown = ask(question(), *where, KeyboardInterrupt(), memory=memory)
+async def test_ctrl_c_and_a_closed_input_save_nothing_wherever_they_come(memory, where):
+    answer, shown = await ask(question(), *where, KeyboardInterrupt(), memory=memory)
     assert not answer.allowed and shown[-1] == "CANCELLED"
-    answer, _ = ask(question(), *where, EOFError(), memory=memory)
+    answer, _ = await ask(question(), *where, EOFError(), memory=memory)
     assert (answer.allowed, answer.by) == (False, "nobody") and not Path(memory.path).exists()
 
 
-def test_where_no_rule_is_right_none_is_offered(memory):
+async def test_where_no_rule_is_right_none_is_offered(memory):
     python = Effects(unknown=True, commands=(("python", "x.py"),), seal="s")
-    answer, shown = ask(question(effects=python), "p", "y", memory=memory)
+    answer, shown = await ask(question(effects=python), "p", "y", memory=memory)
     assert answer.scope == "once" and "p = " not in shown[0] and shown[1] == "Please answer y, a or n."
-    answer, shown = ask(question(), "p", "y")
+    answer, shown = await ask(question(), "p", "y")
     assert answer.scope == "once" and "p = " not in shown[0]
 
 
-def test_a_file_that_can_not_be_written_is_told_and_the_question_stays(memory):
+async def test_a_file_that_can_not_be_written_is_told_and_the_question_stays(memory):
     Path(memory.path).parent.parent.mkdir()
     Path(memory.path).parent.write_text("in the way")
-    answer, shown = ask(question(), "p", "", "y", memory=memory)
+    answer, shown = await ask(question(), "p", "", "y", memory=memory)
     assert answer.scope == "once" and any("can't be written" in line for line in shown)
 
 
-def test_a_call_with_rules_saved_is_covered_from_now_on(memory):
-    ask(question(), "p", "", memory=memory)
+async def test_a_call_with_rules_saved_is_covered_from_now_on(memory):
+    await ask(question(), "p", "", memory=memory)
     assert memory.why_not_allowed(question().request, ["Bash(npm run test)"]) == ""
     assert [rule.words for rule in memory.rules()] == [("npm", "run", "test")]
 
