@@ -1,6 +1,5 @@
 """Decides about git commands as a run would, and asks git itself."""
 
-import asyncio
 import shutil
 import subprocess
 from pathlib import Path
@@ -71,11 +70,11 @@ def shown_by_hand(trap: Trap, lines: tuple[str, ...] = LINES) -> str:
     return said
 
 
-def status(trap: Trap, folder: Path | None = None) -> str | None:
+async def status(trap: Trap, folder: Path | None = None) -> str | None:
     processes = LocalProcesses(trap.environment)
     try:
         config = GitConfig(read_whole, trap.environment, str(trap.home))
         ask = GitStatus(config, processes, shutil.which("git"), str(trap.home / "private-of-status"), 10)
-        return asyncio.run(ask(str(folder or trap.ws)))
+        return await ask(str(folder or trap.ws))
     finally:
         processes.close()

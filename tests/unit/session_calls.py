@@ -1,6 +1,5 @@
 """Calls tools that work on the session itself: no files, no processes, what they change is written down."""
 
-import asyncio
 from typing import Any
 
 from bradawl.agent.calls.seen_files import SeenFiles
@@ -28,11 +27,12 @@ class Desk:
             **given,
         )
 
-    def call(self, tool: Tool[Any], /, **arguments: Any) -> ToolOutput:
+    async def call(self, tool: Tool[Any], /, **arguments: Any) -> ToolOutput:
         """Run it with arguments as a model gives them."""
         params = decoded(arguments, tool.params)
-        return asyncio.run(tool.run(params, self.context))
+        return await tool.run(params, self.context)
 
-    def text(self, tool: Tool[Any], /, **arguments: Any) -> str:
+    async def text(self, tool: Tool[Any], /, **arguments: Any) -> str:
         """What the model would see."""
-        return "".join(getattr(part, "text", "") for part in self.call(tool, **arguments).parts)
+        output = await self.call(tool, **arguments)
+        return "".join(getattr(part, "text", "") for part in output.parts)

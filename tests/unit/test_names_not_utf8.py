@@ -98,11 +98,11 @@ def test_an_embedded_agent_is_refused_too(tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("command", ["cd */ && pwd", "cd */; touch made", "pushd */ >/dev/null"])
-def test_a_line_that_ends_in_such_a_folder_leaves_the_working_directory(tmp_path, name, command):
+async def test_a_line_that_ends_in_such_a_folder_leaves_the_working_directory(tmp_path, name, command):
     made(tmp_path, name)
     with workspace(tmp_path) as place:
-        text = place.text(Bash(), command=command)
+        text = await place.text(Bash(), command=command)
         assert f"is not UTF-8, so it is not kept: the working directory is still {tmp_path}]" in text
         assert "is now" not in text
-        assert place.text(Bash(), command="pwd") == f"{tmp_path}\n[exit code 0]"
+        assert await place.text(Bash(), command="pwd") == f"{tmp_path}\n[exit code 0]"
         text.encode()

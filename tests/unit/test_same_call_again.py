@@ -1,6 +1,5 @@
 """A yes for the session to a command holds as long as nothing that decides what it does has changed."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -78,7 +77,7 @@ class Place:
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
 
-    def questions(self, *steps: str | Callable[[], Any], then: Callable[[], Any] = lambda: None) -> list[str]:
+    async def questions(self, *steps: str | Callable[[], Any], then: Callable[[], Any] = lambda: None) -> list[str]:
         """The lines that were asked about; a step that is no line is done between them."""
         lines = [step for step in steps if isinstance(step, str)]
         script = [
@@ -113,14 +112,11 @@ class Place:
             if type(getattr(item, "event", None)).__name__ == "ToolFinished" and done in between:
                 between.pop(done)()
 
-        async def main() -> None:
-            try:
-                async with agent.open() as session:
-                    await session.run("go", hear)
-            finally:
-                await agent.aclose()
-
-        asyncio.run(main())
+        try:
+            async with agent.open() as session:
+                await session.run("go", hear)
+        finally:
+            await agent.aclose()
         return [json.loads(one.call.raw_arguments)["command"] for one in asked.questions]
 
 
@@ -144,9 +140,9 @@ LINES += [
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_the_same_call_is_not_asked_about_again(tmp_path: Path, line: str) -> None:
+async def test_the_same_call_is_not_asked_about_again(tmp_path: Path, line: str) -> None:
     place = Place(tmp_path)
-    assert place.questions(line, "true", line).count(line) == 1
+    assert (await place.questions(line, "true", line)).count(line) == 1
 
 
 CHANGES: dict[str, Callable[[Place], Any]] = {
@@ -201,12 +197,12 @@ CHANGES: dict[str, Callable[[Place], Any]] = {
 
 
 @pytest.mark.parametrize("line", CHANGES)
-def test_a_changed_script_or_program_is_asked_about_again(tmp_path: Path, line: str) -> None:
+async def test_a_changed_script_or_program_is_asked_about_again(tmp_path: Path, line: str) -> None:
     place = Place(tmp_path)
-    assert place.questions(line, lambda: CHANGES[line](place), line).count(line) == 2
+    assert (await place.questions(line, lambda: CHANGES[line](place), line)).count(line) == 2
 
 
-def test_a_link_that_leads_elsewhere_is_another_script(tmp_path: Path) -> None:
+async def test_a_link_that_leads_elsewhere_is_another_script(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.script("other.sh", "echo other")
     (place.work / "run").symlink_to("build.sh")
@@ -215,10 +211,10 @@ def test_a_link_that_leads_elsewhere_is_another_script(tmp_path: Path) -> None:
         (place.work / "run").unlink()
         (place.work / "run").symlink_to("other.sh")
 
-    assert place.questions("./run", swap, "./run").count("./run") == 2
+    assert (await place.questions("./run", swap, "./run")).count("./run") == 2
 
 
-def test_another_folder_of_the_same_name_is_another_place(tmp_path: Path) -> None:
+async def test_another_folder_of_the_same_name_is_another_place(tmp_path: Path) -> None:
     place = Place(tmp_path)
 
     def swap() -> None:
@@ -227,13 +223,13 @@ def test_another_folder_of_the_same_name_is_another_place(tmp_path: Path) -> Non
         (place.work / "sub" / "x").write_bytes((place.work / "old" / "x").read_bytes())
         (place.work / "sub" / "x").chmod(0o755)
 
-    asked = place.questions("cd sub", "./x", swap, "./x")
+    asked = await place.questions("cd sub", "./x", swap, "./x")
     assert asked.count("./x") == 2
 
 
-def test_a_variable_exported_since_is_a_new_question(tmp_path: Path) -> None:
+async def test_a_variable_exported_since_is_a_new_question(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    asked = place.questions("./build.sh", "export STAGE=live", "./build.sh")
+    asked = await place.questions("./build.sh", "export STAGE=live", "./build.sh")
     assert asked.count("./build.sh") == 2
 
 
@@ -253,9 +249,9 @@ def test_a_variable_exported_since_is_a_new_question(tmp_path: Path) -> None:
         "find . -name '*.sh' -exec sh {} \\;",
     ],
 )
-def test_what_runs_something_that_can_not_be_told_is_asked_about_each_time(tmp_path: Path, line: str) -> None:
+async def test_what_runs_something_that_can_not_be_told_is_asked_about_each_time(tmp_path: Path, line: str) -> None:
     place = Place(tmp_path)
-    assert place.questions(line, line).count(line) == 2
+    assert (await place.questions(line, line)).count(line) == 2
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,16 @@ from bradawl.testing.fakes import FakeSpawner
 from bradawl.tools.agent import LIMIT, AgentTool
 
 
-def test_the_conclusion_of_one_that_completed_its_task_stands_alone():
+async def test_the_conclusion_of_one_that_completed_its_task_stands_alone():
     spawner = FakeSpawner(["It is in a.py:3.\n"])
-    output = Desk(spawner=spawner).call(AgentTool(), prompt="find it", kind="explore", description="find")
+    output = await Desk(spawner=spawner).call(AgentTool(), prompt="find it", kind="explore", description="find")
     assert (output.parts[0].text, output.is_error, output.full) == ("It is in a.py:3.", False, None)
     assert spawner.spawned == [("explore", "find it", "call")]
 
 
-def test_without_a_kind_it_may_do_all():
+async def test_without_a_kind_it_may_do_all():
     spawner = FakeSpawner()
-    Desk(spawner=spawner).call(AgentTool(), prompt="mend it")
+    await Desk(spawner=spawner).call(AgentTool(), prompt="mend it")
     assert spawner.spawned == [("general", "mend it", "call")]
 
 
@@ -41,17 +41,17 @@ def test_without_a_kind_it_may_do_all():
         ("interrupted", "it was interrupted"),
     ],
 )
-def test_any_other_end_is_said_first_and_is_an_error(reason, why):
-    output = Desk(spawner=FakeSpawner(["half of it"], [reason])).call(AgentTool(), prompt="x")
+async def test_any_other_end_is_said_first_and_is_an_error(reason, why):
+    output = await Desk(spawner=FakeSpawner(["half of it"], [reason])).call(AgentTool(), prompt="x")
     first, rest = output.parts[0].text.split("\n", 1)
     assert output.is_error and "did not complete its task" in first and why in first
     assert rest == "half of it"
 
 
 @pytest.mark.parametrize("extra", [0, 1, 100_000])
-def test_of_a_long_one_the_end_is_shown_and_the_whole_handed_over(extra):
+async def test_of_a_long_one_the_end_is_shown_and_the_whole_handed_over(extra):
     whole = "b" * extra + "e" * (LIMIT - 4) + "\ud800END"
-    output = Desk(spawner=FakeSpawner([whole])).call(AgentTool(), prompt="x")
+    output = await Desk(spawner=FakeSpawner([whole])).call(AgentTool(), prompt="x")
     text = output.parts[0].text
     assert text.endswith(whole[-LIMIT:]) and output.limit is None
     assert (output.full is not None) == (extra > 0)
@@ -66,9 +66,9 @@ def test_a_task_that_is_none_is_refused_before_anything_is_spent(prompt):
         AgentTool().effects(AgentTool().params(prompt), Desk().context)
 
 
-def test_where_none_can_be_started_the_model_is_told_to_work_itself():
+async def test_where_none_can_be_started_the_model_is_told_to_work_itself():
     with pytest.raises(ToolError, match="do the task yourself"):
-        Desk().call(AgentTool(), prompt="x")
+        await Desk().call(AgentTool(), prompt="x")
 
 
 def test_it_declares_to_spend_and_to_look_at_the_working_directory():

@@ -1,7 +1,5 @@
 """`ask_user`, the tool; and how the terminal asks and reads the answer."""
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,31 +15,33 @@ from bradawl.tools.ask_user import AskUser
 OPTIONS = ("SQLite", "PostgreSQL")
 
 
-def test_what_the_user_says_is_the_answer():
+async def test_what_the_user_says_is_the_answer():
     approver = ScriptedApprover(words=["PostgreSQL"])
-    text = Desk(approver=approver).text(AskUser(), question=" Which one? ", options=["SQLite", " ", "PostgreSQL\n"])
+    text = await Desk(approver=approver).text(
+        AskUser(), question=" Which one? ", options=["SQLite", " ", "PostgreSQL\n"]
+    )
     assert text == "The user says: PostgreSQL"
     assert approver.choices == [Choice("Which one?", OPTIONS)]
 
 
 @pytest.mark.parametrize("approver", [None, DenyAllApprover(), ScriptedApprover(), ScriptedApprover(words=["  "])])
-def test_where_nobody_answers_the_model_is_told_to_decide(approver):
-    text = Desk(approver=approver).text(AskUser(), question="Which one?")
+async def test_where_nobody_answers_the_model_is_told_to_decide(approver):
+    text = await Desk(approver=approver).text(AskUser(), question="Which one?")
     assert text.startswith("No answer") and "Decide yourself" in text
 
 
-def test_a_question_that_is_none_is_refused_before_anybody_is_asked():
+async def test_a_question_that_is_none_is_refused_before_anybody_is_asked():
     approver = ScriptedApprover(words=["x"] * 3)
     with pytest.raises(ToolError, match="question is empty"):
-        Desk(approver=approver).call(AskUser(), question=" ")
+        await Desk(approver=approver).call(AskUser(), question=" ")
     with pytest.raises(ToolError, match="10 options are too many"):
-        Desk(approver=approver).call(AskUser(), question="Which?", options=list("abcdefghij"))
+        await Desk(approver=approver).call(AskUser(), question="Which?", options=list("abcdefghij"))
     assert approver.choices == []
 
 
-def test_one_option_given_as_a_text_is_a_list_of_one():
+async def test_one_option_given_as_a_text_is_a_list_of_one():
     approver = ScriptedApprover(words=["yes"])
-    Desk(approver=approver).call(AskUser(), question="Go on?", options="yes")
+    await Desk(approver=approver).call(AskUser(), question="Go on?", options="yes")
     assert approver.choices == [Choice("Go on?", ("yes",))]
 
 
@@ -53,7 +53,7 @@ def test_it_declares_to_need_the_user_so_that_two_questions_come_one_after_the_o
 # ------------------------------------------------------------------ at the terminal
 
 
-def asked(choice, typed):
+async def asked(choice, typed):
     """The answer, and all that was shown."""
     shown, held = [], []
 
@@ -72,20 +72,20 @@ def asked(choice, typed):
         return typed
 
     approver = TerminalApprover(shown.append, read, lambda: shown.append("CANCELLED"), Hold)
-    answer = asyncio.run(approver.choose(choice))
+    answer = await approver.choose(choice)
     assert held == [True, False]
     return answer, "\n".join(shown)
 
 
-def test_options_are_numbered_and_a_number_stands_for_one():
-    answer, shown = asked(Choice("Which\none?", OPTIONS), " 2 \n")
+async def test_options_are_numbered_and_a_number_stands_for_one():
+    answer, shown = await asked(Choice("Which\none?", OPTIONS), " 2 \n")
     assert answer == "PostgreSQL"
     assert "    Which\n    one?\n    1. SQLite\n    2. PostgreSQL\n" in shown
 
 
 @pytest.mark.parametrize("typed", ["", " \t", KeyboardInterrupt, EOFError])
-def test_nothing_ctrl_c_and_a_closed_input_are_no_answer_and_end_nothing(typed):
-    answer, shown = asked(Choice("Which?", OPTIONS), typed)
+async def test_nothing_ctrl_c_and_a_closed_input_are_no_answer_and_end_nothing(typed):
+    answer, shown = await asked(Choice("Which?", OPTIONS), typed)
     assert answer is None and "CANCELLED" not in shown
 
 

@@ -1,4 +1,3 @@
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -41,68 +40,68 @@ BASH = Bash()
         ("cat <<'E'\n  \"quoted\" $x\nE", '  "quoted" $x\n[exit code 0]'),
     ],
 )
-def test_the_result_shows_output_stderr_and_exit_code(place, command, shown):
-    output = place.call(BASH, command=command)
+async def test_the_result_shows_output_stderr_and_exit_code(place, command, shown):
+    output = await place.call(BASH, command=command)
     assert text_of(output.parts) == shown.replace("{cwd}", place.cwd)
     assert output.is_error == ("[exit code 0]" not in shown)
     assert output.full is None
 
 
-def test_the_folder_a_line_ends_in_is_kept_for_the_next(place, tmp_path):
+async def test_the_folder_a_line_ends_in_is_kept_for_the_next(place, tmp_path):
     (tmp_path / "sub").mkdir()
-    assert place.text(BASH, command="cd sub && pwd").endswith(
+    assert (await place.text(BASH, command="cd sub && pwd")).endswith(
         "/sub\n[exit code 0]\n[working directory is now " + f"{tmp_path}/sub]"
     )
-    assert place.text(BASH, command="pwd") == f"{tmp_path}/sub\n[exit code 0]"
-    place.call(BASH, command="(cd ..); cd .. | cat; false && cd /; echo 'x && cd /'")
+    assert await place.text(BASH, command="pwd") == f"{tmp_path}/sub\n[exit code 0]"
+    await place.call(BASH, command="(cd ..); cd .. | cat; false && cd /; echo 'x && cd /'")
     assert place.cwd == f"{tmp_path}/sub"
-    place.call(BASH, command="cd -P ..; false")
+    await place.call(BASH, command="cd -P ..; false")
     assert place.cwd == os.path.realpath(tmp_path)
 
 
-def test_a_folder_that_is_gone_is_told(place, tmp_path):
+async def test_a_folder_that_is_gone_is_told(place, tmp_path):
     (tmp_path / "sub").mkdir()
-    place.call(BASH, command="cd sub")
-    assert "[working directory" not in place.text(BASH, command="rmdir ../sub")
-    text = place.text(BASH, command="pwd")
+    await place.call(BASH, command="cd sub")
+    assert "[working directory" not in await place.text(BASH, command="rmdir ../sub")
+    text = await place.text(BASH, command="pwd")
     assert text == f"{tmp_path}\n[exit code 0]\n[working directory {tmp_path}/sub is gone; this ran in {tmp_path}]"
     assert place.cwd == str(tmp_path)
-    assert place.text(BASH, command="pwd") == f"{tmp_path}\n[exit code 0]"
+    assert await place.text(BASH, command="pwd") == f"{tmp_path}\n[exit code 0]"
 
 
 @pytest.mark.parametrize("command", ["true", "cd /usr"])
-def test_a_folder_that_is_gone_deep_down_is_left_for_the_nearest_one(place, tmp_path, command):
+async def test_a_folder_that_is_gone_deep_down_is_left_for_the_nearest_one(place, tmp_path, command):
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
-    place.call(BASH, command="cd a/b/c")
+    await place.call(BASH, command="cd a/b/c")
     (tmp_path / "a" / "b" / "c").rmdir()
     (tmp_path / "a" / "b").rmdir()
     (tmp_path / "a" / "b").write_text("now a file")
-    assert f"this ran in {tmp_path}/a]" in place.text(BASH, command=command)
+    assert f"this ran in {tmp_path}/a]" in await place.text(BASH, command=command)
     assert place.cwd == ("/usr" if command == "cd /usr" else f"{tmp_path}/a")
 
 
-def test_what_else_keeps_a_line_from_starting_is_told_and_not_tried_elsewhere(place):
+async def test_what_else_keeps_a_line_from_starting_is_told_and_not_tried_elsewhere(place):
     with pytest.raises(ToolError, match="too long"):
-        place.call(BASH, command="true " + "x" * 200_000)
+        await place.call(BASH, command="true " + "x" * 200_000)
 
 
-def test_background_programs_are_mentioned_beside_the_exit_code(place):
-    text = place.text(BASH, command="setsid sleep 300 & echo up")
+async def test_background_programs_are_mentioned_beside_the_exit_code(place):
+    text = await place.text(BASH, command="setsid sleep 300 & echo up")
     assert text.startswith("up\n[exit code 0]\n[programs it had left running were ended; what is to go on belongs in")
 
 
-def ended(place, command, result, **arguments):
+async def ended(place, command, result, **arguments):
     """What is told of a command that ends so."""
     processes = ScriptedProcesses({command: result})
     context = msgspec.structs.replace(place.context(), processes=processes)
-    output = asyncio.run(BASH.run(BASH.params(command, **arguments), context))
+    output = await BASH.run(BASH.params(command, **arguments), context)
     return output, processes
 
 
-@pytest.mark.parametrize("timeout", [601, 120_000])
-def test_a_timeout_is_at_most_ten_minutes(place, timeout):
-    output, _ = ended(place, "true", CommandResult(0, b"", b""), timeout=timeout)
-    said = f"[exit code 0] (timeout {timeout} was taken as 600, the most there is)"
+@pytest.mark.parametrize("timeout_s", [601, 120_000])
+async def test_a_timeout_is_at_most_ten_minutes(place, timeout_s):
+    output, _ = await ended(place, "true", CommandResult(0, b"", b""), timeout=timeout_s)
+    said = f"[exit code 0] (timeout {timeout_s} was taken as 600, the most there is)"
     assert text_of(output.parts) == f"(no output)\n{said}"
 
 
@@ -117,20 +116,20 @@ def test_a_timeout_is_at_most_ten_minutes(place, timeout):
         (b"\xff\xfe\n", "\ufffd\ufffd"),
     ],
 )
-def test_binary_output_is_only_named(place, data, shown):
-    output, _ = ended(place, "cat it", CommandResult(0, data, b"an error"))
+async def test_binary_output_is_only_named(place, data, shown):
+    output, _ = await ended(place, "cat it", CommandResult(0, data, b"an error"))
     assert text_of(output.parts) == f"{shown}\n[stderr]\nan error\n[exit code 0]"
 
 
-def test_a_flood_that_shows_little_is_shown_whole(place):
-    output, _ = ended(place, "load", CommandResult(0, b"1%\r2%\r3%", b"", 70_000, cwd=place.cwd))
+async def test_a_flood_that_shows_little_is_shown_whole(place):
+    output, _ = await ended(place, "load", CommandResult(0, b"1%\r2%\r3%", b"", 70_000, cwd=place.cwd))
     assert text_of(output.parts) == (
         "3%\n[exit code 0]\n[70,000 of 70,008 bytes, in the middle of the output, are not shown]"
     )
 
 
-def test_a_timeout_shows_what_was_printed(place):
-    output = place.call(BASH, command="echo begun; sleep 60", timeout=1)
+async def test_a_timeout_shows_what_was_printed(place):
+    output = await place.call(BASH, command="echo begun; sleep 60", timeout=1)
     assert output.is_error
     assert text_of(output.parts) == (
         "begun\n[timed out after 1 s (pass timeout, at most 600; run_in_background has no limit); "
@@ -138,18 +137,18 @@ def test_a_timeout_shows_what_was_printed(place):
     )
 
 
-def test_a_line_that_takes_its_time_says_how_long(place):
-    assert place.text(BASH, command="sleep 1.05").startswith("(no output)\n[exit code 0] (1.")
+async def test_a_line_that_takes_its_time_says_how_long(place):
+    assert (await place.text(BASH, command="sleep 1.05")).startswith("(no output)\n[exit code 0] (1.")
 
 
-def test_long_output_is_cut_by_who_calls_the_tool_and_kept_whole(place):
-    output = place.call(BASH, command="seq 1 20000")
+async def test_long_output_is_cut_by_who_calls_the_tool_and_kept_whole(place):
+    output = await place.call(BASH, command="seq 1 20000")
     assert text_of(output.parts) == "\n".join(map(str, range(1, 20_001))) + "\n[exit code 0]"
     assert (output.limit, output.full, output.full_file) == (16_000, None, "")
 
 
-def test_what_is_more_than_fits_in_memory_goes_to_a_file(place):
-    output = place.call(BASH, command="seq 1 1000000; echo to stderr >&2; exit 3")
+async def test_what_is_more_than_fits_in_memory_goes_to_a_file(place):
+    output = await place.call(BASH, command="seq 1 1000000; echo to stderr >&2; exit 3")
     text = text_of(output.parts)
     assert len(text) < 16_000
     assert text.startswith("1\n2\n3\n")
@@ -164,9 +163,9 @@ def test_what_is_more_than_fits_in_memory_goes_to_a_file(place):
 
 
 @pytest.mark.parametrize("lines", [3, 6])
-def test_long_lines_leave_room_for_others(place, lines):
+async def test_long_lines_leave_room_for_others(place, lines):
     command = f"for n in {{1..{lines}}}; do head -c 100000 /dev/zero | tr '\\0' x; echo; echo line $n; done"
-    output = place.call(BASH, command=command)
+    output = await place.call(BASH, command=command)
     text = text_of(output.parts)
     longest = 14_000 // lines
     assert text.count(f"[... {100_000 - longest:,} characters of this line cut ...]") == lines
@@ -181,10 +180,10 @@ def memory(kind: str) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the memory")
-def test_a_flood_is_not_kept_in_memory_and_says_how_much_it_was(place):
+async def test_a_flood_is_not_kept_in_memory_and_says_how_much_it_was(place):
     Path("/proc/self/clear_refs").write_text("5")  # the peak is measured from here
     before = memory("VmRSS")
-    output = place.call(BASH, command="yes | head -c 300000000")
+    output = await place.call(BASH, command="yes | head -c 300000000")
     assert memory("VmHWM") - before < 50_000_000
     assert len(place.progress) < 200
     assert "[the output has 300,000,000 bytes; shown are its first" in text_of(output.parts)
@@ -193,13 +192,13 @@ def test_a_flood_is_not_kept_in_memory_and_says_how_much_it_was(place):
 
 
 @pytest.mark.parametrize("arguments", [{"timeout": -1}, {"timeout": -5}, {"command": " "}])
-def test_arguments_out_of_range_are_refused(place, arguments):
+async def test_arguments_out_of_range_are_refused(place, arguments):
     with pytest.raises(ToolError):
-        place.call(BASH, **{"command": "true", **arguments})
+        await place.call(BASH, **{"command": "true", **arguments})
 
 
-def test_progress_is_shown(place):
-    place.call(BASH, command="echo hello")
+async def test_progress_is_shown(place):
+    await place.call(BASH, command="echo hello")
     assert "".join(place.progress) == "hello\n"
 
 

@@ -12,7 +12,7 @@ BASH = Bash()
 
 async def test_the_agent_does_not_stand_still_while_a_command_floods(place):
     looks = 0
-    call = asyncio.ensure_future(place.acall(BASH, command="yes | head -c 1000000000"))
+    call = asyncio.ensure_future(place.call(BASH, command="yes | head -c 1000000000"))
     began = time.monotonic()
     while not call.done():
         looks += 1
@@ -22,8 +22,8 @@ async def test_the_agent_does_not_stand_still_while_a_command_floods(place):
     assert looks > 10 * seconds  # a screen that is drawn ten times a second
 
 
-def test_one_line_of_a_hundred_million_characters_is_cut_and_counted(place):
-    output = place.call(BASH, command="head -c 100000000 /dev/zero | tr '\\0' x; echo; echo last")
+async def test_one_line_of_a_hundred_million_characters_is_cut_and_counted(place):
+    output = await place.call(BASH, command="head -c 100000000 /dev/zero | tr '\\0' x; echo; echo last")
     text = text_of(output.parts)
     assert len(text) < 40_000
     assert "the output has 100,000,006 bytes" in text
@@ -31,8 +31,8 @@ def test_one_line_of_a_hundred_million_characters_is_cut_and_counted(place):
     assert Path(output.full_file).stat().st_size == 100_000_000
 
 
-def test_of_a_million_lines_the_ends_are_shown_and_the_rest_is_in_a_file(place):
-    output = place.call(BASH, command="seq 1000000")
+async def test_of_a_million_lines_the_ends_are_shown_and_the_rest_is_in_a_file(place):
+    output = await place.call(BASH, command="seq 1000000")
     text = text_of(output.parts)
     assert len(text) < 40_000
     assert text.startswith("1\n2\n3\n")

@@ -20,48 +20,48 @@ def todo(content, status="pending"):
     return {"content": content, "status": status}
 
 
-def test_the_list_is_replaced_as_a_whole():
+async def test_the_list_is_replaced_as_a_whole():
     desk = Desk()
-    text = desk.text(TodoWrite(), todos=[todo("look", "completed"), todo("mend", "in_progress"), todo("test")])
+    text = await desk.text(TodoWrite(), todos=[todo("look", "completed"), todo("mend", "in_progress"), todo("test")])
     assert desk.changes == [TodosSet((Todo("look", "completed"), Todo("mend", "in_progress"), Todo("test")))]
     assert text == "1 of 3 todos completed; in progress: mend"
-    assert desk.text(TodoWrite(), todos=[todo("look", "completed")]) == "1 of 1 todos completed."
-    assert desk.text(TodoWrite(), todos=[]) == "The list of todos is empty now."
+    assert await desk.text(TodoWrite(), todos=[todo("look", "completed")]) == "1 of 1 todos completed."
+    assert await desk.text(TodoWrite(), todos=[]) == "The list of todos is empty now."
     assert desk.changes[-1] == TodosSet(())
 
 
-def test_two_in_progress_are_refused_and_both_are_named():
+async def test_two_in_progress_are_refused_and_both_are_named():
     desk = Desk()
     with pytest.raises(ToolError, match=r"2 todos are in_progress: 'a', 'b'\. At most one may be"):
-        desk.call(TodoWrite(), todos=[todo("a", "in_progress"), todo("b", "in_progress"), todo("c")])
+        await desk.call(TodoWrite(), todos=[todo("a", "in_progress"), todo("b", "in_progress"), todo("c")])
     assert desk.changes == []
 
 
-def test_open_todos_of_which_none_is_in_progress_are_told_of():
-    assert "none is in_progress" in Desk().text(TodoWrite(), todos=[todo("a"), todo("b")])
+async def test_open_todos_of_which_none_is_in_progress_are_told_of():
+    assert "none is in_progress" in await Desk().text(TodoWrite(), todos=[todo("a"), todo("b")])
 
 
 @pytest.mark.parametrize("content", ["", "  ", "\n\t"])
-def test_a_todo_without_content_is_refused_by_its_number(content):
+async def test_a_todo_without_content_is_refused_by_its_number(content):
     with pytest.raises(ToolError, match="todo 2 has no content"):
-        Desk().call(TodoWrite(), todos=[todo("a"), todo(content)])
+        await Desk().call(TodoWrite(), todos=[todo("a"), todo(content)])
 
 
-def test_more_than_anybody_can_follow_is_refused():
+async def test_more_than_anybody_can_follow_is_refused():
     with pytest.raises(ToolError, match="101 todos are too many"):
-        Desk().call(TodoWrite(), todos=[todo(str(number)) for number in range(101)])
+        await Desk().call(TodoWrite(), todos=[todo(str(number)) for number in range(101)])
 
 
-def test_a_todo_is_one_line_and_what_else_models_like_to_say_of_it_does_no_harm():
+async def test_a_todo_is_one_line_and_what_else_models_like_to_say_of_it_does_no_harm():
     desk = Desk()
     extra = {**todo("Write\n  the tests "), "activeForm": "Writing", "id": 3, "priority": "high"}
-    desk.call(TodoWrite(), todos=[extra])
+    await desk.call(TodoWrite(), todos=[extra])
     assert desk.changes == [TodosSet((Todo("Write the tests"),))]
 
 
-def test_an_unknown_status_is_an_error_that_names_it():
+async def test_an_unknown_status_is_an_error_that_names_it():
     with pytest.raises(msgspec.ValidationError, match="done"):
-        Desk().call(TodoWrite(), todos=[todo("a", "done")])
+        await Desk().call(TodoWrite(), todos=[todo("a", "done")])
 
 
 def test_its_schema_has_no_choice_between_types_and_only_content_is_needed():
@@ -79,10 +79,10 @@ def test_it_declares_to_change_the_plan_and_nothing_else():
 
 
 @given(st.lists(st.tuples(st.text(), st.sampled_from(STATUSES)), max_size=110))
-def test_what_is_kept_is_the_list_or_nothing(items):
+async def test_what_is_kept_is_the_list_or_nothing(items):
     desk = Desk()
     try:
-        desk.call(TodoWrite(), todos=[todo(*item) for item in items])
+        await desk.call(TodoWrite(), todos=[todo(*item) for item in items])
     except ToolError:
         assert desk.changes == []
     else:

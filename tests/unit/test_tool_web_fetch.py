@@ -25,23 +25,19 @@ ADAPTERS = {
 }
 
 
-def fetch(place, answer, path="/", adapter="h11", **options):
+async def fetch(place, answer, path="/", adapter="h11", **options):
     """What the tool makes of what a server on this machine answers."""
     arguments = {name: options.pop(name) for name in ("offset", "limit") if name in options}
-
-    async def main():
-        async with RawServer(answer) as server:
-            tool = WebFetch(ADAPTERS[adapter], allow_private=True, **options)
-            return await place.acall(tool, url=server.url + path, **arguments)
-
-    return asyncio.run(main())
+    async with RawServer(answer) as server:
+        tool = WebFetch(ADAPTERS[adapter], allow_private=True, **options)
+        return await place.call(tool, url=server.url + path, **arguments)
 
 
-def told(place, body: bytes, *headers: str, status="200 OK", **options) -> str:
+async def told(place, body: bytes, *headers: str, status="200 OK", **options) -> str:
     async def answer(exchange):
         await exchange.answer(body, status, *headers)
 
-    return text_of(fetch(place, answer, **options).parts)
+    return text_of((await fetch(place, answer, **options)).parts)
 
 
 def scripted(*replies) -> tuple[WebFetch, ScriptedHttp]:
@@ -58,9 +54,9 @@ def page(body: bytes = b"<p>there", content_type="text/html", status=200, **head
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_page_comes_as_markdown_with_its_title_and_where_it_came_from(place, adapter):
+async def test_a_page_comes_as_markdown_with_its_title_and_where_it_came_from(place, adapter):
     html = b"<title>A page</title><nav>menu</nav><h1>Head</h1><p>See <a href='/x'>there</a>.<script>no()</script>"
-    shown = told(place, html, "content-type: text/html", path="/a?b=c#d", adapter=adapter)
+    shown = await told(place, html, "content-type: text/html", path="/a?b=c#d", adapter=adapter)
     head, title, _, *body = shown.split("\n")
     assert "/a?b=c (text/html): material from the web" in head
     assert title == "Title: A page"
@@ -68,13 +64,13 @@ def test_a_page_comes_as_markdown_with_its_title_and_where_it_came_from(place, a
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/ld+json", "text/plain", "image/svg+xml", ""])
-def test_text_comes_as_it_is(place, content_type):
+async def test_text_comes_as_it_is(place, content_type):
     body = b'{"a": ["<p>", 1]}'
-    assert told(place, body, f"content-type: {content_type}").split("\n\n", 1)[1] == body.decode()
+    assert (await told(place, body, f"content-type: {content_type}")).split("\n\n", 1)[1] == body.decode()
 
 
-def test_a_page_that_does_not_say_what_it_is_is_recognised(place):
-    assert "# Head" in told(place, b" <!DOCTYPE html><h1>Head</h1>")
+async def test_a_page_that_does_not_say_what_it_is_is_recognised(place):
+    assert "# Head" in await told(place, b" <!DOCTYPE html><h1>Head</h1>")
 
 
 @pytest.mark.parametrize(
@@ -92,16 +88,16 @@ def test_a_page_that_does_not_say_what_it_is_is_recognised(place):
         ("\ufeffGrüße €".encode(), "text/html; charset=latin-1"),
     ],
 )
-def test_the_encoding_is_found_as_browsers_find_it(place, body, content_type):
-    assert told(place, body, f"content-type: {content_type}").endswith("Grüße €")
+async def test_the_encoding_is_found_as_browsers_find_it(place, body, content_type):
+    assert (await told(place, body, f"content-type: {content_type}")).endswith("Grüße €")
 
 
-def test_an_image_is_shown_as_one_if_it_is_one(place):
+async def test_an_image_is_shown_as_one_if_it_is_one(place):
     async def answer(exchange):
         await exchange.answer(PNG if exchange.path == "/ok" else b"<p>no image", "200 OK", "content-type: image/png")
 
-    assert fetch(place, answer, "/ok").parts[1] == Image("image/png", PNG)
-    assert not any(isinstance(part, Image) for part in fetch(place, answer, "/not").parts)
+    assert (await fetch(place, answer, "/ok")).parts[1] == Image("image/png", PNG)
+    assert not any(isinstance(part, Image) for part in (await fetch(place, answer, "/not")).parts)
 
 
 @pytest.mark.parametrize(
@@ -115,70 +111,72 @@ def test_an_image_is_shown_as_one_if_it_is_one(place):
         (b"x", "application/vnd.ms-excel", "application/vnd.ms-excel"),
     ],
 )
-def test_what_is_no_text_is_refused_with_its_kind_its_size_and_a_way(place, body, content_type, said):
+async def test_what_is_no_text_is_refused_with_its_kind_its_size_and_a_way(place, body, content_type, said):
     with pytest.raises(ToolError, match="curl -LO http://127") as refusal:
-        told(place, body, f"content-type: {content_type}")
+        await told(place, body, f"content-type: {content_type}")
     assert said in str(refusal.value)
 
 
-def test_an_error_of_the_server_is_an_answer_with_status_and_the_beginning_of_its_body(place):
+async def test_an_error_of_the_server_is_an_answer_with_status_and_the_beginning_of_its_body(place):
     async def answer(exchange):
         await exchange.answer(b"<p>slow down " + b"x" * 9_000, "429 Busy", "content-type: text/html", "retry-after: 7")
 
-    output = fetch(place, answer)
+    output = await fetch(place, answer)
     assert output.is_error
     assert "HTTP 429 Too Many Requests, retry after 7" in text_of(output.parts)
     assert "slow down" in text_of(output.parts)
     assert len(text_of(output.parts)) < 2_300
 
 
-def test_an_empty_answer_says_so(place):
-    assert "nothing to read" in told(place, b"", "content-type: text/html")
-    assert "nothing to read" in told(place, b"<div id=root></div><script>app()</script>", "content-type: text/html")
+async def test_an_empty_answer_says_so(place):
+    assert "nothing to read" in await told(place, b"", "content-type: text/html")
+    assert "nothing to read" in await told(
+        place, b"<div id=root></div><script>app()</script>", "content-type: text/html"
+    )
 
 
-def test_offset_and_limit_choose_lines(place):
+async def test_offset_and_limit_choose_lines(place):
     body = b"".join(b"line %d\n" % number for number in range(1, 101))
-    assert told(place, body, offset=3, limit=2).endswith("\n\nline 3\nline 4\n[lines 3-4 of 101]")
-    assert told(place, body, offset=99).endswith("line 99\nline 100\n\n[lines 99-101 of 101]")
+    assert (await told(place, body, offset=3, limit=2)).endswith("\n\nline 3\nline 4\n[lines 3-4 of 101]")
+    assert (await told(place, body, offset=99)).endswith("line 99\nline 100\n\n[lines 99-101 of 101]")
     with pytest.raises(ToolError, match="has 101 lines"):
-        told(place, body, offset=200)
+        await told(place, body, offset=200)
 
 
 # ------------------------------------------------------------------ bounds
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_body_without_end_is_cut_and_the_connection_closed(place, adapter):
+async def test_a_body_without_end_is_cut_and_the_connection_closed(place, adapter):
     async def answer(exchange):
         await exchange.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
         exchange.hang_up()
         while True:
             await exchange.send(b"x" * 100_000)
 
-    output = fetch(place, answer, adapter=adapter)
+    output = await fetch(place, answer, adapter=adapter)
     assert len(output.parts[1].text) == 5_000_000
     assert "only the first 5 MB" in output.parts[2].text
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_compressed_bomb_is_cut_like_any_other_body(place, adapter):
+async def test_a_compressed_bomb_is_cut_like_any_other_body(place, adapter):
     bomb = gzip.compress(bytes([32]) * 60_000_000)
-    shown = told(place, bomb, "content-type: text/plain", "content-encoding: gzip", adapter=adapter)
+    shown = await told(place, bomb, "content-type: text/plain", "content-encoding: gzip", adapter=adapter)
     assert "only the first 5 MB" in shown
     with pytest.raises(ToolError, match=r"compressed in a way that was not asked for \(br\)"):
-        told(place, b"x", "content-encoding: br", adapter=adapter)
+        await told(place, b"x", "content-encoding: br", adapter=adapter)
 
 
-def test_a_server_that_says_nothing_ends_with_the_time_cap(place):
+async def test_a_server_that_says_nothing_ends_with_the_time_cap(place):
     async def answer(exchange):
         await exchange.until_gone()
 
     with pytest.raises(ToolError, match=r"took longer than 0\.2 s"):
-        fetch(place, answer, timeout_s=0.2)
+        await fetch(place, answer, timeout_s=0.2)
 
 
-def test_a_server_that_drips_ends_with_the_time_cap(place):
+async def test_a_server_that_drips_ends_with_the_time_cap(place):
     async def answer(exchange):
         await exchange.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
         while not exchange._writer.is_closing():
@@ -186,12 +184,12 @@ def test_a_server_that_drips_ends_with_the_time_cap(place):
             await asyncio.sleep(0.01)
 
     with pytest.raises(ToolError, match="took longer"):
-        fetch(place, answer, timeout_s=0.2)
+        await fetch(place, answer, timeout_s=0.2)
 
 
 async def test_a_page_that_takes_long_to_read_holds_nobody_up_and_can_be_cancelled(place):
     tool, http = scripted(page(b"<p><b>x</b>" * 400_000))
-    call = asyncio.ensure_future(place.acall(tool, url="https://example.com"))
+    call = asyncio.ensure_future(place.call(tool, url="https://example.com"))
     ticks = 0
     while ticks < 20:
         await asyncio.sleep(0.001)
@@ -206,11 +204,11 @@ async def test_a_page_that_takes_long_to_read_holds_nobody_up_and_can_be_cancell
     assert http.is_closed
 
 
-def test_a_connection_that_breaks_is_an_error_in_words(place):
+async def test_a_connection_that_breaks_is_an_error_in_words(place):
     for reply in (Cut(), Reply(200, (b"<p>a", Cut()), (("content-type", "text/html"),))):
         tool, http = scripted(reply)
         with pytest.raises(ToolError, match="cuts the exchange"):
-            place.call(tool, url="https://example.com/")
+            await place.call(tool, url="https://example.com/")
         assert http.is_closed
 
 
@@ -219,7 +217,7 @@ def test_a_connection_that_breaks_is_an_error_in_words(place):
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_followed_and_told(place, status, adapter):
+async def test_redirects_are_followed_and_told(place, status, adapter):
     async def answer(exchange):
         where = {"/": "a/b", "/a/b": "/c?d#e"}.get(exchange.path)
         if where:
@@ -227,15 +225,15 @@ def test_redirects_are_followed_and_told(place, status, adapter):
         else:
             await exchange.answer(b"<a href=f>g</a>", "200 OK", "content-type: text/html")
 
-    shown = text_of(fetch(place, answer, adapter=adapter).parts)
+    shown = text_of((await fetch(place, answer, adapter=adapter)).parts)
     assert "/c?d (text/html, after 2 redirects)" in shown
     assert "/f)" in shown
 
 
-def test_a_circle_of_redirects_ends(place):
+async def test_a_circle_of_redirects_ends(place):
     tool, http = scripted(*[page(status=302, location="https://example.com/again")] * 9)
     with pytest.raises(ToolError, match="more than 5 redirects"):
-        place.call(tool, url="https://example.com/")
+        await place.call(tool, url="https://example.com/")
     assert len(http.requests) == 6
 
 
@@ -253,16 +251,16 @@ def test_a_circle_of_redirects_ends(place):
         "http://2130706433/",
     ],
 )
-def test_each_hop_is_checked(place, location):
+async def test_each_hop_is_checked(place, location):
     tool, http = scripted(page(status=302, location=location), page())
     with pytest.raises(ToolError, match="redirects to an address that is not fetched"):
-        place.call(tool, url="https://example.com/")
+        await place.call(tool, url="https://example.com/")
     assert len(http.requests) == 1
 
 
-def test_nothing_but_a_get_without_credentials_is_sent(place):
+async def test_nothing_but_a_get_without_credentials_is_sent(place):
     tool, http = scripted(page())
-    place.call(tool, url="https://example.com/")
+    await place.call(tool, url="https://example.com/")
     (asked,) = http.requests
     assert (asked.method, asked.body) == ("GET", ())
     assert {name for name, _ in asked.headers} == {"user-agent", "accept"}
@@ -374,7 +372,7 @@ async def test_a_name_with_an_address_that_is_not_public_is_not_connected_to(pla
     async with RawServer(lambda exchange: exchange.answer(b"secret")) as server:
         tool = WebFetch(ADAPTERS["h11"], resolve=at(*addresses))
         with pytest.raises(ToolError, match=r"pages\.example\.org is at .*only public web addresses"):
-            await place.acall(tool, url=f"http://pages.example.org:{server.port}/")
+            await place.call(tool, url=f"http://pages.example.org:{server.port}/")
         assert server.connections == 0
 
 

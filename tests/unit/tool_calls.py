@@ -1,6 +1,5 @@
 """Calls tools on real files and processes, as a session would."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -57,14 +56,12 @@ class Workspace:
             case _:
                 raise AssertionError(state)
 
-    async def acall(self, tool, /, **arguments) -> ToolOutput:
+    async def call(self, tool, /, **arguments) -> ToolOutput:
         return await tool.run(tool.params(**arguments), self.context())
 
-    def call(self, tool, /, **arguments) -> ToolOutput:
-        return asyncio.run(self.acall(tool, **arguments))
-
-    def text(self, tool, /, **arguments) -> str:
-        return text_of(self.call(tool, **arguments).parts)
+    async def text(self, tool, /, **arguments) -> str:
+        """The text that the model would see."""
+        return text_of((await self.call(tool, **arguments)).parts)
 
 
 @contextmanager
