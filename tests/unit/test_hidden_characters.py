@@ -1,7 +1,7 @@
 """A model is told of characters in a file or page that nobody sees; the text itself reaches it as it is."""
 
 import pytest
-from test_tool_web_fetch import told
+from test_tool_web_fetch import fetched_text
 
 from bradawl.safety.terminal import hidden_note
 from bradawl.tools.edit_file import EditFile
@@ -40,6 +40,6 @@ def test_each_kind_is_told(character):
 
 
 async def test_a_page_of_the_web_with_invisible_characters_says_so(place):
-    text = await told(place, f"<p>Read{TAGS} this".encode(), "content-type: text/html; charset=utf-8")
+    text = await fetched_text(place, f"<p>Read{TAGS} this".encode(), "content-type: text/html; charset=utf-8")
     assert f"Read{TAGS} this" in text and TOLD in text
-    assert "invisible" not in await told(place, b"<p>Read this", "content-type: text/html")
+    assert "invisible" not in await fetched_text(place, b"<p>Read this", "content-type: text/html")

@@ -1,4 +1,4 @@
-"""A folder whose name is not UTF-8 is refused where work would begin in it; no call runs in another one instead."""
+"""A working directory whose name is not UTF-8 is refused; no call runs in another folder instead."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def inside(parent: Path) -> list[bytes]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("sandbox", ["auto", "off"])
-def test_a_run_in_such_a_folder_stops_before_its_first_call(tmp_path, name, sandbox):
+def test_a_run_in_a_folder_that_is_not_utf8_stops_before_its_first_call(tmp_path, name, sandbox):
     home, parent = tmp_path / "home", tmp_path / "parent"
     home.mkdir()
     parent.mkdir()
@@ -52,14 +52,14 @@ def test_a_run_in_such_a_folder_stops_before_its_first_call(tmp_path, name, sand
     argv = ("-p", "work", "--allowed-tools", "Bash", "--sandbox", sandbox)
     ended = start(folder, *argv, calls=["pwd", "touch made", "touch made_again"], home=home)
     assert ended.returncode == 2, ended.stderr
-    told = ended.stderr.decode()
-    assert "is not UTF-8" in told and "Rename it" in told and "internal error" not in told
-    assert name.decode("utf-8", "backslashreplace") in told
+    message = ended.stderr.decode()
+    assert "is not UTF-8" in message and "Rename it" in message and "internal error" not in message
+    assert name.decode("utf-8", "backslashreplace") in message
     assert inside(parent) == [name] and not inside(Path(folder))
 
 
 @pytest.mark.parametrize("argv", [("doctor",), ("trust",), ("permissions", "check", "ls"), ("models",)])
-def test_commands_in_such_a_folder_say_so(tmp_path, argv):
+def test_subcommands_report_a_folder_that_is_not_utf8(tmp_path, argv):
     ended = start(made(tmp_path, b"bad\xff"), *argv, calls=[], home=tmp_path)
     assert ended.returncode in (1, 2), ended.stderr
     assert b"not UTF-8" in ended.stderr + ended.stdout
@@ -68,7 +68,7 @@ def test_commands_in_such_a_folder_say_so(tmp_path, argv):
 
 @pytest.mark.parametrize("option", ["-C", "--cd", "--add-dir"])
 @pytest.mark.parametrize("twin", ["bad\ufffd", "bad?", "bad"])
-def test_a_folder_that_is_named_so_is_not_taken_for_another(tmp_path, option, twin):
+def test_an_option_with_such_a_folder_does_not_select_a_folder_of_similar_name(tmp_path, option, twin):
     made(tmp_path, b"bad\xff")
     (tmp_path / twin).mkdir()
     ended = start(str(tmp_path), "-p", "x", option, "bad\udcff", calls=["touch made"], home=tmp_path)
@@ -77,18 +77,18 @@ def test_a_folder_that_is_named_so_is_not_taken_for_another(tmp_path, option, tw
 
 
 @pytest.mark.parametrize("option", ["-C", "--add-dir"])
-def test_a_link_to_such_a_folder_is_no_way_around(tmp_path, option):
+def test_a_link_to_a_folder_that_is_not_utf8_is_refused(tmp_path, option):
     (tmp_path / "link").symlink_to(made(tmp_path, b"bad\xff"))
     ended = start(str(tmp_path), "-p", "x", option, "link", calls=["touch made"], home=tmp_path)
     assert ended.returncode == 2 and b"not UTF-8" in ended.stderr, ended.stderr
 
 
-def test_a_prompt_may_hold_any_bytes(tmp_path):
+def test_a_prompt_may_contain_any_bytes(tmp_path):
     ended = start(str(tmp_path), "-p", "what is \udcff?", calls=[], home=tmp_path)
     assert ended.returncode == 0 and ended.stdout == b"done\n", ended.stderr
 
 
-def test_an_embedded_agent_is_refused_too(tmp_path):
+def test_an_agent_built_by_the_library_refuses_the_folder_too(tmp_path):
     settings = Settings(
         model=ModelSettings(provider="scripted", name="x"), cwd=made(tmp_path, b"bad\xff"), home=str(tmp_path / "home")
     )
@@ -98,7 +98,7 @@ def test_an_embedded_agent_is_refused_too(tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("command", ["cd */ && pwd", "cd */; touch made", "pushd */ >/dev/null"])
-async def test_a_line_that_ends_in_such_a_folder_leaves_the_working_directory(tmp_path, name, command):
+async def test_a_line_that_ends_in_such_a_folder_does_not_change_the_working_directory(tmp_path, name, command):
     made(tmp_path, name)
     with workspace(tmp_path) as place:
         text = await place.text(Bash(), command=command)

@@ -1,4 +1,4 @@
-"""Ordinary lines beside rules that refuse to edit, without a sandbox: they run, and change nothing that is refused."""
+"""Rules that refuse edits let ordinary shell lines run without a sandbox; these lines change no protected file."""
 
 import pytest
 from shell_house import lines
@@ -154,7 +154,7 @@ prettier --check . || true
 
 
 @pytest.mark.parametrize("line", lines(ORDINARY))
-def test_ordinary_commands_run_beside_such_rules(ws, line):
+def test_ordinary_lines_run_and_change_no_protected_file(ws, line):
     before = of_rules(ws)
     decision = decided(line, ws, denied(ws, *RULES), mode="bypass")
     assert isinstance(decision, Allow), decision
@@ -332,6 +332,6 @@ qemu-system-x86_64 -kernel /boot/vmlinuz
 
 
 @pytest.mark.parametrize("line", lines(NOT_RUN))
-def test_ordinary_commands_of_other_tools_are_allowed_beside_such_rules(ws, line):
+def test_ordinary_lines_that_need_other_programs_are_allowed(ws, line):
     decision = decided(line, ws, denied(ws, *RULES), mode="bypass")
     assert isinstance(decision, Allow), decision

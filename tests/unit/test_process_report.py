@@ -1,4 +1,4 @@
-"""What a shell reports of its end can't be written by the programs that it starts."""
+"""Programs that a shell starts can't forge the report that the shell writes at its end."""
 
 import os
 import sys
@@ -58,7 +58,7 @@ async def run(processes: LocalProcesses, line: str, **env: str) -> CommandResult
 
 
 @pytest.mark.parametrize("line", LINES)
-async def test_no_program_can_report_in_place_of_its_shell(processes, forge, line):
+async def test_no_program_can_forge_the_report_of_its_shell(processes, forge, line):
     result = await run(processes, line.format(forge=forge))
     assert result.exit_code == 0, result.stderr
     assert result.cwd in ("/", None)
@@ -66,7 +66,7 @@ async def test_no_program_can_report_in_place_of_its_shell(processes, forge, lin
 
 
 @pytest.mark.parametrize("line", ["{see}", "({see})", "{see} & wait", "f() {{ {see}; }}; f", "bash -c '{see}; true'"])
-async def test_no_program_inherits_what_its_shell_reports_to(processes, tmp_path, line):
+async def test_no_program_inherits_the_descriptor_of_the_report(processes, tmp_path, line):
     (tmp_path / "see.py").write_text(
         "import os\nprint('ran')\nfor n in range(3, 4096):\n try: os.fstat(n); print(n)\n except OSError: pass\n"
     )
@@ -79,8 +79,8 @@ async def test_the_shell_itself_still_reports(processes):
     assert (result.cwd, result.exports["A"], result.exit_code) == ("/usr", "1", 4)
 
 
-async def test_the_environment_holds_no_secret_of_the_report(processes):
-    said = (await run(processes, "cat /proc/$$/environ | tr '\\0' '\\n' | sed 's/=.*//'")).stdout.split()
-    assert set(said) <= {b"PATH", b"TMPDIR", b"BASE", b"BASH_ENV", b"BRADAWL_CALL", b"BRADAWL_REPORT", b"PWD"} | {
-        each for each in said if not each.startswith((b"BRADAWL", b"BASH"))
+async def test_the_environment_does_not_contain_the_key_of_the_report(processes):
+    message = (await run(processes, "cat /proc/$$/environ | tr '\\0' '\\n' | sed 's/=.*//'")).stdout.split()
+    assert set(message) <= {b"PATH", b"TMPDIR", b"BASE", b"BASH_ENV", b"BRADAWL_CALL", b"BRADAWL_REPORT", b"PWD"} | {
+        each for each in message if not each.startswith((b"BRADAWL", b"BASH"))
     }

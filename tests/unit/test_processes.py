@@ -1,3 +1,5 @@
+"""`LocalProcesses` runs programs and shell lines: results, reports, timeouts, cancellation and background programs."""
+
 import asyncio
 import os
 import signal
@@ -29,7 +31,7 @@ def pids_in(folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("case", PROCESSES_CASES, ids=lambda case: case.__name__)
-async def test_the_port_is_kept(case, processes):
+async def test_the_port_conformance_suite_passes(case, processes):
     await case(lambda results: processes)
 
 
@@ -63,7 +65,7 @@ async def test_the_codes_of_a_pipeline_are_reported(processes, line, code, parts
 
 
 @pytest.mark.parametrize("line", ["trap 'echo mine' EXIT; cd /usr", "cd /usr; exec true", "cd /usr; kill -9 $$"])
-async def test_a_line_that_ends_in_its_own_way_reports_no_folder(processes, line):
+async def test_a_line_that_ends_without_its_report_has_no_folder(processes, line):
     assert (await run(processes, shell(line))).cwd is None
 
 
@@ -84,11 +86,11 @@ async def test_the_report_leaves_no_trace_in_the_output_or_in_nested_shells(proc
         b"\0m\0\0\0m\0001\0" + b"0 \0/\n\0",
     ],
 )
-def test_a_report_that_makes_no_sense_is_no_report(report):
+def test_a_malformed_report_is_ignored(report):
     assert parse_report(report, "m", 1) == Report()
 
 
-async def test_the_end_of_a_signal_is_negative(processes):
+async def test_death_by_a_signal_is_a_negative_exit_code(processes):
     assert (await run(processes, shell("kill -TERM $$"))).exit_code == -signal.SIGTERM
 
 
@@ -101,7 +103,7 @@ async def test_there_is_no_input_no_terminal_and_no_pager(processes):
     assert is_within(result.seconds, 5)
 
 
-async def test_outside_variables_can_not_make_bash_run_something(tmp_path):
+async def test_environment_variables_can_not_make_bash_run_something(tmp_path):
     (tmp_path / "evil").write_text("echo evil\n")
     evil = str(tmp_path / "evil")
     made = LocalProcesses({**os.environ, "BASH_ENV": evil, "ENV": evil, "SHELLOPTS": "xtrace"})
@@ -117,7 +119,7 @@ async def test_arguments_reach_a_program_unchanged(processes, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (Command(("no-such-program-here",), "/"), "not installed"),
         (Command(("true",), "/no/such/folder"), "working directory"),
@@ -128,8 +130,8 @@ async def test_arguments_reach_a_program_unchanged(processes, tmp_path):
         (shell("true " + "x" * 200_000), "too long"),
     ],
 )
-async def test_what_can_not_be_started_is_told(processes, command, said):
-    with pytest.raises(ToolError, match=said):
+async def test_a_command_that_can_not_be_started_is_an_error(processes, command, message):
+    with pytest.raises(ToolError, match=message):
         await run(processes, command)
 
 
@@ -173,7 +175,7 @@ async def test_a_program_may_clean_up_after_term(processes, tmp_path):
 
 
 @pytest.mark.parametrize("redirect", ["", ">/dev/null 2>&1"])
-async def test_a_background_program_ends_with_the_line_and_is_mentioned(processes, tmp_path, redirect):
+async def test_a_background_program_ends_with_the_line_and_is_reported(processes, tmp_path, redirect):
     result = await run(processes, shell(f"sleep 300 {redirect} & echo $! > a.pid; echo done", tmp_path))
     assert (result.exit_code, result.stdout) == (0, b"done\n")
     assert result.ended_background
@@ -194,7 +196,7 @@ async def test_a_background_program_ends_with_the_line_and_is_mentioned(processe
         "sleep 1.1; setsid sleep 300 & echo $! > a.pid",
     ],
 )
-async def test_what_moved_to_a_session_of_its_own_ends_with_the_line_too(processes, tmp_path, start):
+async def test_a_program_in_its_own_process_session_ends_with_the_line(processes, tmp_path, start):
     result = await run(processes, shell(f"{start}; echo done", tmp_path))
     survivors = [pid for pid in pids_in(tmp_path) if lives(pid)]
     for pid in survivors:
@@ -206,13 +208,13 @@ async def test_what_moved_to_a_session_of_its_own_ends_with_the_line_too(process
     assert is_within(result.seconds, 3)
 
 
-def test_where_ids_can_not_be_told_every_process_is_looked_at():
+def test_without_a_range_of_pids_every_process_is_examined():
     assert pids_since(2**40) is None
     assert os.getpid() in call_processes("no such mark", os.getppid())
     assert os.getpid() not in call_processes("no such mark", os.getppid(), range(1, 2))
 
 
-async def test_a_program_that_ends_by_itself_right_after_the_line_is_not_mentioned(processes):
+async def test_a_program_that_ends_right_after_the_line_is_not_reported(processes):
     assert not (await run(processes, shell("setsid sleep 0.02 & sleep 0.02 & :"))).ended_background
 
 
@@ -252,7 +254,7 @@ async def test_cancelling_during_the_grace_of_a_timeout_kills_at_once(processes,
     assert not any(map(lives, pids_in(tmp_path)))
 
 
-async def test_a_flood_is_counted_and_its_ends_are_kept(processes):
+async def test_too_much_output_is_counted_and_its_ends_are_kept(processes):
     line = "echo first; head -c 100000000 /dev/zero; echo last"
     result = await run(processes, shell(line, output_limit_bytes=100_000))
     assert len(result.stdout) == 100_000
@@ -261,7 +263,7 @@ async def test_a_flood_is_counted_and_its_ends_are_kept(processes):
     assert result.dropped_bytes == 100_000_000 + 11 - 100_000
 
 
-async def test_the_output_can_be_followed(processes):
+async def test_the_output_is_delivered_as_it_is_printed(processes):
     seen: list[bytes] = []
     await run(processes, shell("echo a; echo b >&2"), seen.append)
     assert sorted(b"".join(seen).split()) == [b"a", b"b"]
@@ -274,7 +276,7 @@ async def test_many_programs_run_at_the_same_time(processes):
     assert [(r.exit_code, r.stdout) for r in results] == [(n, b"%d\n" % n) for n in range(20)]
 
 
-async def test_the_temporary_folder_is_private_comes_back_and_goes(tmp_path):
+async def test_the_temporary_folder_is_private_is_recreated_and_is_removed_at_the_end(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
     await run(made, shell("true"))
     (folder,) = tmp_path.iterdir()
@@ -288,7 +290,7 @@ async def test_the_temporary_folder_is_private_comes_back_and_goes(tmp_path):
 
 
 @given(st.lists(st.binary(max_size=30), max_size=30), st.integers(0, 40), st.integers(0, 30))
-def test_whatever_comes_the_ends_are_kept_and_the_rest_is_counted(pieces, limit, looked):
+def test_head_and_tail_keep_both_ends_and_count_the_rest(pieces, limit, looked):
     kept = HeadAndTail(limit)
     for piece in pieces[:looked]:
         kept.add(piece)
@@ -317,7 +319,7 @@ def test_the_kept_ends_and_the_count_add_up(pieces):
 
 @pytest.mark.parametrize("of_call", [False, True])
 async def test_bash_in_posix_mode_still_reports_and_has_its_limit(of_call):
-    """POSIXLY_CORRECT makes bash skip the file that the report and the limit on processes come from."""
+    """POSIXLY_CORRECT makes bash skip the file that sets up the report and the limit on processes."""
     posix = {"POSIXLY_CORRECT": "1"}
     made = LocalProcesses({**os.environ, **({} if of_call else posix)})
     try:

@@ -1,4 +1,4 @@
-"""What the system, a hostile program or a killed agent does to processes, and that nothing is left of it."""
+"""Processes under system faults, hostile programs and a killed agent: errors are reported, nothing is left behind."""
 
 import asyncio
 import errno
@@ -27,7 +27,7 @@ async def run(processes: LocalProcesses, command: Command) -> CommandResult:
 
 
 def until(condition, within_s: float = 10.0) -> bool:
-    """Whether it comes true in time; longer is waited only where the machine is slower than usual."""
+    """Whether the condition becomes true within the time, which is longer on a slow machine."""
     started = time.monotonic()
     while not condition():
         if not is_within(time.monotonic() - started, within_s):
@@ -65,7 +65,7 @@ TREE = (
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for survivors in /proc")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
-def test_nothing_survives_the_agent_not_even_its_watchdog(tmp_path, number):
+def test_no_process_survives_a_killed_agent_not_even_its_watchdog(tmp_path, number):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     with subprocess.Popen(
@@ -78,7 +78,7 @@ def test_nothing_survives_the_agent_not_even_its_watchdog(tmp_path, number):
         assert len(list(folder.iterdir())) == 2
         children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
         pids = {int(path.read_text()) for path in tmp_path.glob("*.pid")} | set(map(int, children))
-        assert len(pids) == 7  # six of the tree, and who watches over them
+        assert len(pids) == 7  # six of the tree, and the watchdog
         agent.send_signal(number)
     survivors = lambda: [pid for pid in pids if lives(pid)]  # noqa: E731 - read twice below
     ended = until(lambda: not survivors())
@@ -90,7 +90,7 @@ def test_nothing_survives_the_agent_not_even_its_watchdog(tmp_path, number):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for children")
-async def test_who_runs_no_shell_line_has_no_watchdog(processes):
+async def test_the_watchdog_starts_with_the_first_shell_line_and_is_replaced_if_killed(processes):
     await run(processes, Command(("true",), "/"))
     assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     await run(processes, shell("true"))
@@ -105,24 +105,24 @@ async def test_who_runs_no_shell_line_has_no_watchdog(processes):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for children")
-def test_a_stopped_watchdog_holds_nobody_up():
+def test_a_stopped_watchdog_does_not_block_the_agent():
     watchdog = Watchdog("no such mark", os.environ["PATH"])
-    nobody = 2**30
+    no_such_pid = 2**30
     watchdog.start()
-    watchdog.guard(nobody, "")
+    watchdog.guard(no_such_pid, "")
     (process,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     os.kill(int(process), signal.SIGSTOP)
     began = time.monotonic()
     for _ in range(50_000):
-        watchdog.guard(nobody, "/nowhere")
-        watchdog.release(nobody)
+        watchdog.guard(no_such_pid, "/nowhere")
+        watchdog.release(no_such_pid)
     watchdog.close()
     watchdog.close()
     assert is_within(time.monotonic() - began, 5)
     assert not lives(int(process))
 
 
-async def test_closing_ends_what_was_left_running(processes, tmp_path):
+async def test_closing_ends_programs_that_still_run(processes, tmp_path):
     await processes.start(shell("setsid sleep 300 & echo $! > a.pid; wait", tmp_path), Grant())
     until(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "a.pid").read_text() != "")
     processes.close()
@@ -149,13 +149,13 @@ async def test_closing_ends_what_was_left_running(processes, tmp_path):
         "top -b -n1",
     ],
 )
-async def test_who_wants_input_or_a_terminal_is_done_within_a_second(processes, tmp_path, line):
+async def test_a_program_that_wants_input_or_a_terminal_ends_within_a_second(processes, tmp_path, line):
     result = await run(processes, shell(line, tmp_path, timeout_s=5))
     assert result.exit_code is not None
     assert is_within(result.seconds, 4 if line.startswith("su ") else 1)  # PAM waits after a wrong password
 
 
-async def test_a_timeout_is_over_two_seconds_later_whoever_ignores_it(processes, tmp_path):
+async def test_a_timeout_ends_programs_that_ignore_it_after_two_seconds(processes, tmp_path):
     deaf = "trap '' TERM; while :; do sleep 1; done"
     line = f'for i in 1 2 3; do setsid bash -c "{deaf}" & done; {deaf}'
     began = time.monotonic()
@@ -164,7 +164,7 @@ async def test_a_timeout_is_over_two_seconds_later_whoever_ignores_it(processes,
     assert is_within(time.monotonic() - began, 2.5)
 
 
-async def test_a_line_may_end_while_others_hold_its_output(processes):
+async def test_a_line_may_end_while_other_programs_keep_its_output_open(processes):
     began = time.monotonic()
     result = await run(processes, shell("setsid sleep 300 & exit 3"))
     assert (result.exit_code, result.ended_background) == (3, True)
@@ -189,12 +189,12 @@ async def test_without_descriptors_left_nothing_starts_and_nothing_breaks(proces
 
 
 @pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
-def test_a_fork_the_system_refuses_is_told(number):
+def test_a_fork_that_the_system_refuses_is_an_error(number):
     error = module._start_error(shell("true"), OSError(number, os.strerror(number)))
     assert f"the shell can't be started now: {os.strerror(number)}" in str(error)
 
 
-async def test_a_missing_shell_is_told(tmp_path):
+async def test_a_missing_shell_is_an_error(tmp_path):
     made = LocalProcesses(os.environ, bash=str(tmp_path / "no-shell"))
     with pytest.raises(ToolError, match="the shell is not installed"):
         await run(made, shell("true"))
@@ -209,7 +209,7 @@ async def test_an_empty_path_finds_the_shell_and_little_else(path):
     made.close()
 
 
-async def test_a_folder_that_goes_away_under_the_line_is_told_as_it_was(processes, tmp_path):
+async def test_a_line_may_remove_its_folder_but_none_starts_in_a_removed_one(processes, tmp_path):
     (tmp_path / "sub").mkdir()
     result = await run(processes, shell("rmdir ../sub; true", tmp_path / "sub"))
     assert result.exit_code == 0
@@ -217,7 +217,7 @@ async def test_a_folder_that_goes_away_under_the_line_is_told_as_it_was(processe
         await run(processes, shell("true", tmp_path / "sub"))
 
 
-async def test_a_killed_child_is_told_by_its_code(processes):
+async def test_a_killed_child_is_reported_by_its_exit_code(processes):
     assert (await run(processes, shell("bash -c 'kill -9 $$'"))).exit_code == 137
     assert (await run(processes, shell("kill -9 $$"))).exit_code == -9
 
@@ -249,7 +249,7 @@ async def test_a_full_disk_leaves_no_half_file(tmp_path):
     made.close()
 
 
-async def test_all_output_goes_to_a_file_as_it_came_up_to_a_cap(processes):
+async def test_all_output_goes_unchanged_to_a_file_up_to_a_limit(processes):
     command = shell("echo a; echo b >&2; seq 1 5000", output_limit_bytes=1_000, spill_limit_bytes=5_000)
     result = await run(processes, command)
     whole = b"".join(b"%d\n" % n for n in range(1, 5_001))
@@ -260,7 +260,7 @@ async def test_all_output_goes_to_a_file_as_it_came_up_to_a_cap(processes):
     assert result.dropped_bytes == len(whole) + 2 - 1_000
 
 
-async def test_no_file_is_left_of_what_is_kept_whole(tmp_path):
+async def test_output_that_is_kept_whole_leaves_no_file(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
     command = shell(
         "head -c 900 /dev/zero; head -c 900 /dev/zero >&2", output_limit_bytes=1_000, spill_limit_bytes=5_000
@@ -272,7 +272,7 @@ async def test_no_file_is_left_of_what_is_kept_whole(tmp_path):
     made.close()
 
 
-async def test_who_is_looked_at_needs_no_file(processes):
+async def test_output_that_was_taken_while_running_needs_no_file(processes):
     command = shell("seq 1 5000; sleep 0.2; seq 1 100", output_limit_bytes=1_000, spill_limit_bytes=50_000)
     process = await processes.start(command, Grant())
     assert not await process.wait(0.1)
@@ -283,7 +283,7 @@ async def test_who_is_looked_at_needs_no_file(processes):
     assert process.result().spilled == ""
 
 
-async def test_a_flood_is_ended():
+async def test_a_program_that_prints_without_end_is_ended():
     made = LocalProcesses(os.environ, flood_bytes=20_000_000)
     result = await run(made, shell("setsid yes & yes", timeout_s=20, output_limit_bytes=1_000))
     made.close()
@@ -292,7 +292,7 @@ async def test_a_flood_is_ended():
     assert result.dropped_bytes > 19_000_000
 
 
-async def test_cancelling_a_flood_leaves_neither_file_nor_descriptor(tmp_path):
+async def test_cancelling_a_program_with_much_output_leaves_neither_file_nor_descriptor(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
     await made.run(shell("true"), Grant())
     before, printed = open_files(), 0
@@ -318,7 +318,7 @@ async def test_cancelling_a_flood_leaves_neither_file_nor_descriptor(tmp_path):
     assert after == before
 
 
-async def test_a_cleaner_of_temporary_files_takes_nothing_from_who_runs(tmp_path):
+async def test_a_removed_prelude_is_written_again(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
     result = await run(made, shell("seq 1 1000", output_limit_bytes=10, spill_limit_bytes=10_000))
     (folder,) = tmp_path.iterdir()
@@ -330,7 +330,7 @@ async def test_a_cleaner_of_temporary_files_takes_nothing_from_who_runs(tmp_path
 
 
 @pytest.mark.parametrize("name", ["", "tmp", "link"])
-async def test_what_bash_reads_first_is_not_kept_where_programs_may_write(tmp_path, name):
+async def test_the_prelude_of_bash_is_not_kept_where_programs_may_write(tmp_path, name):
     root = tmp_path / "ws"
     (root / "tmp").mkdir(parents=True)
     (tmp_path / "link").symlink_to(root / "tmp")
@@ -341,7 +341,7 @@ async def test_what_bash_reads_first_is_not_kept_where_programs_may_write(tmp_pa
     made.close()
 
 
-async def test_a_folder_somebody_else_has_put_in_place_of_ours_is_not_used(tmp_path):
+async def test_a_link_in_place_of_the_temporary_folder_is_not_used(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
     await run(made, shell("true"))
     (folder,) = tmp_path.iterdir()
@@ -354,7 +354,7 @@ async def test_a_folder_somebody_else_has_put_in_place_of_ours_is_not_used(tmp_p
     made.close()
 
 
-async def test_a_call_within_a_call_carries_the_marks_of_both():
+async def test_a_nested_call_carries_the_marks_of_both():
     made = LocalProcesses({**os.environ, "BRADAWL_CALL": "outer.mark"})
     result = await run(made, shell("echo $BRADAWL_CALL; unset BRADAWL_CALL; cd /usr; export A=1"))
     made.close()
@@ -364,7 +364,7 @@ async def test_a_call_within_a_call_carries_the_marks_of_both():
 
 
 @pytest.mark.parametrize("temporary", ["/nonexistent/folder", "/proc"])
-async def test_a_missing_folder_for_temporary_files_is_named_and_not_the_shell(tmp_path, temporary):
+async def test_a_missing_temporary_folder_is_named_in_the_error(tmp_path, temporary):
     processes = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": temporary})
     with pytest.raises(ToolError, match=temporary) as caught:
         await run(processes, shell("echo", tmp_path))
@@ -372,7 +372,7 @@ async def test_a_missing_folder_for_temporary_files_is_named_and_not_the_shell(t
     assert "TMPDIR" in str(caught.value) and "shell" not in str(caught.value)
 
 
-async def test_a_relative_folder_for_temporary_files_is_found_from_any_folder(tmp_path, monkeypatch):
+async def test_a_relative_temporary_folder_is_found_from_any_folder(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     processes = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": "."})

@@ -1,4 +1,4 @@
-"""The client: what it sends, what it makes of answers, and when it asks again."""
+"""`HttpModel` sends requests, decodes replies and retries failures; here with single HTTP exchanges."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ class FakeResponse:
 
 
 class FakeHttp:
-    """Answers requests with what it was given, in order."""
+    """Answers requests with the given responses, in order."""
 
     def __init__(self, *answers):
         self._answers = list(answers)
@@ -124,7 +124,7 @@ async def test_a_reply_is_streamed_to_its_end():
     assert json.loads(b"".join(request.body))["messages"][-1] == {"role": "user", "content": "Hi"}
 
 
-async def test_the_response_is_read_out_and_given_back_before_the_last_delta():
+async def test_the_response_is_read_to_its_end_and_closed_before_the_last_delta():
     http = FakeHttp((200, EVENTS, [*GOOD, b"\n"]))
     async with aclosing(model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())) as deltas:
         at_end = [(http.open_streams, http.responses[0].unread) async for delta in deltas if type(delta) is ReplyEnded]
@@ -178,7 +178,7 @@ async def test_cancelling_ends_the_exchange():
     ],
     ids=str,
 )
-async def test_before_anything_is_shown_a_failure_is_retried(bad):
+async def test_a_failure_before_the_first_content_is_retried(bad):
     clock = FakeClock()
     deltas = await run(FakeHttp(bad, (200, EVENTS, GOOD)), clock=clock)
     assert [delta.attempt for delta in retries_in(deltas)] == [1]
@@ -186,7 +186,7 @@ async def test_before_anything_is_shown_a_failure_is_retried(bad):
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-async def test_the_servers_wish_sets_the_delay():
+async def test_the_delay_is_what_the_server_asks_for():
     deltas = await run(FakeHttp((429, {"retry-after": "8"}, [b""]), (200, EVENTS, GOOD)))
     assert retries_in(deltas)[0].delay_s == 9.0
 
@@ -200,7 +200,7 @@ async def test_the_same_bytes_are_sent_again():
 @pytest.mark.parametrize(
     "end", [HttpError("connection", "reset"), b'data: {"error":{"message":"boom","code":500}}\n\n', b""]
 )
-async def test_after_content_was_shown_nothing_is_retried(end):
+async def test_nothing_is_retried_after_the_first_content(end):
     deltas = await run(FakeHttp((200, EVENTS, [*events(text("Hel"), done=False), end])))
     assert retries_in(deltas) == []
     assert failure_in(deltas).retryable is True
@@ -214,7 +214,7 @@ async def test_a_connection_that_breaks_after_the_finish_reason_loses_nothing():
 @pytest.mark.parametrize(
     ("status", "kind"), [(400, "invalid_request"), (401, "auth"), (402, "quota"), (404, "invalid_request")]
 )
-async def test_what_trying_again_cannot_mend_is_not_tried_again(status, kind):
+async def test_permanent_failures_are_not_retried(status, kind):
     http = FakeHttp((status, {}, [b'{"error":{"message":"no"}}']))
     failure = failure_in(await run(http))
     assert (failure.kind, failure.status, len(http.requests)) == (kind, status, 1)
@@ -238,7 +238,7 @@ async def test_a_reply_that_is_empty_for_a_reason_is_a_reply(finish):
     assert isinstance((await run(FakeHttp((200, EVENTS, chunks))))[-1], ReplyEnded)
 
 
-async def test_refused_on_this_machine_is_not_retried_and_asks_whether_the_server_runs():
+async def test_a_refused_connection_to_this_machine_is_not_retried_and_has_a_hint():
     http = FakeHttp(ConnectionRefused("127.0.0.1 refused the connection."))
     failure = failure_in(await run(http, base_url="http://127.0.0.1:9/v1"))
     assert (failure.kind, failure.retryable) == ("connection", False)
@@ -252,20 +252,20 @@ async def test_local_servers_may_take_longer_to_begin():
     assert near.requests[0].idle_timeout_s > far.requests[0].idle_timeout_s
 
 
-async def test_a_whole_document_is_a_reply():
+async def test_a_json_document_instead_of_a_stream_is_a_reply():
     body = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
     deltas = await run(FakeHttp((200, {"content-type": "application/json"}, [json.dumps(body).encode()])))
     assert PartClosed(0, Text("Hi")) in deltas
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-async def test_a_stream_that_calls_itself_json_is_read_as_a_stream():
+async def test_a_stream_with_the_content_type_of_json_is_read_as_a_stream():
     deltas = await run(FakeHttp((200, {"content-type": "application/json"}, GOOD)))
     assert TextDelta(0, "Hello") in deltas
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-async def test_a_web_page_is_not_an_api():
+async def test_a_web_page_is_a_failure_with_a_hint_on_the_base_url():
     page = b"<html><body><h1>Welcome</h1></body></html>"
     failure = failure_in(await run(FakeHttp((200, {"content-type": "text/html; charset=utf-8"}, [page]))))
     assert (failure.kind, failure.retryable) == ("server", False)
@@ -274,14 +274,14 @@ async def test_a_web_page_is_not_an_api():
 
 
 @pytest.mark.parametrize("base_url", ["ftp://h/v1", "h/v1", "https://", "https://a b/v1", ""])
-async def test_a_base_url_that_is_none_is_said_so_without_a_request(base_url):
+async def test_an_invalid_base_url_is_a_failure_without_a_request(base_url):
     http = FakeHttp()
     failure = failure_in(await run(http, base_url=base_url))
     assert (failure.kind, http.requests) == ("invalid_request", [])
 
 
 @pytest.mark.parametrize("key", ["sk-abc\n", "sk-\u2013abc", "sk-\x00"])
-async def test_a_key_that_cannot_be_a_header_is_said_so_without_showing_it(key):
+async def test_a_key_that_cannot_be_a_header_is_a_failure_that_does_not_show_it(key):
     failure = failure_in(await run(FakeHttp(), key=key))
     assert failure.kind == "auth"
     assert "abc" not in str(failure)
@@ -302,7 +302,7 @@ async def test_a_rejected_key_names_the_variable():
     assert "DEMO_API_KEY" in failure.hint
 
 
-async def test_an_unknown_model_points_to_its_name():
+async def test_an_unknown_model_is_a_failure_with_a_hint_on_choosing_one():
     failure = failure_in(await run(FakeHttp((404, {}, [b'{"error":{"message":"model not found"}}']))))
     assert "-m" in failure.hint
 
@@ -314,7 +314,7 @@ async def test_a_refused_field_is_left_out_and_the_request_sent_again():
     assert ["stream_options" in json.loads(b"".join(r.body)) for r in http.requests] == [True, False]
 
 
-async def test_a_refused_header_is_left_out_without_using_up_a_try():
+async def test_a_refused_header_is_left_out_without_counting_as_an_attempt():
     refusal = {"error": {"type": "invalid_request_error", "message": "anthropic-beta is not supported"}}
     reply = (
         {"type": "message_start", "message": {"id": "m", "model": "x", "usage": {}}},
@@ -323,8 +323,8 @@ async def test_a_refused_header_is_left_out_without_using_up_a_try():
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}},
         {"type": "message_stop"},
     )
-    told = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in reply]
-    http = FakeHttp((400, {}, [json.dumps(refusal).encode()]), (200, EVENTS, told))
+    report = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in reply]
+    http = FakeHttp((400, {}, [json.dumps(refusal).encode()]), (200, EVENTS, report))
     url, name = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
     target = ModelEndpoint(AnthropicMessages(url), Endpoint("anthropic", url, name, "k"))
     info = ModelInfo(Origin("anthropic_messages", "anthropic", name))
@@ -336,7 +336,7 @@ async def test_a_refused_header_is_left_out_without_using_up_a_try():
     assert ["anthropic-beta" in dict(request.headers) for request in http.requests] == [True, False]
 
 
-async def test_two_sessions_of_one_model_do_not_meet():
+async def test_two_sessions_of_one_model_have_separate_messages():
     http = FakeHttp((200, EVENTS, GOOD), (200, EVENTS, GOOD))
     model = model_of(http)
     for name in ("one", "two"):

@@ -1,4 +1,4 @@
-"""What only one HTTP adapter does, what both must agree on byte for byte, and asking local servers for their window."""
+"""The HTTP adapters: behaviour of both, of the direct one alone, and the context size that local servers report."""
 
 import asyncio
 import gzip
@@ -46,11 +46,11 @@ async def failing(http, request):
     return caught.value
 
 
-# ------------------------------------------------------------------ both alike
+# ------------------------------------------------------------------ both adapters
 
 
 @pytest.mark.parametrize("name", RESPONSES)
-async def test_both_adapters_read_the_same_out_of_every_framing(name):
+async def test_both_adapters_read_the_same_from_every_framing(name):
     raw, _ = RESPONSES[name]
 
     async def go(make):
@@ -60,7 +60,7 @@ async def test_both_adapters_read_the_same_out_of_every_framing(name):
 
 
 @pytest.mark.parametrize("packing", ["plain", "gzip", "deflate", "raw deflate"])
-async def test_both_adapters_hand_on_the_bytes_of_recorded_streams(packing):
+async def test_both_adapters_deliver_the_bytes_of_recorded_streams(packing):
     pack = {
         "plain": bytes,
         "gzip": gzip.compress,
@@ -84,7 +84,7 @@ async def test_both_adapters_hand_on_the_bytes_of_recorded_streams(packing):
 
 
 @pytest.mark.parametrize("name", BROKEN)
-async def test_both_adapters_fail_in_the_same_kind_of_way(name):
+async def test_both_adapters_fail_with_the_same_kind(name):
     async def go(make):
         with pytest.raises(HttpError) as caught:
             await respond(HttpSetup(make), BROKEN[name], 4000)
@@ -95,7 +95,7 @@ async def test_both_adapters_fail_in_the_same_kind_of_way(name):
 
 @ADAPTERS
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_nobody_listening_is_told_apart_whatever_the_host_is_called(make, host):
+async def test_a_refused_connection_has_its_own_error(make, host):
     async with RawServer(ok) as server:
         pass
     http = make()
@@ -105,13 +105,13 @@ async def test_nobody_listening_is_told_apart_whatever_the_host_is_called(make, 
 
 
 @ADAPTERS
-async def test_a_name_nobody_knows_is_told_in_a_sentence(make):
+async def test_an_unknown_host_is_an_error_in_one_sentence(make):
     http = make()
-    error = await failing(http, post("http://nobody.example/v1"))
+    error = await failing(http, post("http://unknown.example/v1"))
     await http.aclose()
     assert error.kind == "connection"
     assert not isinstance(error, ConnectionRefused)
-    assert str(error).startswith("nobody.example can't be reached: ")
+    assert str(error).startswith("unknown.example can't be reached: ")
     assert "Errno" not in str(error)
 
 
@@ -159,7 +159,7 @@ async def test_a_certificate_for_another_host_is_refused(make_trusting, authorit
 
 
 @ADAPTERS
-async def test_a_certificate_nobody_vouches_for_is_refused_by_the_systems_trust(make, authority):
+async def test_a_certificate_of_an_unknown_authority_is_refused(make, authority):
     async def use(http, server):
         return await failing(http, post(server.url, b"{}")), len(server.seen)
 
@@ -168,7 +168,7 @@ async def test_a_certificate_nobody_vouches_for_is_refused_by_the_systems_trust(
     assert "certificate" in str(error)
 
 
-async def test_a_plain_server_where_tls_is_wanted_is_an_error(make_trusting):
+async def test_a_server_without_tls_is_an_error_for_https(make_trusting):
     async def complain(reader, writer):
         await reader.read(10)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -183,7 +183,7 @@ async def test_a_plain_server_where_tls_is_wanted_is_an_error(make_trusting):
     assert "SSL" not in str(error).replace("SSLError", "")
 
 
-async def test_the_tls_context_is_made_once_and_only_when_it_is_needed(authority):
+async def test_the_tls_context_is_created_once_and_only_when_needed(authority):
     made = []
 
     def make_context():
@@ -204,7 +204,7 @@ async def test_the_tls_context_is_made_once_and_only_when_it_is_needed(authority
     assert made == [1]
 
 
-async def test_a_proxy_that_does_not_answer_is_named_without_its_password():
+async def test_an_unreachable_proxy_is_named_without_its_password():
     proxy = "http://someone:hush@127.0.0.1:9"
     http = Httpx2Http(proxy=proxy)
     error = await failing(http, HttpRequest("POST", "https://models.example/v1", (), (b"{}",)))
@@ -222,11 +222,11 @@ async def test_a_missing_ca_file_is_named():
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_kept_connection_that_died_unseen_is_replaced_and_the_request_sent_once_more(method):
+async def test_a_dead_kept_connection_is_replaced_and_the_request_sent_again(method):
     async def answer(exchange):
         await exchange.body()
         if len(server_of[0].seen) == 2:
-            return exchange.reset()  # the server's patience ended just when the request was on its way
+            return exchange.reset()  # the server closed the idle connection just as the request was sent
         return await exchange.answer(b"ok")
 
     server_of = []
@@ -239,7 +239,7 @@ async def test_a_kept_connection_that_died_unseen_is_replaced_and_the_request_se
     assert await drive(answer, use) == ([b"ok", b"ok"], 2, 3)
 
 
-async def test_a_fresh_connection_that_breaks_is_not_tried_again():
+async def test_a_new_connection_that_breaks_is_not_retried():
     async def answer(exchange):
         await exchange.body()
         exchange.reset()
@@ -252,7 +252,7 @@ async def test_a_fresh_connection_that_breaks_is_not_tried_again():
 
 
 @pytest.mark.parametrize("sent", [b"H", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"])
-async def test_a_request_that_was_answered_with_a_single_byte_is_never_sent_again(sent):
+async def test_a_request_with_at_least_one_byte_of_reply_is_never_sent_again(sent):
     async def answer(exchange):
         await exchange.body()
         if exchange.path == "/first":
@@ -268,7 +268,7 @@ async def test_a_request_that_was_answered_with_a_single_byte_is_never_sent_agai
     assert await drive(answer, use) == (1, 2)
 
 
-async def test_a_server_that_stays_silent_on_a_kept_connection_is_not_asked_twice():
+async def test_silence_on_a_kept_connection_is_not_retried():
     async def answer(exchange):
         await exchange.body()
         await (exchange.answer(b"ok") if exchange.path == "/first" else exchange.until_gone())
@@ -281,7 +281,7 @@ async def test_a_server_that_stays_silent_on_a_kept_connection_is_not_asked_twic
     assert await drive(answer, use) == ("timeout", 2)
 
 
-async def test_an_idle_connection_is_closed_after_its_time():
+async def test_an_idle_connection_is_closed_after_its_keep_alive_time():
     async def use(http, server):
         await fetch(http, post(server.url))
         await server.idle()
@@ -290,7 +290,7 @@ async def test_an_idle_connection_is_closed_after_its_time():
     assert await drive(ok, use, lambda: DirectHttp(keep_alive_s=0.05)) == (b"ok", 2)
 
 
-async def test_what_a_server_sends_unasked_is_never_taken_for_an_answer():
+async def test_bytes_sent_without_a_request_are_never_read_as_a_response():
     async def answer(exchange):
         await exchange.body()
         await exchange.answer(b"mine")
@@ -314,7 +314,7 @@ async def test_origins_never_share_a_connection():
 
 
 @ADAPTERS
-async def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces(make):
+async def test_a_body_that_expands_a_thousandfold_is_delivered_in_small_pieces(make):
     async def answer(exchange):
         await exchange.answer(gzip.compress(bytes(20_000_000)), "200 OK", "content-encoding: gzip")
 
@@ -328,7 +328,7 @@ async def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces(make)
     assert largest <= 64 * 1024
 
 
-async def test_a_reader_that_pauses_does_not_make_the_adapter_hoard():
+async def test_the_adapter_does_not_buffer_for_a_reader_that_pauses():
     written = []
 
     async def answer(exchange):
@@ -351,10 +351,10 @@ async def test_a_reader_that_pauses_does_not_make_the_adapter_hoard():
 
     held, total = await drive(answer, use)
     assert total == 40_000_000
-    assert held < 20_000_000  # what the system's own buffers take, and a little more
+    assert held < 20_000_000  # the size of the system's own buffers, with some room
 
 
-async def test_a_connection_whose_long_answer_nobody_read_still_hears_the_next_one():
+async def test_an_unread_long_response_does_not_break_the_next_request():
     long = bytes(500_000)
 
     async def answer(exchange):
@@ -367,13 +367,13 @@ async def test_a_connection_whose_long_answer_nobody_read_still_hears_the_next_o
     async def use(http, server):
         async with http.stream(post(f"{server.url}/long")):
             await asyncio.wait_for(has_gone.wait(), 5)
-            await asyncio.sleep(0.05)  # the rest lies in the system's buffers
+            await asyncio.sleep(0.05)  # the rest stays in the system's buffers
         return [(await fetch(http, post(server.url, idle_timeout_s=1.0)))[2] for _ in range(2)]
 
     assert await drive(answer, use) == [b"ok", b"ok"]
 
 
-async def test_a_slow_upload_is_not_silence():
+async def test_a_slow_upload_is_no_timeout():
     silence_s = 0.4
 
     async def answer(exchange):
@@ -405,7 +405,7 @@ async def test_a_slow_upload_is_not_silence():
         ),
     ],
 )
-def test_a_url_is_taken_apart(url, parts):
+def test_a_url_is_split_into_its_parts(url, parts):
     target = target_of(url)
     assert (target.is_tls, target.host, target.port, target.path, target.authority) == parts
 
@@ -443,7 +443,7 @@ def local_server(answers):
         ({}, None),
     ],
 )
-async def test_the_running_context_is_asked_for_in_every_dialect(answers, expected):
+async def test_the_context_size_is_read_from_the_apis_of_all_known_servers(answers, expected):
     async def use(http, server):
         before = time.monotonic()
         found = await running_context(http, server.url + "/v1", "m")
@@ -454,7 +454,7 @@ async def test_the_running_context_is_asked_for_in_every_dialect(answers, expect
     assert seconds < 2
 
 
-async def test_servers_elsewhere_are_not_asked():
+async def test_servers_on_other_machines_are_not_queried():
     async def use(http, server):
         return await running_context(http, "https://api.example.com/v1", "m"), server.seen
 
@@ -462,14 +462,14 @@ async def test_servers_elsewhere_are_not_asked():
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("text", "message"),
     [
         ("[Errno -2] Name or service not known", "host can't be reached: Name or service not known."),
         ("All connection attempts failed.", "host can't be reached: All connection attempts failed."),
         ("", "host can't be reached."),
     ],
 )
-def test_a_host_that_can_not_be_reached_is_told_in_a_sentence_without_the_systems_number(said, told):
+def test_an_unreachable_host_is_an_error_without_the_systems_error_number(text, message):
     with pytest.raises(HttpError) as caught, _translated("host"):
-        raise httpx2.ConnectError(said)
-    assert str(caught.value) == told
+        raise httpx2.ConnectError(text)
+    assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""Lines that would read denied paths through names printed by git or `ls`, links of the line itself, and `shopt`."""
+"""Refuses lines that would read denied paths through names printed by git or `ls`, links of the line, or `shopt`."""
 
 import subprocess
 
@@ -97,7 +97,7 @@ def tree(ws):
 
 
 @pytest.mark.parametrize("line", lines(LEAKS))
-def test_no_line_shows_what_a_rule_refuses_to_read(tree, line):
+def test_no_line_prints_what_a_rule_refuses_to_read(tree, line):
     decision = decided(line, tree, denied(tree, *RULES), mode="bypass")
     shown = "" if isinstance(decision, Deny) else run(line, tree)
     assert CANARY not in shown
@@ -105,7 +105,7 @@ def test_no_line_shows_what_a_rule_refuses_to_read(tree, line):
 
 
 @pytest.mark.parametrize("line", lines(ORDINARY))
-def test_ordinary_lines_run_beside_such_rules(tree, line):
+def test_ordinary_lines_run_despite_the_rules(tree, line):
     decision = decided(line, tree, denied(tree, *RULES), mode="bypass")
     assert isinstance(decision, Allow), decision
     assert CANARY not in run(line, tree)

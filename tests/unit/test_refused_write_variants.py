@@ -1,4 +1,4 @@
-"""More spellings of lines that change protected paths; none of them is run."""
+"""More spellings of lines that would change protected paths are refused; the test runs none of them."""
 
 import pytest
 from shell_house import lines
@@ -318,12 +318,12 @@ def place(tmp_path_factory):
 
 
 @pytest.mark.parametrize("line", lines(BY_RULE))
-def test_a_rule_about_editing_refuses(place, line):
+def test_an_edit_rule_refuses_the_line(place, line):
     assert isinstance(decided(line, place, denied(place, *RULES), mode="bypass"), Deny)
 
 
 @pytest.mark.parametrize("line", lines(GUARDED))
-def test_every_mode_refuses(place, line):
+def test_every_mode_refuses_the_line(place, line):
     assert isinstance(decided(line, place, mode="bypass"), Deny)
 
 
@@ -337,7 +337,7 @@ def test_every_mode_refuses(place, line):
         "find closed -empty -delete; cp -r closed build; rm closed/*/x",
     ],
 )
-def test_nothing_in_a_line_or_on_the_disk_makes_it_fail(place, line):
+def test_no_line_and_no_file_name_makes_the_decision_fail(place, line):
     (place / "broken.tgz").write_bytes(b"\x1f\x8b\x08\x00" + b"\xff" * 100)
     (place / "closed").mkdir(exist_ok=True)
     decided(line, place, denied(place, *RULES), mode="bypass")

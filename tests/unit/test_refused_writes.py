@@ -1,4 +1,4 @@
-"""Lines that would change protected paths, without a sandbox: lines that are not refused are run for real."""
+"""Lines that would change protected paths without a sandbox are refused; lines that are allowed are run for real."""
 
 import os
 import subprocess
@@ -382,7 +382,7 @@ def test_no_line_changes_what_a_rule_refuses_to_edit(ws, line):
 
 
 @pytest.mark.parametrize("line", lines(GUARDED))
-def test_no_line_changes_what_no_mode_allows(ws, line):
+def test_no_line_changes_paths_that_every_mode_protects(ws, line):
     before = guarded(ws)
     decision = decided(line, ws, mode="bypass")
     if not isinstance(decision, Deny):
@@ -391,7 +391,7 @@ def test_no_line_changes_what_no_mode_allows(ws, line):
     assert isinstance(decision, Deny)
 
 
-def test_an_allowing_rule_does_not_help_in_default_mode(ws):
+def test_allow_rules_override_neither_deny_rules_nor_protected_paths_in_default_mode(ws):
     allowed = denied(ws, "Bash(cp *)", "Bash(sed *)", "Bash(find *)", "Bash(git *)", verdict="allow")
     rules = (*denied(ws, *RULES), *allowed)
     for line in ("cp a.txt conf/g*", "sed -i s/o/0/ m*/001.sql", "find conf -delete", "git mv migrations m3"):
@@ -400,13 +400,13 @@ def test_an_allowing_rule_does_not_help_in_default_mode(ws):
         assert isinstance(decided(line, ws, allowed), Deny), line
 
 
-def test_a_rule_that_asks_is_asked_about(ws):
+def test_an_ask_rule_makes_the_line_a_question(ws):
     rules = (*denied(ws, "Edit(migrations/**)", verdict="ask"), *denied(ws, "Bash(cp *)", verdict="allow"))
     decision = decided("cp a.txt m*/001.sql", ws, rules)
     assert "migrations" in getattr(decision, "reason", "")
 
 
-def test_a_sandbox_that_covers_the_files_lets_such_lines_run(ws):
+def test_with_a_sandbox_that_protects_the_files_the_lines_run(ws):
     rules = denied(ws, *RULES)
     for line in ("cp a.txt conf/g*", "find . -name guard.txt -delete"):
         assert isinstance(decided(line, ws, rules, BUBBLEWRAP, "bypass"), Allow), line

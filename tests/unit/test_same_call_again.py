@@ -1,4 +1,4 @@
-"""A yes for the session to a command holds as long as nothing that decides what it does has changed."""
+"""Consent for the session to a command lasts until something that determines its effect changes."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from bradawl.testing.fakes import RecordingEmit
 
 
 class Asked:
-    """An approver that says yes for the session, and keeps what it was asked."""
+    """An approver that allows each call for the session, and records the questions."""
 
     def __init__(self) -> None:
         self.questions: list[Question] = []
@@ -78,7 +78,7 @@ class Place:
         path.chmod(0o755)
 
     async def questions(self, *steps: str | Callable[[], Any], then: Callable[[], Any] = lambda: None) -> list[str]:
-        """The lines that were asked about; a step that is no line is done between them."""
+        """The lines that were asked about; a step that is a function is called between them."""
         lines = [step for step in steps if isinstance(step, str)]
         script = [
             {"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": {"command": line}}]}
@@ -140,7 +140,7 @@ LINES += [
 
 
 @pytest.mark.parametrize("line", LINES)
-async def test_the_same_call_is_not_asked_about_again(tmp_path: Path, line: str) -> None:
+async def test_an_unchanged_call_is_not_asked_about_again(tmp_path: Path, line: str) -> None:
     place = Place(tmp_path)
     assert (await place.questions(line, "true", line)).count(line) == 1
 
@@ -202,7 +202,7 @@ async def test_a_changed_script_or_program_is_asked_about_again(tmp_path: Path, 
     assert (await place.questions(line, lambda: CHANGES[line](place), line)).count(line) == 2
 
 
-async def test_a_link_that_leads_elsewhere_is_another_script(tmp_path: Path) -> None:
+async def test_a_link_with_a_new_target_is_asked_about_again(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.script("other.sh", "echo other")
     (place.work / "run").symlink_to("build.sh")
@@ -214,7 +214,7 @@ async def test_a_link_that_leads_elsewhere_is_another_script(tmp_path: Path) -> 
     assert (await place.questions("./run", swap, "./run")).count("./run") == 2
 
 
-async def test_another_folder_of_the_same_name_is_another_place(tmp_path: Path) -> None:
+async def test_another_folder_of_the_same_name_is_asked_about_again(tmp_path: Path) -> None:
     place = Place(tmp_path)
 
     def swap() -> None:
@@ -227,7 +227,7 @@ async def test_another_folder_of_the_same_name_is_another_place(tmp_path: Path) 
     assert asked.count("./x") == 2
 
 
-async def test_a_variable_exported_since_is_a_new_question(tmp_path: Path) -> None:
+async def test_a_command_is_asked_about_again_after_an_export(tmp_path: Path) -> None:
     place = Place(tmp_path)
     asked = await place.questions("./build.sh", "export STAGE=live", "./build.sh")
     assert asked.count("./build.sh") == 2
@@ -249,7 +249,7 @@ async def test_a_variable_exported_since_is_a_new_question(tmp_path: Path) -> No
         "find . -name '*.sh' -exec sh {} \\;",
     ],
 )
-async def test_what_runs_something_that_can_not_be_told_is_asked_about_each_time(tmp_path: Path, line: str) -> None:
+async def test_a_command_that_runs_unknown_programs_is_asked_about_each_time(tmp_path: Path, line: str) -> None:
     place = Place(tmp_path)
     assert (await place.questions(line, line)).count(line) == 2
 
@@ -268,13 +268,11 @@ async def test_what_runs_something_that_can_not_be_told_is_asked_about_each_time
         ),
     ],
 )
-def test_the_files_of_a_command_are_its_program_and_what_it_names(
-    words: tuple[str, ...], names: tuple[str, ...]
-) -> None:
+def test_the_files_of_a_command_are_its_program_and_its_scripts(words: tuple[str, ...], names: tuple[str, ...]) -> None:
     assert run_files([words], "/w") == (names, True)
 
 
-def test_a_yes_is_for_the_agent_that_asked_in_its_sandbox_and_place() -> None:
+def test_consent_is_bound_to_the_agent_its_sandbox_and_its_folder() -> None:
     effects = Effects(unknown=True, commands=(("./x",),), seal="s")
     request, grant = Request("bash", "d", effects), Grant(command_hash="s", outside_sandbox=True)
     known = covered(request, Ask(grant, "why"), "main", "/w", {})
@@ -295,7 +293,7 @@ def test_a_yes_is_for_the_agent_that_asked_in_its_sandbox_and_place() -> None:
     )
 
 
-def test_a_yes_to_a_tool_leaves_what_a_rule_asks_about_to_another_question() -> None:
+def test_consent_to_a_tool_does_not_cover_calls_that_a_rule_asks_about() -> None:
     request = Request("edit_file", "d", Effects(writes=("/w/a",)))
     grant = Grant()
     assert covered(request, Ask(grant, "it changes something"), "main", "/w", {}) == "edit_file"

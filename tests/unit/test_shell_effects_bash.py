@@ -16,13 +16,13 @@ from bradawl.safety.shell.deny.scanner import scan
 from bradawl.workspace.files import LocalFiles
 
 pytestmark = pytest.mark.skipif(not os.access("/bin/bash", os.X_OK), reason="needs /bin/bash")
-# Each example starts many programs, so the deep profiles use fewer examples than they say.
+# Each example starts many programs, so the deep profiles run fewer examples here.
 _TOGETHER = settings(
     max_examples=45 + settings().max_examples // 4,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
-# ------------------------------------------------------------------ the words bash sees
+# ------------------------------------------------------------------ commands and arguments
 
 _NAMES = st.sampled_from(
     ["aa", "b-b", "c.c", "x1", "A=b d"] * 3
@@ -145,18 +145,18 @@ _INSERTED = st.tuples(_LINES, st.sampled_from(_LETTERS), st.integers(0, 60)).map
 SEVERAL_LINES = st.lists(st.one_of(_LINES, _LINES, _INSERTED, _SOUP), min_size=10, max_size=25)
 
 
-def _is_harmless(text: str, foretold: tuple[tuple[str, ...], ...]) -> bool:
+def _is_harmless(text: str, predicted: tuple[tuple[str, ...], ...]) -> bool:
     """Whether the line may run here: no program by its path, no file opened outside the folder."""
     has_redirect = "<" in text or ">" in text
-    return not any("/" in argv[0] for argv in foretold) and not (has_redirect and "/" in text.replace("/dev/null", ""))
+    return not any("/" in argv[0] for argv in predicted) and not (has_redirect and "/" in text.replace("/dev/null", ""))
 
 
 @_TOGETHER
 @given(SEVERAL_LINES)
-def test_bash_runs_no_command_and_no_argument_that_was_not_foretold(tmp_path: Path, lines: list[str]):
+def test_bash_runs_only_the_predicted_commands_and_arguments(tmp_path: Path, lines: list[str]):
     (tmp_path / "in").touch()
-    foretold = {line: cross_checked_line(line, shell_bash.HOME) for line in dict.fromkeys(lines)}
-    plain = {line: told.argvs for line, told in foretold.items() if told is not None}
+    predicted = {line: cross_checked_line(line, shell_bash.HOME) for line in dict.fromkeys(lines)}
+    plain = {line: message.argvs for line, message in predicted.items() if message is not None}
     understood = {line: argvs for line, argvs in plain.items() if _is_harmless(line, argvs)}
     for (line, argvs), real in zip(understood.items(), shell_bash.executed(list(understood), tmp_path), strict=True):
         assert real <= set(argvs), (line, argvs, real)
@@ -166,7 +166,7 @@ def test_bash_runs_no_command_and_no_argument_that_was_not_foretold(tmp_path: Pa
             assert real == set(argvs), (line, argvs, real)
 
 
-# ------------------------------------------------------------------ what changes on the disk
+# ------------------------------------------------------------------ changes on the disk
 
 _READERS = (
     *(
@@ -283,7 +283,7 @@ def _plant(top: Path) -> Path:
     return ws
 
 
-def _foretold(line: str, ws: Path) -> Effects:
+def _predicted(line: str, ws: Path) -> Effects:
     home = str(ws)
     return shell_effects(line, cwd=str(ws), home=home, resolve=LocalFiles(home).resolve)
 
@@ -291,11 +291,11 @@ def _foretold(line: str, ws: Path) -> Effects:
 @pytest.mark.skipif(sys.platform != "linux", reason="the tables were read from the manuals of GNU programs")
 @_TOGETHER
 @given(SEVERAL_SCRIPTS)
-def test_a_line_that_is_understood_changes_nothing_but_what_it_declares(tmp_path_factory, lines: list[str]):
+def test_a_line_with_known_effects_changes_only_what_it_declares(tmp_path_factory, lines: list[str]):
     top = Path(os.path.realpath(tmp_path_factory.mktemp("tree")))
     for number, line in enumerate(dict.fromkeys(lines)):
         ws = _plant(top / str(number))
-        effects = _foretold(line, ws)
+        effects = _predicted(line, ws)
         if effects.unknown:
             continue
         before = shell_bash.snapshot(top)
@@ -305,14 +305,14 @@ def test_a_line_that_is_understood_changes_nothing_but_what_it_declares(tmp_path
 
 
 @pytest.mark.parametrize("line", ["tee -a a.txt < a.txt", "cat a.txt | tee -a a.txt", "tee -a a.txt < a.txt & wait"])
-def test_a_line_that_feeds_itself_ends_and_is_compared_like_any_other(tmp_path: Path, line: str):
+def test_a_line_that_reads_its_own_output_ends_and_changes_one_file(tmp_path: Path, line: str):
     ws = _plant(tmp_path)
     before = shell_bash.snapshot(tmp_path)
     shell_bash.run(line, ws)
     assert shell_bash.changes(before, shell_bash.snapshot(tmp_path)) == {str(ws / "a.txt")}
 
 
-# ------------------------------------------------------------------ what is found without understanding
+# ------------------------------------------------------------------ commands found by `scan`
 
 _SAID = st.sampled_from(
     [
@@ -342,10 +342,10 @@ SEVERAL_NESTED = st.lists(_NESTED, min_size=6, max_size=12)
 
 
 def _is_found(real: tuple[str, ...], argvs: tuple[tuple[str, ...], ...]) -> bool:
-    """Whether this is one of the commands; the words behind a dollar are unknown, and so is their number."""
-    for told in argvs:
-        known = next((place for place, word in enumerate(told) if "$" in word), None)
-        if real == told or (known is not None and real[:known] == told[:known]):
+    """Whether `real` is one of the commands; words from a `$` on, and their number, are unknown."""
+    for message in argvs:
+        known = next((place for place, word in enumerate(message) if "$" in word), None)
+        if real == message or (known is not None and real[:known] == message[:known]):
             return True
     return False
 

@@ -1,4 +1,4 @@
-"""Lines of bash of a working day, and texts that only speak of terrible things: none is held against anybody."""
+"""Everyday lines of bash, and texts that only mention dangerous commands, are not refused by `scan`."""
 
 import pytest
 from shell_house import lines
@@ -212,5 +212,5 @@ ORDINARY += ["git commit -m \"$(cat <<'E'\nRefuse `rm -rf /`\nE\n)\"", "cat <<-'
 
 
 @pytest.mark.parametrize("line", ORDINARY)
-def test_ordinary_work_is_left_alone(line: str):
+def test_an_ordinary_line_is_not_refused(line: str):
     assert scan(line, cwd="/ws", protected=PROTECTED).danger == ""

@@ -1,4 +1,4 @@
-"""Commands that stand in words of others: options, variables, subscripts, programs whose options are not all known."""
+"""`scan` finds commands inside words of other commands: options, variables, subscripts, unknown programs' arguments."""
 
 import pytest
 
@@ -38,5 +38,5 @@ PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
         ("PAGER='rm x' git log", ("rm", "x")),
     ],
 )
-def test_what_commands_start_in_turn_is_told(line: str, inner: tuple[str, ...]) -> None:
+def test_nested_commands_are_listed(line: str, inner: tuple[str, ...]) -> None:
     assert inner in scan(line, cwd="/ws", protected=PROTECTED).argvs

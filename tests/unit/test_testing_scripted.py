@@ -1,3 +1,5 @@
+"""`ScriptedModel` streams the replies of a script and records the requests."""
+
 import asyncio
 import contextlib
 
@@ -34,7 +36,7 @@ PROMPT = User((Text("fix it"),))
 
 
 class ManualClock:
-    """Notes what was slept for, and sleeps only until it is told to go on."""
+    """Records the requested times, and sleeps until `go` is set."""
 
     def __init__(self):
         self.slept: list[float] = []
@@ -59,7 +61,7 @@ async def ask(session, message=PROMPT):
 
 
 async def replies(script, times=1, **options):
-    """The deltas of so many requests of one session, and the model."""
+    """The deltas of `times` requests of one session, and the model."""
     model = ScriptedModel(script, **options)
     session = model.open(PREFIX)
     return [await ask(session) for _ in range(times)], model
@@ -111,7 +113,7 @@ async def test_a_reply_streams_thinking_text_calls_and_usage_in_order():
         ("[]", None, "malformed"),
     ],
 )
-async def test_raw_arguments_come_as_they_are_with_their_status(raw, stop, status):
+async def test_raw_arguments_are_unchanged_and_have_a_status(raw, stop, status):
     [deltas], _ = await replies([{"tool_calls": [{"name": "t", "arguments": raw}], "stop": stop}])
     [closed] = [delta.part for delta in deltas if isinstance(delta, PartClosed)]
     assert closed == ToolCall("call_1", "t", raw, status)
@@ -134,7 +136,7 @@ ENTRY = {"thinking": "häm", "text": "wörd two", "tool_calls": [{"name": "t", "
 SIZE = len('hämwörd two{"a":"ü"}'.encode())
 
 
-async def test_a_cut_reply_holds_so_many_bytes_and_only_closed_calls():
+async def test_a_cut_reply_has_exactly_the_given_bytes_and_no_open_call():
     for limit in range(SIZE + 1):
         [deltas], _ = await replies([ENTRY | {"faults": {"cut_at_byte": limit}}])
         assert isinstance(deltas[-1], StreamFailed)
@@ -151,7 +153,7 @@ async def test_a_cut_reply_holds_so_many_bytes_and_only_closed_calls():
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-async def test_a_delay_waits_on_the_clock_before_anything_comes_and_can_be_cancelled():
+async def test_a_delay_waits_on_the_clock_before_the_first_delta_and_can_be_cancelled():
     clock = ManualClock()
     session = ScriptedModel([{"text": "x", "faults": {"delay_ms": 250}}, {"text": "y"}], clock=clock).open(PREFIX)
     task = asyncio.ensure_future(ask(session))
@@ -163,7 +165,7 @@ async def test_a_delay_waits_on_the_clock_before_anything_comes_and_can_be_cance
     assert TextDelta(0, "y") in await ask(session)
 
 
-async def test_sessions_share_one_place_in_the_script_unless_told_otherwise():
+async def test_sessions_share_one_position_in_the_script_by_default():
     async def texts(**options):
         model = ScriptedModel([{"text": "one"}, {"text": "two"}], **options)
         first, second = model.open(PREFIX), model.open(PREFIX)
@@ -174,7 +176,7 @@ async def test_sessions_share_one_place_in_the_script_unless_told_otherwise():
     assert (await texts(per_session=True)) == ["one", "one"]
 
 
-def test_the_prefix_hash_follows_prefix_and_messages():
+def test_the_prefix_hash_depends_on_prefix_and_messages():
     model = ScriptedModel([])
     first, second, other = model.open(PREFIX), model.open(PREFIX), model.open(Prefix("be long", ()))
     assert first.prefix_hash() == second.prefix_hash() != other.prefix_hash()

@@ -1,3 +1,5 @@
+"""The tool `edit_file`: replaced text, refused edits with hints, and files that changed since they were read."""
+
 import asyncio
 import os
 import time
@@ -69,7 +71,7 @@ async def test_endings_and_encodings_stay_as_they_are(place, before, old, new, a
 
 
 @pytest.mark.parametrize(
-    ("data", "old", "new", "said"),
+    ("data", "old", "new", "message"),
     [
         (b"aaa", "aa", "b", "matches 2 times"),
         (b"x\na\nb\na\n", "a", "b", r"lines 2, 4"),
@@ -97,8 +99,8 @@ async def test_endings_and_encodings_stay_as_they_are(place, before, old, new, a
         (b"\x89PNG\r\n\x1a\n\0\0", "P", "x", "PNG image"),
     ],
 )
-async def test_what_can_not_be_done_says_what_to_try_and_changes_nothing(place, data, old, new, said):
-    assert said in await refusal(place, data, old, new)
+async def test_an_impossible_edit_changes_nothing_and_suggests_another(place, data, old, new, message):
+    assert message in await refusal(place, data, old, new)
 
 
 async def test_every_match_can_be_replaced_and_is_counted(place):
@@ -116,18 +118,18 @@ async def test_a_large_file_is_edited_and_searched_quickly(place):
     data = b"".join(b"line number %d of the file\n" % number for number in range(100_000))
     started = time.process_time()
     _, text = await edit(place, data, "line number 70000 of", "changed")
-    said = await refusal(place, data, "line number 70001 in the file\nand more", "x")
+    message = await refusal(place, data, "line number 70001 in the file\nand more", "x")
     assert is_within(time.process_time() - started, 4.0)
     assert "@@ -69998,7 +69998,7 @@" in text
-    assert "closest place is line 70002:" in said
+    assert "closest place is line 70002:" in message
 
 
-def test_the_closest_place_is_found_in_bounded_time(place):
+def test_the_closest_match_is_found_in_bounded_time(place):
     lines = [f"{'    ' * (number % 3)}value_{number} = compute({number * 7})" for number in range(100_000)]
     wanted = lines[50_000:50_200]
     wanted[100] += " # not there"
     wide = " ".join(f"word{number}" for number in range(900_000))
-    for data, old, said in (
+    for data, old, message in (
         ("\n".join(lines), "\n".join(wanted), "closest place is line 50001:"),
         ("\r\n".join(lines), "\n".join(wanted), "closest place is line 50001:"),
         ("\n".join(lines), "\n".join(f"nowhere {number}" for number in range(200)), "Nothing in the file is like it"),
@@ -136,9 +138,9 @@ def test_the_closest_place_is_found_in_bounded_time(place):
         ("a" * 10_000_000, "a" * 5_000 + "b", "which is very long"),
     ):
         started = time.process_time()
-        with pytest.raises(ToolError, match=said):
+        with pytest.raises(ToolError, match=message):
             plan(data.encode(), Change(old, "x"), "f")
-        assert is_within(time.process_time() - started, 1.5)  # a tenth of that on a machine with nothing else to do
+        assert is_within(time.process_time() - started, 1.5)  # a tenth of that on an idle machine
 
 
 async def test_a_long_diff_is_cut(place):
@@ -147,7 +149,7 @@ async def test_a_long_diff_is_cut(place):
     assert text.startswith("Edited f.txt: +5000 -5000 (5000 replacements)")
 
 
-async def test_a_change_of_the_last_line_break_shows(place):
+async def test_a_change_of_the_last_line_break_is_shown(place):
     _, text = await edit(place, b"a\nb\n", "b\n", "b")
     assert text.endswith("@@ -1,2 +1,2 @@\n a\n-b\n+b\n\\ No newline at end of file")
 
@@ -187,7 +189,7 @@ async def test_bytes_outside_the_match_never_change(tmp_path_factory, before, af
     assert middle in {new.encode(), new.encode("latin-1", "replace")}
 
 
-async def test_who_had_seen_the_whole_file_may_overwrite_it_after_an_edit(place: Workspace) -> None:
+async def test_a_file_seen_whole_may_be_overwritten_after_an_edit(place: Workspace) -> None:
     path = f"{place.cwd}/f.txt"
     place.seen[path] = await place.files.replace(path, b"one\n", None)
     await place.text(EDIT, file_path="f.txt", old_string="one", new_string="two")
@@ -195,7 +197,7 @@ async def test_who_had_seen_the_whole_file_may_overwrite_it_after_an_edit(place:
 
 
 async def seen_as(place: Workspace, data: bytes) -> None:
-    """The file, as the model read it."""
+    """Writes the file and records that the model has read it."""
     path = f"{place.cwd}/f.txt"
     place.memory.saw(FileContent(path, data, await place.files.replace(path, data, None)))
 
@@ -227,7 +229,7 @@ async def test_a_file_that_changed_since_it_was_seen_is_refused_once_with_what_c
         (b"text\n", b"\0\0\0"),
     ],
 )
-async def test_a_change_that_can_not_be_shown_in_full_has_to_be_read(place, tmp_path, before, after):
+async def test_after_an_outside_change_too_large_to_show_the_file_must_be_read_again(place, tmp_path, before, after):
     await seen_as(place, before)
     change_outside(tmp_path, after)
     for _ in range(2):
@@ -235,21 +237,21 @@ async def test_a_change_that_can_not_be_shown_in_full_has_to_be_read(place, tmp_
             await place.call(EDIT, file_path="f.txt", old_string="a", new_string="c")
 
 
-async def test_of_a_file_whose_content_is_forgotten_only_that_it_changed_is_told(place, tmp_path):
+async def test_without_the_earlier_content_a_changed_file_must_be_read_again(place, tmp_path):
     place.seen[f"{place.cwd}/f.txt"] = "0" * 64
     change_outside(tmp_path, b"one\n")
     with pytest.raises(ToolError, match="read_file it again"):
         await place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
 
 
-async def test_line_endings_alone_are_told_as_such(place, tmp_path):
+async def test_a_change_of_only_line_endings_is_reported_as_such(place, tmp_path):
     await seen_as(place, b"one\r\n")
     change_outside(tmp_path, b"one\n")
     with pytest.raises(ToolError, match="has changed since"):
         await place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
 
 
-async def test_a_path_that_leads_elsewhere_than_when_it_was_allowed_is_refused(place, tmp_path):
+async def test_a_path_with_another_target_than_when_it_was_allowed_is_refused(place, tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "f").write_text("one\n")
@@ -262,14 +264,14 @@ async def test_a_path_that_leads_elsewhere_than_when_it_was_allowed_is_refused(p
     assert (tmp_path / "b" / "f").read_text() == "one\n"
 
 
-async def test_a_match_that_is_not_exact_is_told(place):
+async def test_an_inexact_match_is_reported(place):
     data, text = await edit(place, b"  one()  \n  two()\n", "one()\ntwo()\n", "one()\nsix()\n")
     assert data == b"  one()  \n  six()\n"
     assert text.startswith("Edited f.txt: +1 -1 (matched after ignoring trailing blanks and indentation)\n@@")
 
 
 @pytest.mark.parametrize(
-    ("line", "quoted", "said"),
+    ("line", "quoted", "message"),
     [
         ("total(items, rate):", "total(items, tax):", "at column 14 the file has 'rate', old_string has 'tax'"),
         (
@@ -284,11 +286,11 @@ async def test_a_match_that_is_not_exact_is_told(place):
         ("total = 12345", "total = 12 45", "the file has '12345', old_string has '12 45'"),
     ],
 )
-async def test_how_the_closest_place_differs_is_told_to_the_character(place, line, quoted, said):
+async def test_the_difference_to_the_closest_match_is_reported_by_character(place, line, quoted, message):
     data = f"first line\n{line}\nlast line\n".encode()
     text = await refusal(place, data, f"first line\n{quoted}\nlast line", "x")
     assert "closest place is line 1" in text
-    assert said in text
+    assert message in text
 
 
 async def test_a_change_that_keeps_size_and_time_of_the_file_is_noticed(place, tmp_path):

@@ -1,3 +1,5 @@
+"""The tool `glob`: patterns, limits and ignored files, with ripgrep and without."""
+
 import os
 import random
 from pathlib import Path
@@ -17,7 +19,7 @@ BOTH = pytest.mark.parametrize("glob", [Glob(RG, own_ignore_file), Glob(None, ow
 
 
 def fill(place, count: int = 320) -> None:
-    """More files than are looked at without a program."""
+    """Creates more files than the search without ripgrep reads."""
     folder = Path(place.cwd, "aaa")
     folder.mkdir(exist_ok=True)
     for number in range(count):
@@ -72,7 +74,7 @@ async def test_a_pattern_may_start_in_another_folder(place):
     assert await place.text(GLOB, pattern="../a.*", path="src") == "a.py"
 
 
-async def test_nothing_found_says_where_it_looked(place):
+async def test_no_matches_are_reported_with_the_folder_searched(place):
     grow(place, "a/b", "a/c")
     here = f"the working directory {place.cwd}"
     assert await place.text(GLOB, pattern="a/**/*.py") == f"No files match a/**/*.py: looked at 2 files in {here}."
@@ -95,13 +97,13 @@ async def test_nothing_found_says_where_it_looked(place):
         ({"pattern": "calc.py", "path": "src"}, "calc.py: none in src; with **/: src/pkg/calc.py"),
     ],
 )
-async def test_a_pattern_without_matches_is_looked_for_deeper_down(place, arguments, found):
+async def test_a_pattern_without_matches_is_searched_in_subfolders(place, arguments, found):
     grow(place, "src/pkg/calc.py", "src/pkg/more.py", "readme")
     assert await place.text(GLOB, **arguments) == found
 
 
 @pytest.mark.parametrize(
-    ("pattern", "path", "said"),
+    ("pattern", "path", "message"),
     [
         ("*", "none", "^none does not exist"),
         ("", ".", "empty"),
@@ -111,23 +113,23 @@ async def test_a_pattern_without_matches_is_looked_for_deeper_down(place, argume
         ("x/*[!", ".", "is not closed"),
     ],
 )
-async def test_a_search_that_can_not_begin_is_an_error(place, pattern, path, said):
+async def test_an_invalid_pattern_or_folder_is_an_error(place, pattern, path, message):
     grow(place, "src/pkg/x")
-    with pytest.raises(ToolError, match=said):
+    with pytest.raises(ToolError, match=message):
         await place.call(GLOB, pattern=pattern, path=path)
 
 
-async def test_a_search_of_too_many_files_says_so(place):
+async def test_an_incomplete_search_says_so(place):
     grow(place, "a", "b")
     entry = FileEntry(f"{place.cwd}/a", 1, 1)
-    place.files = Many((entry,) * 3)
+    place.files = IncompleteFiles((entry,) * 3)
     text = "[the search stopped after 3 files; give a deeper path]"
     assert (await place.text(GLOB, pattern="a")).endswith(f"a\n{text}")
     assert (await place.text(GLOB, pattern="**/x")).endswith(text)
 
 
-class Many(LocalFiles):
-    """More files than anyone lists."""
+class IncompleteFiles(LocalFiles):
+    """Files whose listing is always incomplete."""
 
     def __init__(self, entries: tuple[FileEntry, ...]) -> None:
         super().__init__()
@@ -152,7 +154,7 @@ def test_effects_name_resolved_paths(place, tmp_path):
 
 
 @BOTH
-async def test_in_a_large_tree_the_newest_hundred_and_the_total_are_told(place, glob):
+async def test_in_a_large_tree_the_newest_hundred_and_the_total_are_shown(place, glob):
     fill(place, 500)
     grow(place, "src/new.fill", "src/other.txt")
     for number in range(150):
@@ -168,7 +170,7 @@ async def test_in_a_large_tree_the_newest_hundred_and_the_total_are_told(place, 
 
 @BOTH
 @pytest.mark.parametrize("count", [0, 320])
-async def test_what_is_ignored_is_left_out(place, tmp_path, glob, count):
+async def test_ignored_files_are_left_out(place, tmp_path, glob, count):
     fill(place, count)
     grow(place, "keep.txt", "sub/keep.txt", "sub/gone.txt", "gone/x.txt", "top.txt", "sub/top.txt", "excluded.txt")
     (tmp_path / ".git" / "info").mkdir(parents=True)
@@ -199,7 +201,7 @@ async def test_hidden_files_are_found_links_and_temporary_files_are_not(place, t
 
 @BOTH
 @pytest.mark.parametrize("count", [0, 320])
-async def test_odd_names_come_back_on_one_line(place, tmp_path, glob, count):
+async def test_unusual_names_are_shown_on_one_line(place, tmp_path, glob, count):
     fill(place, count)
     grow(place, "d/two\nlines.txt", "d/tab\t.txt", "d/caf\u00e9.txt", "d/a,b.txt", "d/-x.txt")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/d/\xff.txt")).write_text("")
@@ -216,7 +218,7 @@ async def test_odd_names_come_back_on_one_line(place, tmp_path, glob, count):
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_both_ways_find_the_same_in_any_tree(place, tmp_path, seed):
+async def test_both_searches_find_the_same_in_any_tree(place, tmp_path, seed):
     draw = random.Random(seed)  # noqa: S311 - trees, not secrets
     names = ("a", "b", "c.py", "d.ts", ".e", "f.log", "keep")
     for _ in range(60):
@@ -259,7 +261,7 @@ async def test_both_ways_find_the_same_in_any_tree(place, tmp_path, seed):
 FINDERS = (Glob(RG, own_ignore_file), Glob(None, own_ignore_file))
 
 
-async def test_a_program_that_fails_is_told(place, tmp_path):
+async def test_a_failing_search_program_is_an_error(place, tmp_path):
     fill(place)
     with pytest.raises(ToolError, match=r"the search failed: .*use bash"):
         await place.call(Glob(str(tmp_path / "no-such-rg")), pattern="**/*.x")

@@ -1,3 +1,5 @@
+"""The tool `grep`: matches, output modes, limits and ignored files."""
+
 import os
 import time
 from pathlib import Path
@@ -50,7 +52,7 @@ async def test_lines_are_shown_with_relative_paths_sorted(place, tmp_path, grep)
         ("!*.py", []),
     ],
 )
-async def test_include_chooses_by_name(place, tmp_path, grep, include, names):
+async def test_include_selects_files_by_name(place, tmp_path, grep, include, names):
     (tmp_path / "d").mkdir()
     for name in ("a.py", "c.ts", "d/b.py", "d/e.tsx", "ignored.py"):
         (tmp_path / name).write_text("x\n")
@@ -76,7 +78,7 @@ async def test_any_file_is_read_as_text_or_left_out(place, tmp_path, grep, data,
     assert (await found(place, grep, "needle$")).startswith(shown)
 
 
-async def test_two_hundred_lines_are_shown_and_the_total_told(place, tmp_path, grep):
+async def test_two_hundred_lines_are_shown_with_the_total(place, tmp_path, grep):
     for name in ("b", "a"):
         (tmp_path / name).write_text("x\n" * 150)
     lines = (await found(place, grep, "x")).splitlines()
@@ -85,13 +87,13 @@ async def test_two_hundred_lines_are_shown_and_the_total_told(place, tmp_path, g
 
 
 @pytest.mark.parametrize("pattern", ["interface{", "(?<=a )b", "(?i)A B", r"\ba b\b", "-b|a", "[[]|a"])
-async def test_patterns_of_either_dialect_are_understood(place, tmp_path, grep, pattern):
+async def test_patterns_of_several_regex_dialects_are_supported(place, tmp_path, grep, pattern):
     (tmp_path / "f").write_text("a b interface{\n")
     assert await found(place, grep, pattern) == "f:1: a b interface{"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"pattern": r"\bfoo("}, r"pattern \\bfoo\( is not a regular expression"),
         ({"pattern": "*"}, "not a regular expression"),
@@ -103,14 +105,14 @@ async def test_patterns_of_either_dialect_are_understood(place, tmp_path, grep, 
         ({"pattern": "a", "path": ""}, "empty"),
     ],
 )
-async def test_what_can_not_be_searched_is_told(place, tmp_path, grep, arguments, said):
+async def test_an_invalid_search_is_an_error(place, tmp_path, grep, arguments, message):
     (tmp_path / "src" / "pkg").mkdir(parents=True)
     (tmp_path / "src" / "pkg" / "calc.py").write_text("")
-    with pytest.raises(ToolError, match=said):
+    with pytest.raises(ToolError, match=message):
         await place.call(grep, **arguments)
 
 
-async def test_nothing_found_says_in_what_it_looked(place, tmp_path, grep):
+async def test_no_matches_are_reported_with_the_scope_of_the_search(place, tmp_path, grep):
     (tmp_path / "d").mkdir()
     for name in ("a", "b"):
         (tmp_path / "d" / name).write_text("x\n")
@@ -123,7 +125,7 @@ async def test_nothing_found_says_in_what_it_looked(place, tmp_path, grep):
 
 
 @pytest.mark.parametrize("include", ["*.py", "*.{py,pyi}", "*.py,*.pyi", "d/*.py", "[ab].py", "a.py"])
-async def test_only_the_files_that_were_asked_for_are_counted(place, tmp_path, grep, include):
+async def test_only_files_in_the_scope_are_counted(place, tmp_path, grep, include):
     (tmp_path / "d").mkdir()
     for name in ("d/a.py", "d/c.ts", "e.md"):
         (tmp_path / name).write_text("x\n")
@@ -144,12 +146,12 @@ async def test_only_the_files_that_were_asked_for_are_counted(place, tmp_path, g
         ("x" * 200, "NEEDLE", "y" * 200, "x" * 200 + "NEEDLE" + "y" * 200),
     ],
 )
-async def test_of_a_long_line_the_part_around_the_match_is_shown(place, tmp_path, grep, before, match, after, shown):
+async def test_a_long_line_is_cut_around_the_match(place, tmp_path, grep, before, match, after, shown):
     (tmp_path / "f").write_text(f"{before}{match}{after}\n", encoding="utf-8")
     assert await found(place, grep, "NEEDLEz*") == f"f:1: {shown}"
 
 
-async def test_lines_around_a_match_are_shown_as_grep_does(place, tmp_path, grep):
+async def test_context_lines_are_shown_as_grep_shows_them(place, tmp_path, grep):
     (tmp_path / "a-b").write_text("".join(f"{n}\n" for n in range(1, 31)))
     (tmp_path / "c").write_text("no\r\n15\r\nno")
     assert (await found(place, grep, "^(5|8|15)$", context=1)).splitlines() == [
@@ -162,7 +164,7 @@ async def test_lines_around_a_match_are_shown_as_grep_does(place, tmp_path, grep
         await place.call(grep, pattern="x", context=-1)
 
 
-async def test_lines_around_matches_are_bounded_too(place, tmp_path, grep):
+async def test_context_lines_count_towards_the_limit(place, tmp_path, grep):
     (tmp_path / "a").write_text(("x\n" + "-\n" * 9) * 300)
     lines = (await found(place, grep, "x", context=2)).splitlines()
     assert lines[-1] == "[300 matches, showing the first 100; narrow with path or include]"
@@ -173,13 +175,13 @@ async def test_lines_around_matches_are_bounded_too(place, tmp_path, grep):
     assert lines[199:] == ["a:200: x", "[210 matches, showing the first 200; narrow with path or include]"]
 
 
-async def test_files_that_are_just_being_written_are_not_searched(place, tmp_path, grep):
+async def test_temporary_files_of_bradawl_are_not_searched(place, tmp_path, grep):
     (tmp_path / ".bradawl-0123456789abcdef.tmp").write_text("x\n")
     (tmp_path / ".bradawl-notes").write_text("x\n")
     assert await found(place, grep, "x") == ".bradawl-notes:1: x"
 
 
-async def test_a_search_works_also_where_the_working_directory_is_gone(place, tmp_path, grep):
+async def test_a_search_works_in_a_removed_working_directory(place, tmp_path, grep):
     (tmp_path / "f").write_text("x\n")
     place.cwd = f"{tmp_path}/gone"
     assert await found(place, grep, "x", path=str(tmp_path)) == f"{tmp_path}/f:1: x"
@@ -191,7 +193,7 @@ async def test_without_ripgrep_the_error_says_how_to_get_it(place, tmp_path):
         await place.call(Grep(None), pattern="x")
 
 
-async def test_a_search_that_takes_too_long_is_ended(place, tmp_path):
+async def test_a_search_that_takes_too_long_is_stopped(place, tmp_path):
     slow = tmp_path / "rg"
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
@@ -201,11 +203,11 @@ async def test_a_search_that_takes_too_long_is_ended(place, tmp_path):
     assert is_within(time.monotonic() - started, 5)
 
 
-def test_effects_read_the_root(place):
+def test_effects_declare_a_read_of_the_root(place):
     assert Grep(RG).effects(Grep(RG).params("x", "d"), place.context()) == Effects(reads=(f"{place.cwd}/d",))
 
 
-# ------------------------------------------------------------------ files, counts, types, many lines
+# ------------------------------------------------------------------ output modes, types, multiline
 
 
 def tree(place, **files: str) -> None:
@@ -215,7 +217,7 @@ def tree(place, **files: str) -> None:
         path.write_text(text)
 
 
-async def test_files_and_counts_tell_totals(place, grep):
+async def test_files_and_counts_show_totals(place, grep):
     tree(place, b_py="x\nx\n", a__c_py="x\n", a_b_py="no\n", a__b__d_ts="x x\n")
     files = await found(place, grep, "x", output_mode="files")
     assert files == "a/b/d.ts\na/c.py\nb.py\n[4 matches in 3 files]"
@@ -231,7 +233,7 @@ async def test_files_and_counts_tell_totals(place, grep):
         assert await found(place, grep, "none", output_mode=mode) == f"No matches for none: searched 4 files {here}"
 
 
-async def test_a_limit_shows_fewer_and_the_total_is_told(place, grep):
+async def test_a_limit_shows_fewer_matches_and_the_total(place, grep):
     tree(place, a="x\n" * 5, b="x\n" * 5)
     lines = (await found(place, grep, "x", limit=7)).splitlines()
     assert lines[6:] == ["b:2: x", "[10 matches, showing the first 7; narrow with path or include]"]
@@ -256,7 +258,7 @@ async def test_a_limit_shows_fewer_and_the_total_is_told(place, grep):
         ("sh", ["k.zsh"]),
     ],
 )
-async def test_types_choose_by_name(place, tmp_path, grep, file_type, names):
+async def test_types_select_files_by_name(place, tmp_path, grep, file_type, names):
     for name in (
         "a.py",
         "b.pyi",
@@ -276,7 +278,7 @@ async def test_types_choose_by_name(place, tmp_path, grep, file_type, names):
     assert text.splitlines()[:-1] == sorted(names)
 
 
-async def test_a_type_and_an_include_both_have_to_hold(place, grep):
+async def test_a_type_and_an_include_must_both_match(place, grep):
     tree(place, a_py="x\n", b_py="x\n", a_ts="x\n")
     assert await found(place, grep, "x", type="py", include="a.*") == "a.py:1: x"
     here = f"in the working directory {place.cwd}"
@@ -286,7 +288,7 @@ async def test_a_type_and_an_include_both_have_to_hold(place, grep):
 
 
 @pytest.mark.parametrize(
-    ("file_type", "said"),
+    ("file_type", "message"),
     [
         ("pyt", r"there is no type pyt; there are .*\bpy\b.* and others; include takes patterns as \*\.pyt"),
         ("tsx", r"there is no type tsx; there are .*\bts\b"),
@@ -295,9 +297,9 @@ async def test_a_type_and_an_include_both_have_to_hold(place, grep):
         ("py --pre=x", "can't be one"),
     ],
 )
-async def test_a_type_that_does_not_exist_is_told_with_those_that_do(place, grep, file_type, said):
+async def test_an_unknown_type_is_an_error_that_lists_known_ones(place, grep, file_type, message):
     tree(place, a_py="x\n")
-    with pytest.raises(ToolError, match=said):
+    with pytest.raises(ToolError, match=message):
         await place.call(grep, pattern="x", type=file_type)
 
 
@@ -319,7 +321,7 @@ async def test_with_multiline_a_match_may_span_lines(place, grep, pattern, shown
     assert (await found(place, grep, pattern, multiline=True)).splitlines() == shown
 
 
-async def test_matches_over_lines_are_counted_not_their_lines(place, grep):
+async def test_multiline_matches_are_counted_not_their_lines(place, grep):
     tree(place, a="begin\n1\nend\n" * 3, b="begin end begin end\n")
     counts = await found(place, grep, "begin.*?end", multiline=True, output_mode="count")
     assert counts == "a: 3\nb: 2\n[5 matches in 2 files]"
@@ -339,7 +341,7 @@ async def test_a_match_of_very_many_lines_is_cut(place, grep):
     assert (len(lines), lines[0]) == (500, "a:1: x")
 
 
-async def test_an_own_ignore_file_holds_below_its_folder(place, tmp_path, grep):
+async def test_a_bradawlignore_file_applies_below_its_folder(place, tmp_path, grep):
     tree(place, a__hid_txt="word\n", a__b__c_txt="word\n", top_txt="word\n", a__top_txt="word\n")
     (tmp_path / ".bradawlignore").write_text("hid*\n/top.txt\na/b/\n")
     assert await found(place, grep, "word", output_mode="files") == "a/top.txt\n[1 match in 1 file]"
@@ -349,7 +351,7 @@ async def test_an_own_ignore_file_holds_below_its_folder(place, tmp_path, grep):
     assert (await found(place, grep, "word", path="a", output_mode="files")).endswith("[3 matches in 3 files]")
 
 
-async def test_odd_names_stay_on_one_line(place, tmp_path, grep):
+async def test_unusual_names_of_matching_files_are_shown_on_one_line(place, tmp_path, grep):
     (tmp_path / "two\nlines").write_text("x\n")
     (tmp_path / "colon:3: y").write_text("x\n")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")).write_text("x\n")
@@ -360,7 +362,7 @@ async def test_odd_names_stay_on_one_line(place, tmp_path, grep):
         assert sorted(lines) == sorted([f"two\\nlines{end}", f"colon:3: y{end}", f"\\udcff{end}"])
 
 
-async def test_a_link_that_loops_and_a_file_nobody_may_read_do_not_stop_a_search(place, tmp_path, grep):
+async def test_a_circular_link_and_an_unreadable_file_do_not_stop_a_search(place, tmp_path, grep):
     tree(place, a="x\n")
     (tmp_path / "loop").symlink_to(".")
     (tmp_path / "broken").symlink_to("nowhere")
@@ -370,7 +372,7 @@ async def test_a_link_that_loops_and_a_file_nobody_may_read_do_not_stop_a_search
 
 
 @pytest.mark.parametrize("output_mode", ["content", "files", "count"])
-async def test_what_is_shown_of_very_many_matches_is_always_the_same(place, tmp_path, grep, output_mode):
+async def test_the_shown_part_of_many_matches_is_deterministic(place, tmp_path, grep, output_mode):
     for number in range(300):
         (tmp_path / f"{number:03}.txt").write_text(
             "some words to make the line long " * 3 + "\n" + "needle here\n" * 60
@@ -384,7 +386,7 @@ async def test_what_is_shown_of_very_many_matches_is_always_the_same(place, tmp_
     assert len(lines) == 201
 
 
-async def test_lines_of_a_megabyte_do_not_make_an_answer_of_one(place, tmp_path, grep):
+async def test_lines_of_a_megabyte_give_a_short_answer(place, tmp_path, grep):
     for number in range(8):
         (tmp_path / f"{number}.min.js").write_text("a" * 1_000_000 + "needle" + "b" * 1_000_000 + "\n")
     text = await found(place, grep, "needle")
@@ -410,7 +412,7 @@ async def test_lines_of_a_megabyte_do_not_make_an_answer_of_one(place, tmp_path,
         (r"[[:alpha:]", None),
     ],
 )
-async def test_a_pattern_means_what_it_means_to_grep(place, tmp_path, grep, pattern, matches):
+async def test_patterns_match_like_those_of_grep(place, tmp_path, grep, pattern, matches):
     (tmp_path / "f").write_text("if cat:\n  _cats:\na[x]=1\n-2 \nconcat\n")
     if matches is None:
         with pytest.raises(ToolError, match="is not a regular expression"):
@@ -420,7 +422,7 @@ async def test_a_pattern_means_what_it_means_to_grep(place, tmp_path, grep, patt
     assert counted.startswith(f"f: {matches}\n"), await found(place, grep, pattern)
 
 
-async def test_a_pattern_of_another_dialect_is_understood_or_said_to_be_wrong(place):
+async def test_a_pattern_of_another_dialect_is_supported_or_an_error(place):
     tree(place, a_py="interface{\n")
     assert await place.text(Grep(RG), pattern="interface{", type="py") == "a.py:1: interface{"
     with pytest.raises(ToolError, match="not a regular expression"):

@@ -1,3 +1,5 @@
+"""The tool `multi_edit` edits several files at once or none of them."""
+
 import asyncio
 from pathlib import Path
 
@@ -44,9 +46,9 @@ def grow(root: Path, **files: str) -> None:
 
 async def test_files_are_edited_in_order_and_each_shows_one_diff(place, tmp_path):
     grow(tmp_path, a="one\ntwo\n", b="six\n")
-    told = await run(place, ("a", "one", "1"), ("b", "six", "6"), ("./a", "1\ntwo", "1\n2"))
+    message = await run(place, ("a", "one", "1"), ("b", "six", "6"), ("./a", "1\ntwo", "1\n2"))
     assert contents(tmp_path) == {f"{tmp_path}/a": b"1\n2\n", f"{tmp_path}/b": b"6\n"}
-    assert told == (
+    assert message == (
         "Edited a: +2 -2\n@@ -1,2 +1,2 @@\n-one\n-two\n+1\n+2\n\nEdited b: +1 -1\n@@ -1,1 +1,1 @@\n-six\n+6"
     )
 
@@ -58,18 +60,20 @@ def test_the_effects_are_the_writes_of_all_files_through_links(place, tmp_path):
     assert MULTI.effects(params, place.context()) == Effects(writes=(f"{place.cwd}/a", f"{place.cwd}/b"))
 
 
-async def test_every_edit_that_can_not_be_made_is_named_and_nothing_is_changed(place, tmp_path):
+async def test_every_impossible_edit_is_named_and_nothing_is_changed(place, tmp_path):
     grow(tmp_path, a="one\ntwo\n", b="six\nsix\n")
-    said = await refusal(place, ("a", "one", "1"), ("a", "nowhere at all", "x"), ("b", "six", "6"), ("none", "x", "y"))
-    assert said.startswith(
+    message = await refusal(
+        place, ("a", "one", "1"), ("a", "nowhere at all", "x"), ("b", "six", "6"), ("none", "x", "y")
+    )
+    assert message.startswith(
         "3 of 4 edits can't be made, so no file was changed.\nedit 2, a: old_string was not found in a"
     )
-    assert "\nedit 3, b: old_string matches 2 times in b (lines 1, 2)" in said
-    assert "\nedit 4, none: none does not exist" in said
-    assert said.endswith("\nThe other 1 would be possible; send all of them again, mended.")
+    assert "\nedit 3, b: old_string matches 2 times in b (lines 1, 2)" in message
+    assert "\nedit 4, none: none does not exist" in message
+    assert message.endswith("\nThe other 1 would be possible; send all of them again, mended.")
 
 
-async def test_strings_that_can_be_no_edit_are_told_before_anything_is_read(place, tmp_path):
+async def test_invalid_edits_are_errors_before_anything_is_read(place, tmp_path):
     grow(tmp_path, a="one\n")
     assert "edit 1, a: old_string is empty" in await refusal(place, ("a", "", "x"), ("a", "one", "two"))
     assert "edit 2, a: old_string and new_string are the same" in await refusal(
@@ -88,15 +92,15 @@ async def test_a_file_that_was_seen_stays_seen_and_one_that_changed_is_refused(p
     assert "edit 1, a: a has changed since you last saw it" in await refusal(place, ("a", "one", "1"), ("b", "2", "3"))
 
 
-async def test_a_loose_match_and_the_number_of_replacements_are_told_with_the_edit(place, tmp_path):
+async def test_inexact_matches_and_counts_are_reported_with_each_edit(place, tmp_path):
     grow(tmp_path, a="  one()\n  two()\n", b="x x\n")
-    told = await run(place, ("a", "one()\ntwo()\n", "one()\nsix()\n"), ("b", "x", "y", True))
-    assert "Edited a: +1 -1 (edit 1: matched after ignoring indentation)" in told
+    message = await run(place, ("a", "one()\ntwo()\n", "one()\nsix()\n"), ("b", "x", "y", True))
+    assert "Edited a: +1 -1 (edit 1: matched after ignoring indentation)" in message
     assert (tmp_path / "b").read_text() == "y y\n"
 
 
 class Failing(LocalFiles):
-    """Refuses to replace one file; does what it is told before that."""
+    """Calls `before` and fails instead of replacing the file of this name."""
 
     def __init__(self, name: str, before=lambda: None) -> None:
         super().__init__()
@@ -110,18 +114,18 @@ class Failing(LocalFiles):
         return await super().replace(path, data, expected_sha256)
 
 
-async def test_what_was_written_is_put_back_when_a_later_file_fails(place, tmp_path):
+async def test_written_files_are_restored_when_a_later_file_fails(place, tmp_path):
     grow(tmp_path, a="one\n", b="two\n", c="six\n")
     (tmp_path / "a").chmod(0o751)
     place.files = Failing("c")
-    said = await refusal(place, ("a", "one", "1"), ("b", "two", "2"), ("c", "six", "6"))
-    assert said == "c: can't write it: the disk is full\nNo file is changed: those already written were put back."
+    message = await refusal(place, ("a", "one", "1"), ("b", "two", "2"), ("c", "six", "6"))
+    assert message == "c: can't write it: the disk is full\nNo file is changed: those already written were put back."
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o751
     place.files = Failing("a")
     assert (await refusal(place, ("a", "one", "1"), ("b", "two", "2"))).endswith("\nNo file was changed.")
 
 
-async def test_what_somebody_else_has_changed_meanwhile_is_left_and_told(place, tmp_path):
+async def test_a_file_changed_by_another_program_is_not_restored_and_reported(place, tmp_path):
     grow(tmp_path, a="one\n", b="two\n", c="six\n")
     place.files = Failing("c", lambda: (tmp_path / "a").write_text("theirs\n"))
     with pytest.raises(ToolError) as caught:
@@ -132,7 +136,7 @@ async def test_what_somebody_else_has_changed_meanwhile_is_left_and_told(place, 
 
 
 class Cancelling(LocalFiles):
-    """Is cancelled right after one file was replaced."""
+    """Raises a cancellation right after the file of this name was replaced."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

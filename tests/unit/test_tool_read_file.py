@@ -1,3 +1,5 @@
+"""The tool `read_file`: text, images, PDF documents, notebooks, folders and large files."""
+
 import json
 import os
 import re
@@ -30,7 +32,7 @@ async def test_lines_are_numbered_and_the_file_counts_as_seen(place, tmp_path):
     assert list(place.seen) == [f"{place.cwd}/f"]
 
 
-async def test_a_part_names_the_call_that_shows_the_rest(place, tmp_path):
+async def test_a_partial_result_names_the_call_that_shows_the_rest(place, tmp_path):
     (tmp_path / 'q"f').write_text("".join(f"{n}\n" for n in range(1, 11)))
     text = await place.text(READ, file_path='q"f', offset=3, limit=2)
     assert text == '3\t3\n4\t4\n[lines 3-4 of 10; read_file(file_path="q\\"f", offset=5, limit=2) shows what follows]'
@@ -50,7 +52,7 @@ async def test_long_lines_and_long_files_are_cut_and_say_so(place, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({}, "exactly one"),
         ({"file_path": "f", "file_paths": ("f",)}, "exactly one"),
@@ -65,16 +67,16 @@ async def test_long_lines_and_long_files_are_cut_and_say_so(place, tmp_path):
         ({"file_path": "junk"}, "binary data"),
     ],
 )
-async def test_what_can_not_be_read_is_told(place, tmp_path, arguments, said):
+async def test_an_unreadable_file_is_an_error(place, tmp_path, arguments, message):
     (tmp_path / "f").write_text("a\nb\n")
     (tmp_path / "png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\0")
     (tmp_path / "junk").write_bytes(bytes(range(1, 32)))
-    with pytest.raises(ToolError, match=said):
+    with pytest.raises(ToolError, match=message):
         await place.call(READ, **arguments)
     assert not place.seen
 
 
-async def test_the_rest_of_a_line_that_was_cut_is_shown_by_the_call_that_is_named(place, tmp_path):
+async def test_the_named_command_shows_the_rest_of_a_cut_line(place, tmp_path):
     (tmp_path / "it's -x").write_text("short\n" + "a" * 2_000 + "b" * 500 + "\n")
     (tmp_path / "-x").write_text("a" * 2_000 + "b" * 500 + "\n")
     for path in ("it's -x", "-x"):
@@ -83,9 +85,9 @@ async def test_the_rest_of_a_line_that_was_cut_is_shown_by_the_call_that_is_name
         assert await place.text(Bash(), command=command) == "b" * 500 + "\n[exit code 0]"
 
 
-async def test_a_file_that_is_missing_is_looked_for_by_its_name(place, tmp_path):
+async def test_a_missing_file_is_an_error_with_similar_names(place, tmp_path):
     grow(place, "src/pkg/calc.py", "old/calc.py", "calcs.py", "lib/pkg/deep/x.py")
-    for arguments, said in (
+    for arguments, message in (
         ({"file_path": "calc.py"}, "calc.py does not exist; did you mean old/calc.py, src/pkg/calc.py?"),
         ({"file_path": "pkg/calc.py"}, "pkg/calc.py does not exist, nor does its folder; did you mean src/pkg/calc.py"),
         ({"file_path": "deep"}, "deep does not exist; did you mean lib/pkg/deep?"),
@@ -97,7 +99,7 @@ async def test_a_file_that_is_missing_is_looked_for_by_its_name(place, tmp_path)
         ({"file_path": "srcc"}, "srcc does not exist; did you mean src?"),
         ({"file_path": "zz"}, "zz does not exist; in that folder: calcs.py, lib, old, src"),
     ):
-        with pytest.raises(ToolError, match=f"^{re.escape(said)}"):
+        with pytest.raises(ToolError, match=f"^{re.escape(message)}"):
             await place.call(READ, **arguments)
     with pytest.raises(ToolError, match=r"^\./x\.py does not exist; did you mean lib/pkg/deep/x\.py\?"):
         await place.call(EDIT, file_path="./x.py", old_string="a", new_string="b")
@@ -153,10 +155,10 @@ def grow(place, *names: str) -> None:
         path.touch()
 
 
-# ------------------------------------------------------------------ read again
+# ------------------------------------------------------------------ repeated reads
 
 
-async def test_a_file_that_has_not_changed_is_not_shown_again(place, tmp_path):
+async def test_an_unchanged_file_is_not_shown_again(place, tmp_path):
     (tmp_path / "f").write_text("a\nb\nc\n")
     assert await place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
     stub = "(f has not changed: the earlier answer with lines 1-3 still holds)"
@@ -169,7 +171,7 @@ async def test_a_file_that_has_not_changed_is_not_shown_again(place, tmp_path):
     assert await place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
 
 
-async def test_a_file_that_has_changed_is_shown_again(place, tmp_path):
+async def test_a_changed_file_is_shown_again(place, tmp_path):
     (tmp_path / "f").write_text("a\n")
     await place.call(READ, file_path="f")
     (tmp_path / "f").write_text("b\n")
@@ -213,7 +215,7 @@ WEBP = {
         *((b"RIFF\0\0\0\0WEBP" + body, "image/webp", "WebP") for body in WEBP.values()),
     ],
 )
-async def test_an_image_is_shown_as_one_whatever_its_name(place, tmp_path, data, media_type, name):
+async def test_an_image_is_recognised_by_its_content(place, tmp_path, data, media_type, name):
     (tmp_path / "pic.txt").write_bytes(data)
     output = await place.call(READ, file_path="pic.txt")
     assert output.parts[1] == Image(media_type, data)
@@ -224,7 +226,7 @@ async def test_an_image_is_shown_as_one_whatever_its_name(place, tmp_path, data,
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (png() + b"\0" * 3_750_000, "more than the 3,750,000 that can be shown; make a smaller copy"),
         (png(9_000, 2), "9000x2 pixels, more than the 8000 a side"),
@@ -234,9 +236,9 @@ async def test_an_image_is_shown_as_one_whatever_its_name(place, tmp_path, data,
         (b"RIFF\0\0\0\0WAVEfmt \0", "a RIFF media file"),
     ],
 )
-async def test_an_image_that_no_model_takes_is_refused(place, tmp_path, data, said):
+async def test_an_image_that_models_do_not_accept_is_refused(place, tmp_path, data, message):
     (tmp_path / "pic").write_bytes(data)
-    with pytest.raises(ToolError, match=said):
+    with pytest.raises(ToolError, match=message):
         await place.call(READ, file_path="pic")
     assert not place.seen
 
@@ -256,7 +258,7 @@ async def test_images_and_text_are_read_in_one_call(place, tmp_path):
 
 
 @given(st.binary(max_size=60), st.sampled_from([png()[:16], JPEG[:4], GIF[:6], b"RIFF\0\0\0\0WEBPVP8 "]))
-def test_no_image_however_broken_breaks_the_reader(data, head):
+def test_no_broken_image_makes_the_reader_fail(data, head):
     from bradawl.tools.reading.images import image_page
 
     data = head + data
@@ -306,7 +308,7 @@ async def test_the_text_of_a_pdf_is_shown_by_pages(place, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "arguments", "said"),
+    ("data", "arguments", "message"),
     [
         (pdf("a"), {"offset": 2}, "d.pdf has 1 page; offset=2 is past its end"),
         (b"%PDF-1.4\nnothing", {}, "d.pdf is a PDF document, but it can't be read: "),
@@ -314,9 +316,9 @@ async def test_the_text_of_a_pdf_is_shown_by_pages(place, tmp_path):
         (pdf("a", password=True), {}, "it is encrypted"),
     ],
 )
-async def test_a_pdf_that_can_not_be_read_is_told(place, tmp_path, data, arguments, said):
+async def test_an_unreadable_pdf_is_an_error(place, tmp_path, data, arguments, message):
     (tmp_path / "d.pdf").write_bytes(data)
-    with pytest.raises(ToolError, match=re.escape(said)):
+    with pytest.raises(ToolError, match=re.escape(message)):
         await place.call(READ, file_path="d.pdf", **arguments)
     assert not place.seen
 
@@ -388,7 +390,7 @@ async def test_long_outputs_and_long_notebooks_are_cut(place, tmp_path):
 @pytest.mark.parametrize(
     "source", ["{", '{"cells": 1}', '{"worksheets": []}', "[]", "plain", '{"cells":[{}],"nbformat":4}']
 )
-async def test_what_is_no_notebook_is_shown_as_text(place, tmp_path, source):
+async def test_an_invalid_notebook_is_shown_as_text(place, tmp_path, source):
     (tmp_path / "n.ipynb").write_text(source)
     assert await place.text(READ, file_path="n.ipynb") == f"1\t{source}"
 
@@ -399,7 +401,7 @@ async def test_a_notebook_without_cells_says_so(place, tmp_path):
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=3)))
-def test_no_output_however_odd_breaks_a_notebook(value):
+def test_no_output_makes_a_notebook_fail(value):
     cell = {
         "cell_type": "code",
         "source": "x",
@@ -433,7 +435,7 @@ async def test_lines_of_a_file_too_large_to_load_are_shown(place, tmp_path):
     assert not place.seen
 
 
-async def test_a_file_of_ten_gigabytes_costs_nothing(place, tmp_path):
+async def test_a_file_of_ten_gigabytes_is_not_loaded(place, tmp_path):
     with (tmp_path / "huge").open("wb") as file:
         file.write(b"a\nb\n")
         file.truncate(10_000_000_000)
@@ -452,19 +454,19 @@ async def test_a_file_of_ten_gigabytes_costs_nothing(place, tmp_path):
         (b"caf\xe9\n", "1\tcaf\u00e9\n"),
     ],
 )
-async def test_encodings_of_large_files_are_found_too(place, tmp_path, data, shown):
+async def test_encodings_of_large_files_are_detected_too(place, tmp_path, data, shown):
     (tmp_path / "f").write_bytes(data + b"x\n" * 26_000_000)
     assert (await place.text(READ, file_path="f", limit=1)).startswith(shown)
 
 
-async def test_a_result_that_was_cut_can_be_read_without_being_cut_again(place, tmp_path):
+async def test_a_long_result_in_a_blob_is_shown_up_to_a_larger_limit(place, tmp_path):
     (tmp_path / "blob").write_text("".join(f"{'w' * 70} {number}\n" for number in range(2_000)))
     output = await place.call(READ, file_path="blob")
     assert output.limit is None
     assert 30_000 < len(output.parts[0].text) < 51_000
 
 
-async def test_a_folder_shows_names_not_what_is_ignored(place, tmp_path):
+async def test_a_folder_is_listed_without_ignored_entries(place, tmp_path):
     grow(place, "d/.hidden", "d/b/x", "d/secret/key", "d/build/out", "d/new\nline")
     (tmp_path / ".gitignore").write_text("build/\n")
     (tmp_path / ".bradawlignore").write_text("secret/\n")
@@ -472,13 +474,13 @@ async def test_a_folder_shows_names_not_what_is_ignored(place, tmp_path):
     assert (await place.text(READ, file_path=".")).splitlines()[0] == ". is a folder:"
 
 
-async def test_a_folder_that_comes_late_is_listed_too(place):
+async def test_a_folder_found_late_in_the_listing_is_shown(place):
     grow(place, *(f"d/a/{number}" for number in range(2_500)), "d/z/deep/er/x")
     assert await place.text(READ, file_path="d") == "d is a folder:\na/\nz/"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs named pipes")
-async def test_what_is_no_regular_file_is_refused_at_once(place, tmp_path):
+async def test_a_pipe_or_a_circular_link_is_refused_at_once(place, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(ToolError, match="pipe is not a regular file"):
@@ -487,11 +489,11 @@ async def test_what_is_no_regular_file_is_refused_at_once(place, tmp_path):
         await place.call(READ, file_path="loop")
 
 
-async def test_a_path_from_where_the_shell_was_before_a_cd_is_found_again(tmp_path):
+async def test_a_path_relative_to_the_folder_before_a_cd_gets_a_hint(tmp_path):
     (tmp_path / "src" / "deep").mkdir(parents=True)
     (tmp_path / "src" / "a.py").write_text("a\n")
     with workspace(tmp_path) as place:
         place.cwd = f"{place.cwd}/src/deep"
-        said = r"^src/a.py does not exist: the working directory is .*/src/deep since a cd; \.\./\.\./src/a.py does$"
-        with pytest.raises(ToolError, match=said):
+        message = r"^src/a.py does not exist: the working directory is .*/src/deep since a cd; \.\./\.\./src/a.py does$"
+        with pytest.raises(ToolError, match=message):
             await place.call(ReadFile(), file_path="src/a.py")

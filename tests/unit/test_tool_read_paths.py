@@ -1,4 +1,4 @@
-"""Which of the two ways to name files `read_file` is given, and what is no name at all."""
+"""The parameters `file_path` and `file_paths` of `read_file`: exactly one of them must name files."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from bradawl.tools.read_file import ReadFile
 READ = ReadFile()
 
 
-async def test_an_empty_name_beside_others_is_a_placeholder(place, tmp_path):
+async def test_an_empty_name_beside_others_is_ignored(place, tmp_path):
     (tmp_path / "a").write_text("1\n")
     assert await place.text(READ, file_path="a", file_paths=("",)) == "1\t1"
     assert (await place.text(READ, file_paths=("", "a"), offset=1, limit=5)).startswith("(a has not changed")
@@ -24,7 +24,7 @@ def test_neither_or_both_are_refused_before_anything_is_read(place, arguments):
         READ.effects(READ.params(**arguments), place.context())
 
 
-async def test_more_files_than_fit_into_an_answer_are_named_and_not_shown(place, tmp_path):
+async def test_files_that_do_not_fit_into_the_answer_are_named_and_not_shown(place, tmp_path):
     names = [f"{number}.txt" for number in range(300)]
     for name in names:
         (tmp_path / name).write_text("x" * 3_000)

@@ -1,4 +1,4 @@
-"""`todo_write`: one list, replaced as a whole, with at most one todo in progress."""
+"""The tool `todo_write` replaces the whole list, in which at most one todo is in progress."""
 
 import json
 
@@ -37,7 +37,7 @@ async def test_two_in_progress_are_refused_and_both_are_named():
     assert desk.changes == []
 
 
-async def test_open_todos_of_which_none_is_in_progress_are_told_of():
+async def test_open_todos_without_one_in_progress_give_a_hint():
     assert "none is in_progress" in await Desk().text(TodoWrite(), todos=[todo("a"), todo("b")])
 
 
@@ -47,12 +47,12 @@ async def test_a_todo_without_content_is_refused_by_its_number(content):
         await Desk().call(TodoWrite(), todos=[todo("a"), todo(content)])
 
 
-async def test_more_than_anybody_can_follow_is_refused():
+async def test_too_many_todos_are_refused():
     with pytest.raises(ToolError, match="101 todos are too many"):
         await Desk().call(TodoWrite(), todos=[todo(str(number)) for number in range(101)])
 
 
-async def test_a_todo_is_one_line_and_what_else_models_like_to_say_of_it_does_no_harm():
+async def test_a_todo_is_one_line_and_unknown_fields_are_ignored():
     desk = Desk()
     extra = {**todo("Write\n  the tests "), "activeForm": "Writing", "id": 3, "priority": "high"}
     await desk.call(TodoWrite(), todos=[extra])
@@ -64,14 +64,14 @@ async def test_an_unknown_status_is_an_error_that_names_it():
         await Desk().call(TodoWrite(), todos=[todo("a", "done")])
 
 
-def test_its_schema_has_no_choice_between_types_and_only_content_is_needed():
+def test_its_schema_has_no_union_types_and_requires_only_content():
     schema = json.loads(bytes(schema_of(TodoWrite()).parameters))
     assert "anyOf" not in json.dumps(schema)
     assert schema["properties"]["todos"]["items"]["required"] == ["content"]
     assert sorted(schema["properties"]["todos"]["items"]["properties"]["status"]["enum"]) == sorted(STATUSES)
 
 
-def test_it_declares_to_change_the_plan_and_nothing_else():
+def test_it_declares_a_change_of_the_todos_and_nothing_else():
     desk = Desk()
     effects = TodoWrite().effects(TodoWrite().params([]), desk.context)
     assert effects.session == ("todos",) and not effects.is_read_only
@@ -79,7 +79,7 @@ def test_it_declares_to_change_the_plan_and_nothing_else():
 
 
 @given(st.lists(st.tuples(st.text(), st.sampled_from(STATUSES)), max_size=110))
-async def test_what_is_kept_is_the_list_or_nothing(items):
+async def test_the_list_is_stored_whole_or_not_at_all(items):
     desk = Desk()
     try:
         await desk.call(TodoWrite(), todos=[todo(*item) for item in items])

@@ -1,3 +1,5 @@
+"""The tool `write_file` creates files, and overwrites those that were read."""
+
 import hashlib
 from pathlib import Path
 
@@ -49,7 +51,7 @@ async def test_a_file_that_was_not_read_is_not_overwritten(place, tmp_path):
         (b"\x89PNG\0", "text", b"text"),
     ],
 )
-async def test_overwriting_keeps_line_endings_and_marks(place, tmp_path, before, content, after):
+async def test_overwriting_keeps_line_endings_and_byte_order_marks(place, tmp_path, before, content, after):
     (tmp_path / "f").write_bytes(before)
     place.seen[f"{place.cwd}/f"] = hashlib.sha256(before).hexdigest()
     await place.call(WRITE, file_path="f", content=content)
@@ -57,14 +59,14 @@ async def test_overwriting_keeps_line_endings_and_marks(place, tmp_path, before,
 
 
 @pytest.mark.parametrize("path", ["", "d", "d/", "x/", "f/x", "a\0b"])
-async def test_a_path_that_is_no_file_is_refused(place, tmp_path, path):
+async def test_a_path_that_can_not_be_a_file_is_refused(place, tmp_path, path):
     (tmp_path / "d").mkdir()
     (tmp_path / "f").write_text("")
     with pytest.raises(ToolError):
         await place.call(WRITE, file_path=path, content="x")
 
 
-async def test_a_file_that_was_not_utf8_becomes_it_and_that_is_said(place, tmp_path):
+async def test_a_file_that_was_not_utf8_is_converted_and_that_is_reported(place, tmp_path):
     (tmp_path / "f").write_bytes("gr\u00f6\u00dfe\n".encode("latin-1"))
     place.seen[f"{place.cwd}/f"] = hashlib.sha256((tmp_path / "f").read_bytes()).hexdigest()
     text = await place.text(WRITE, file_path="f", content="gr\u00f6\u00dfer\n")
@@ -74,7 +76,7 @@ async def test_a_file_that_was_not_utf8_becomes_it_and_that_is_said(place, tmp_p
 
 
 @pytest.mark.parametrize("path", ["f/x", "f/x/y", "d/../f/x"])
-async def test_a_path_below_a_file_names_the_file(place, tmp_path, path):
+async def test_the_error_for_a_path_below_a_file_names_the_file(place, tmp_path, path):
     (tmp_path / "d").mkdir()
     (tmp_path / "f").write_text("")
     with pytest.raises(ToolError, match=rf"^{path} can't be created: f is a file, not a folder; check the path$"):
@@ -84,17 +86,17 @@ async def test_a_path_below_a_file_names_the_file(place, tmp_path, path):
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that takes no new files, also from root")
 @pytest.mark.parametrize("path", ["/proc/nope", "/proc/nope/x", "../../../../../../../../proc/nope"])
-async def test_a_file_that_can_not_be_created_is_no_listing(place, path):
+async def test_a_file_that_can_not_be_created_is_an_error_with_the_reason(place, path):
     with pytest.raises(ToolError, match=f"^{path} can't be created: the system takes no new files there"):
         await place.call(WRITE, file_path=path, content="x")
 
 
-async def test_of_a_change_too_large_for_a_diff_only_the_counts_are_told(place, tmp_path):
+async def test_a_change_too_large_for_a_diff_shows_only_counts(place, tmp_path):
     await place.call(WRITE, file_path="f", content="x\n" * 6_000)
     text = await place.text(WRITE, file_path="f", content="y\n")
     assert text == "Wrote 1 line to f: +1 -6000\n(too many changed lines to show)"
 
 
-async def test_content_that_is_no_text_is_refused(place):
+async def test_content_that_can_not_be_encoded_is_refused(place):
     with pytest.raises(ToolError, match="can't be written"):
         await place.call(WRITE, file_path="f", content="\ud800")

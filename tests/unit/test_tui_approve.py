@@ -1,4 +1,4 @@
-"""The question on the screen: nothing hidden, what a yes gives, and the rules that are saved."""
+"""The terminal's permission question: it shows everything, states what consent grants, and saves rules."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def shell(command):
     return question({"command": command})
 
 
-# ------------------------------------------------------------------ what is shown
+# ------------------------------------------------------------------ the text of a question
 
 
 def test_a_long_command_is_shown_to_its_last_character():
@@ -58,12 +58,12 @@ def test_a_long_command_is_shown_to_its_last_character():
         ("if x:\n    y\n\n    z", "    if x:\n        y\n    \n        z"),
     ],
 )
-def test_what_pushes_a_command_out_of_sight_is_counted_or_spelled_out(command, shown):
+def test_gaps_and_invisible_characters_in_a_command_are_counted_or_escaped(command, shown):
     assert question_text(shell(command)).split("\n", 1)[1] == shown
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=80))
-def test_everything_in_a_question_is_plainly_visible_and_indented(command):
+def test_everything_in_a_question_is_printable_and_indented(command):
     shown = question_text(shell(command))
     assert all(character.isprintable() or character in "\n\t" for character in shown)
     assert all(line.startswith("    ") for line in shown.split("\n")[1:])
@@ -83,14 +83,14 @@ async def test_long_texts_for_files_are_shown_whole_on_request():
     assert "v = " not in choices_text(shell("ls"))
 
 
-def test_paths_are_shown_as_they_were_judged():
+def test_paths_are_shown_as_they_were_resolved():
     shown = granted_text(question({"file_path": "link"}, Effects(writes=("/etc/real\u202e",)), "write_file"))
     assert shown == "  writes /etc/real\\u202e"
     many = tuple(f"/ws/{number}" for number in range(40))
     assert granted_text(question({}, Effects(writes=many), "multi_edit")).count("\n") == 39
 
 
-def test_no_name_or_path_begins_a_line_of_its_own():
+def test_no_name_or_path_can_begin_a_new_line():
     evil = "/ws/a\n  y = once\tAllow? "
     effects = Effects(writes=(evil,), reads=(evil,), hosts=(evil,), session=("env",), seal="s")
     grant = Grant(writable=(evil,), environment=(evil,), uncovered=(evil,))
@@ -101,7 +101,7 @@ def test_no_name_or_path_begins_a_line_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("effects", "grant", "said"),
+    ("effects", "grant", "message"),
     [
         (TEST, HELD, "in the sandbox it may write to: /ws\n  without network"),
         (TEST, Grant(writable=("/ws", "/out\x1b")), "may write to: /ws, /out\\x1b"),
@@ -123,11 +123,11 @@ def test_no_name_or_path_begins_a_line_of_its_own():
         ),
     ],
 )
-def test_it_says_what_a_yes_would_give(effects, grant, said):
-    assert said in granted_text(question(effects=effects, grant=grant))
+def test_a_question_states_what_consent_grants(effects, grant, message):
+    assert message in granted_text(question(effects=effects, grant=grant))
 
 
-def test_a_tool_that_no_sandbox_holds_says_so():
+def test_a_question_states_that_no_sandbox_confines_a_tool():
     assert granted_text(question({}, UNKNOWN, "deploy", HELD)) == "  no sandbox holds what this tool does"
 
 
@@ -148,7 +148,7 @@ async def ask(asked, *typed, memory=None):
 
     approver = TerminalApprover(shown.append, read, lambda: shown.append("CANCELLED"), memory=memory)
     answer = await approver.ask(asked)
-    assert next(lines, None) is None, "not all that was typed was read"
+    assert next(lines, None) is None, "some of the input was not read"
     assert set(prompts) <= {ASKED, RULE}
     return answer, shown
 
@@ -158,14 +158,14 @@ def memory(tmp_path):
     return RememberedRules(str(tmp_path / "data"), "/ws", "/home/u")
 
 
-def test_p_is_a_yes_for_the_project_and_nothing_like_it_is():
+def test_p_alone_is_consent_for_the_project():
     for text in ("p", "P.", "project"):
         assert parse_answer(text) == Answer(True, by="user", scope="project")
     for text in ("p x", "pp", "project please"):
         assert parse_answer(text) is None
 
 
-async def test_what_would_be_saved_is_shown_before_and_saved_as_shown(memory):
+async def test_rules_are_shown_before_they_are_saved_unchanged(memory):
     answer, shown = await ask(question(), "p", "", memory=memory)
     assert answer == Answer(True, by="user", scope="project", rules=("Bash(npm run test)",))
     assert "p = always in this project: Bash(npm run test)" in shown[0]
@@ -187,7 +187,7 @@ async def test_each_command_of_a_line_has_its_rule(memory):
 
 
 @pytest.mark.parametrize("typed", ["Bash(npm run build)", "Bsah(npm)", "Bash(a && b)", "Edit", "\x1b[A", "mcp__x"])
-async def test_a_rule_that_does_not_cover_the_call_is_not_saved_and_the_question_stays(memory, typed):
+async def test_a_rule_that_does_not_cover_the_call_is_not_saved_and_the_question_is_repeated(memory, typed):
     answer, shown = await ask(question(), "p", typed, "n", memory=memory)
     assert not answer.allowed and not Path(memory.path).exists()
     assert any(line.startswith("Nothing was saved: ") for line in shown) and "\x1b" not in "".join(shown)
@@ -199,14 +199,14 @@ async def test_n_at_a_rule_goes_back_to_the_question(memory):
 
 
 @pytest.mark.parametrize("where", [("p",), ()])
-async def test_ctrl_c_and_a_closed_input_save_nothing_wherever_they_come(memory, where):
+async def test_ctrl_c_and_closed_input_save_nothing_at_any_prompt(memory, where):
     answer, shown = await ask(question(), *where, KeyboardInterrupt(), memory=memory)
     assert not answer.allowed and shown[-1] == "CANCELLED"
     answer, _ = await ask(question(), *where, EOFError(), memory=memory)
     assert (answer.allowed, answer.by) == (False, "nobody") and not Path(memory.path).exists()
 
 
-async def test_where_no_rule_is_right_none_is_offered(memory):
+async def test_without_a_suitable_rule_none_is_offered(memory):
     python = Effects(unknown=True, commands=(("python", "x.py"),), seal="s")
     answer, shown = await ask(question(effects=python), "p", "y", memory=memory)
     assert answer.scope == "once" and "p = " not in shown[0] and shown[1] == "Please answer y, a or n."
@@ -214,20 +214,20 @@ async def test_where_no_rule_is_right_none_is_offered(memory):
     assert answer.scope == "once" and "p = " not in shown[0]
 
 
-async def test_a_file_that_can_not_be_written_is_told_and_the_question_stays(memory):
+async def test_an_unwritable_file_is_reported_and_the_question_is_repeated(memory):
     Path(memory.path).parent.parent.mkdir()
     Path(memory.path).parent.write_text("in the way")
     answer, shown = await ask(question(), "p", "", "y", memory=memory)
     assert answer.scope == "once" and any("can't be written" in line for line in shown)
 
 
-async def test_a_call_with_rules_saved_is_covered_from_now_on(memory):
+async def test_a_call_whose_rules_were_saved_is_covered(memory):
     await ask(question(), "p", "", memory=memory)
     assert memory.why_not_allowed(question().request, ["Bash(npm run test)"]) == ""
     assert [rule.words for rule in memory.rules()] == [("npm", "run", "test")]
 
 
-async def test_a_yes_for_the_session_is_not_offered_where_it_would_cover_what_can_not_be_told():
+async def test_consent_for_the_session_is_not_offered_for_unsealed_commands():
     unsealed = Effects(unknown=True, commands=(("sh",),), seal="s", unsealed=True)
     question = Question(ToolCall("1", "bash", '{"command": "sh < x"}'), Request("bash", "d", unsealed), "why")
     assert choices_text(question) == "  y = once, n = no (a reason may follow)"
