@@ -5,7 +5,7 @@ import json
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
-from client_house import KEY, failure_in, retries_in
+from client_house import KEY, ask, chunk, failure_in, model_of, retries_in
 
 from bradawl.core.deltas import PartClosed, ReplyEnded, TextDelta
 from bradawl.core.events import RequestParams
@@ -13,12 +13,12 @@ from bradawl.core.http import HttpError
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.failures import ConnectionRefused
 from bradawl.providers.messages.codec import AnthropicMessages
+from bradawl.testing.fakes import FakeClock, FakeIds
 
 EVENTS = {"content-type": "text/event-stream"}
 
@@ -28,27 +28,25 @@ def events(*values, done=True):
     return [*lines, b"data: [DONE]\n\n"] if done else lines
 
 
-def text(content, finish=None):
-    return {"id": "r", "model": "m", "choices": [{"delta": {"content": content}, "finish_reason": finish}]}
-
-
-GOOD = events(text("Hello"), text("", "stop"))
+GOOD = events(chunk("Hello"), chunk("", "stop"))
 
 
 class FakeResponse:
+    """A response whose chunks are bytes, exceptions to raise, or events to wait for; counts the unread ones."""
+
     def __init__(self, status, headers, chunks):
         self.status, self.headers, self._chunks = status, headers, chunks
         self.unread = len(chunks)
 
     async def chunks(self):
-        for chunk in self._chunks:
-            if isinstance(chunk, Exception):
-                raise chunk
-            if isinstance(chunk, asyncio.Event):
-                await chunk.wait()
+        for piece in self._chunks:
+            if isinstance(piece, Exception):
+                raise piece
+            if isinstance(piece, asyncio.Event):
+                await piece.wait()
                 continue
             self.unread -= 1
-            yield chunk
+            yield piece
 
 
 class FakeHttp:
@@ -79,38 +77,9 @@ class FakeHttp:
         self.is_closed = True
 
 
-class FakeClock:
-    def __init__(self):
-        self.slept = []
-
-    def now_ms(self):
-        return 0
-
-    def monotonic(self):
-        return sum(self.slept)
-
-    async def sleep(self, seconds):
-        self.slept.append(seconds)
-
-
-class FakeIds:
-    def ulid(self):
-        return "0" * 26
-
-    def draw(self):
-        return 0.5
-
-
-def model_of(http, base_url="https://api.demo.example/v1", key=KEY, clock=None):
-    endpoint = Endpoint("demo", base_url, "m", key)
-    info = ModelInfo(Origin("openai_chat", "demo", "m"))
-    return HttpModel(ModelEndpoint(OpenAIChat(base_url), endpoint), http, clock or FakeClock(), FakeIds(), info)
-
-
 async def run(http, budget=None, **fields):
-    session = model_of(http, **fields).open(Prefix("S", ()))
-    session.append(User((Text("Hi"),)))
-    return [delta async for delta in session.stream(RequestParams(), budget or RetryBudget())]
+    """All deltas of one step."""
+    return await ask(model_of(http, **fields), budget=budget)
 
 
 async def test_a_reply_is_streamed_to_its_end():
@@ -179,7 +148,7 @@ async def test_cancelling_ends_the_exchange():
     ids=str,
 )
 async def test_a_failure_before_the_first_content_is_retried(bad):
-    clock = FakeClock()
+    clock = FakeClock(is_eager=True)
     deltas = await run(FakeHttp(bad, (200, EVENTS, GOOD)), clock=clock)
     assert [delta.attempt for delta in retries_in(deltas)] == [1]
     assert clock.slept == [retries_in(deltas)[0].delay_s]
@@ -201,13 +170,13 @@ async def test_the_same_bytes_are_sent_again():
     "end", [HttpError("connection", "reset"), b'data: {"error":{"message":"boom","code":500}}\n\n', b""]
 )
 async def test_nothing_is_retried_after_the_first_content(end):
-    deltas = await run(FakeHttp((200, EVENTS, [*events(text("Hel"), done=False), end])))
+    deltas = await run(FakeHttp((200, EVENTS, [*events(chunk("Hel"), done=False), end])))
     assert retries_in(deltas) == []
     assert failure_in(deltas).retryable is True
 
 
 async def test_a_connection_that_breaks_after_the_finish_reason_loses_nothing():
-    chunks = [*events(text("Hello", "stop"), done=False), HttpError("connection", "reset")]
+    chunks = [*events(chunk("Hello", "stop"), done=False), HttpError("connection", "reset")]
     assert isinstance((await run(FakeHttp((200, EVENTS, chunks))))[-1], ReplyEnded)
 
 
@@ -328,7 +297,7 @@ async def test_a_refused_header_is_left_out_without_counting_as_an_attempt():
     url, name = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
     target = ModelEndpoint(AnthropicMessages(url), Endpoint("anthropic", url, name, "k"))
     info = ModelInfo(Origin("anthropic_messages", "anthropic", name))
-    model = HttpModel(target, http, FakeClock(), FakeIds(), info)
+    model = HttpModel(target, http, FakeClock(is_eager=True), FakeIds(), info)
     session = model.open(Prefix("", ()))
     session.append(User((Text("Hi"),)))
     deltas = [delta async for delta in session.stream(RequestParams(effort="high"), RetryBudget(attempts=1))]
