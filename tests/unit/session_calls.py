@@ -1,4 +1,4 @@
-"""Calls tools that work on the session itself: no files, no processes, what they change is written down."""
+"""Calls tools that need only session state, with fakes of files and processes, and records their changes."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from bradawl.shaping.fitting import decoded
 from bradawl.testing.fakes import MemoryFiles, ScriptedProcesses
 
 
-class Desk:
-    """One session's state as tools see it."""
+class FakeSession:
+    """The context of a session's calls; `changes` are the state changes that tools made."""
 
     def __init__(self, **given: Any) -> None:
         self.changes: list[State] = []
@@ -28,11 +28,11 @@ class Desk:
         )
 
     async def call(self, tool: Tool[Any], /, **arguments: Any) -> ToolOutput:
-        """Run it with arguments as a model gives them."""
+        """Runs a tool with arguments in the form a model sends."""
         params = decoded(arguments, tool.params)
         return await tool.run(params, self.context)
 
     async def text(self, tool: Tool[Any], /, **arguments: Any) -> str:
-        """What the model would see."""
+        """The text that the model would see."""
         output = await self.call(tool, **arguments)
         return "".join(getattr(part, "text", "") for part in output.parts)

@@ -1,7 +1,7 @@
 """Rules that refuse edits let ordinary shell lines run without a sandbox; these lines change no protected file."""
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 from test_refused_writes import RULES, of_rules, run
 from test_refused_writes import ws as _ws
 from test_rules_in_lines import decided, denied

@@ -5,7 +5,7 @@ import json
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
-from client_house import KEY, ask, chunk, failure_in, model_of, retries_in
+from scripted_client import KEY, ask, chunk, failure_in, model_of, retries_in
 
 from bradawl.core.deltas import PartClosed, ReplyEnded, TextDelta
 from bradawl.core.events import RequestParams

@@ -4,9 +4,9 @@ import json
 from urllib.parse import urlsplit
 
 import pytest
-from client_house import BASE_URL, KEY, ONCE, ask, bad, failure_in, good, is_answered, model_of, retries_in
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_client import BASE_URL, KEY, ONCE, ask, bad, failure_in, good, is_answered, model_of, retries_in
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.http import HttpError

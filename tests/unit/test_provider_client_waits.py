@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from client_house import (
+from scripted_client import (
     BASE_URL,
     ONCE,
     STREAM,

@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 from test_refused_reads import CANARY, run
 from test_refused_reads import ws as _ws
 from test_rules_in_lines import decided, denied

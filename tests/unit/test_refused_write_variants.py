@@ -1,7 +1,7 @@
 """More spellings of lines that would change protected paths are refused; the test runs none of them."""
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 from test_refused_writes import RULES
 from test_refused_writes import ws as _ws
 from test_rules_in_lines import decided, denied

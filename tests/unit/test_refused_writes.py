@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 from test_rules_in_lines import BUBBLEWRAP, decided, denied
 
 from bradawl.core.permissions import Allow, Deny

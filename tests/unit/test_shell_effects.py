@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from shell_house import HOME, Judge, cases, within
+from shell_workspace import HOME, Judge, cases, within
 
 from bradawl.core.effects import UNKNOWN, Effects, conflict
 from bradawl.core.errors import ToolError

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shell_house import HOME, Judge, cases
+from shell_workspace import HOME, Judge, cases
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.safety.shell.allow.analyzer import cross_checked_line, shell_effects

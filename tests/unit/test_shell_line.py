@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from shell_house import HOME, cases
+from shell_workspace import HOME, cases
 
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, Sandbox, decide

@@ -1,7 +1,7 @@
 """Everyday lines of bash, and texts that only mention dangerous commands, are not refused by `scan`."""
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.deny.scanner import scan

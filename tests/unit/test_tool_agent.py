@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from session_calls import Desk
+from session_calls import FakeSession
 from tool_specs import request
 
 from bradawl.core.effects import Effects
@@ -18,14 +18,14 @@ from bradawl.tools.agent import LIMIT, AgentTool
 
 async def test_the_result_of_a_completed_task_is_only_the_conclusion():
     spawner = FakeSpawner(["It is in a.py:3.\n"])
-    output = await Desk(spawner=spawner).call(AgentTool(), prompt="find it", kind="explore", description="find")
+    output = await FakeSession(spawner=spawner).call(AgentTool(), prompt="find it", kind="explore", description="find")
     assert (output.parts[0].text, output.is_error, output.full) == ("It is in a.py:3.", False, None)
     assert spawner.spawned == [("explore", "find it", "call")]
 
 
 async def test_the_default_kind_is_general():
     spawner = FakeSpawner()
-    await Desk(spawner=spawner).call(AgentTool(), prompt="mend it")
+    await FakeSession(spawner=spawner).call(AgentTool(), prompt="mend it")
     assert spawner.spawned == [("general", "mend it", "call")]
 
 
@@ -42,7 +42,7 @@ async def test_the_default_kind_is_general():
     ],
 )
 async def test_any_other_end_is_an_error_that_begins_with_the_reason(reason, why):
-    output = await Desk(spawner=FakeSpawner(["half of it"], [reason])).call(AgentTool(), prompt="x")
+    output = await FakeSession(spawner=FakeSpawner(["half of it"], [reason])).call(AgentTool(), prompt="x")
     first, rest = output.parts[0].text.split("\n", 1)
     assert output.is_error and "did not complete its task" in first and why in first
     assert rest == "half of it"
@@ -51,7 +51,7 @@ async def test_any_other_end_is_an_error_that_begins_with_the_reason(reason, why
 @pytest.mark.parametrize("extra", [0, 1, 100_000])
 async def test_a_long_conclusion_shows_its_end_and_is_kept_whole(extra):
     whole = "b" * extra + "e" * (LIMIT - 4) + "\ud800END"
-    output = await Desk(spawner=FakeSpawner([whole])).call(AgentTool(), prompt="x")
+    output = await FakeSession(spawner=FakeSpawner([whole])).call(AgentTool(), prompt="x")
     text = output.parts[0].text
     assert text.endswith(whole[-LIMIT:]) and output.limit is None
     assert (output.full is not None) == (extra > 0)
@@ -63,17 +63,17 @@ async def test_a_long_conclusion_shows_its_end_and_is_kept_whole(extra):
 @pytest.mark.parametrize("prompt", ["", " \n"])
 def test_an_empty_task_is_refused_before_anything_is_spent(prompt):
     with pytest.raises(ToolError, match="prompt is empty"):
-        AgentTool().effects(AgentTool().params(prompt), Desk().context)
+        AgentTool().effects(AgentTool().params(prompt), FakeSession().context)
 
 
 async def test_without_sub_agents_the_error_says_to_do_the_task_directly():
     with pytest.raises(ToolError, match="do the task yourself"):
-        await Desk().call(AgentTool(), prompt="x")
+        await FakeSession().call(AgentTool(), prompt="x")
 
 
 def test_it_declares_spending_and_reading_the_working_directory():
     for kind in ("explore", "general"):
-        effects = AgentTool().effects(AgentTool().params("x", kind), Desk().context)
+        effects = AgentTool().effects(AgentTool().params("x", kind), FakeSession().context)
         assert effects.spends and effects.reads == ("/project",)
         assert not (effects.writes or effects.session or effects.unknown or effects.commands)
 

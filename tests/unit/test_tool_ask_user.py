@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from session_calls import Desk
+from session_calls import FakeSession
 
 from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.tui.approve import TerminalApprover, choice_text, parse_choice
@@ -17,7 +17,7 @@ OPTIONS = ("SQLite", "PostgreSQL")
 
 async def test_the_users_answer_is_the_result():
     approver = ScriptedApprover(words=["PostgreSQL"])
-    text = await Desk(approver=approver).text(
+    text = await FakeSession(approver=approver).text(
         AskUser(), question=" Which one? ", options=["SQLite", " ", "PostgreSQL\n"]
     )
     assert text == "The user says: PostgreSQL"
@@ -26,27 +26,27 @@ async def test_the_users_answer_is_the_result():
 
 @pytest.mark.parametrize("approver", [None, DenyAllApprover(), ScriptedApprover(), ScriptedApprover(words=["  "])])
 async def test_without_an_answer_the_result_says_to_decide_alone(approver):
-    text = await Desk(approver=approver).text(AskUser(), question="Which one?")
+    text = await FakeSession(approver=approver).text(AskUser(), question="Which one?")
     assert text.startswith("No answer") and "Decide yourself" in text
 
 
 async def test_an_invalid_question_is_refused_before_the_user_is_asked():
     approver = ScriptedApprover(words=["x"] * 3)
     with pytest.raises(ToolError, match="question is empty"):
-        await Desk(approver=approver).call(AskUser(), question=" ")
+        await FakeSession(approver=approver).call(AskUser(), question=" ")
     with pytest.raises(ToolError, match="10 options are too many"):
-        await Desk(approver=approver).call(AskUser(), question="Which?", options=list("abcdefghij"))
+        await FakeSession(approver=approver).call(AskUser(), question="Which?", options=list("abcdefghij"))
     assert approver.choices == []
 
 
 async def test_a_single_option_given_as_a_string_is_a_list_of_one():
     approver = ScriptedApprover(words=["yes"])
-    await Desk(approver=approver).call(AskUser(), question="Go on?", options="yes")
+    await FakeSession(approver=approver).call(AskUser(), question="Go on?", options="yes")
     assert approver.choices == [Choice("Go on?", ("yes",))]
 
 
 def test_it_declares_the_user_as_a_resource_so_that_questions_are_sequential():
-    effects = AskUser().effects(AskUser().params("x"), Desk().context)
+    effects = AskUser().effects(AskUser().params("x"), FakeSession().context)
     assert effects.session == ("user",) and not effects.is_read_only
 
 

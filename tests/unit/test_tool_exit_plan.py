@@ -1,7 +1,7 @@
 """The tool `exit_plan`: only the user's approval ends plan mode, and it determines the next mode."""
 
 import pytest
-from session_calls import Desk
+from session_calls import FakeSession
 
 from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.tui.approve import choice_text
@@ -15,8 +15,8 @@ PLAN = "1. rename f\n2. run the tests"
 
 async def decide(*words, tool=None):
     approver = ScriptedApprover(words=list(words))
-    desk = Desk(approver=approver)
-    return await desk.text(tool or ExitPlan(), plan=PLAN), desk.changes, approver.choices
+    session = FakeSession(approver=approver)
+    return await session.text(tool or ExitPlan(), plan=PLAN), session.changes, approver.choices
 
 
 @pytest.mark.parametrize(("option", "mode"), [(0, "default"), (1, "accept-edits"), (2, "auto")])
@@ -60,9 +60,9 @@ async def test_the_user_may_write_another_plan():
 
 @pytest.mark.parametrize("approver", [None, DenyAllApprover(), ScriptedApprover(), ScriptedApprover(words=[" "])])
 async def test_without_an_answer_the_plan_is_the_final_answer(approver):
-    desk = Desk(approver=approver)
-    assert "whole plan as your answer" in await desk.text(ExitPlan(), plan=PLAN)
-    assert desk.changes == []
+    session = FakeSession(approver=approver)
+    assert "whole plan as your answer" in await session.text(ExitPlan(), plan=PLAN)
+    assert session.changes == []
 
 
 async def test_only_permitted_modes_are_offered_and_yes_selects_the_first():
@@ -74,12 +74,12 @@ async def test_only_permitted_modes_are_offered_and_yes_selects_the_first():
 @pytest.mark.parametrize(("plan", "why"), [("", "plan is empty"), (" \n", "plan is empty"), ("x" * 50_001, "50,001")])
 async def test_an_invalid_plan_is_refused_before_the_user_is_asked(plan, why):
     approver = ScriptedApprover(words=["yes"])
-    desk = Desk(approver=approver)
+    session = FakeSession(approver=approver)
     with pytest.raises(ToolError, match=why):
-        await desk.call(ExitPlan(), plan=plan)
-    assert approver.choices == [] and desk.changes == []
+        await session.call(ExitPlan(), plan=plan)
+    assert approver.choices == [] and session.changes == []
 
 
 def test_it_declares_the_question_and_the_change_of_mode():
-    effects = ExitPlan().effects(ExitPlan().params("x"), Desk().context)
+    effects = ExitPlan().effects(ExitPlan().params("x"), FakeSession().context)
     assert effects.session == ("user", "mode")

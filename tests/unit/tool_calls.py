@@ -1,4 +1,4 @@
-"""Calls tools on real files and processes, as a session would."""
+"""Calls tools on real files and processes, with the state that a session keeps between calls."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ RG = str(Path(sys.executable).with_name("rg"))
 
 
 class Workspace:
-    """One session's tools: remembers the files seen and the working directory."""
+    """Session state for tools: files seen, working directory, exported variables, progress."""
 
     def __init__(self, root: Path, environment: Mapping[str, str] = os.environ) -> None:
         self.cwd = os.path.realpath(root)

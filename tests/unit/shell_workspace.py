@@ -1,4 +1,4 @@
-"""A workspace with links inside and out, in which the effects of lines are determined."""
+"""A workspace with links inside and out, the effects of lines in it, and tables of lines."""
 
 import os
 import re
@@ -13,8 +13,8 @@ Judge = Callable[..., Effects]
 HOME = "/home/u"
 
 
-def plant(top: Path) -> Path:
-    """A workspace with files and folders; `docs/linked` and `away` lead outside, `near` stays inside."""
+def create_workspace(top: Path) -> Path:
+    """Creates a workspace with files and folders; `docs/linked` and `away` are links to outside, `near` to inside."""
     ws = Path(os.path.realpath(top)) / "ws"
     for folder in ("src/core", "docs", "build", ".git", "../out"):
         (ws / folder).mkdir(parents=True)
@@ -26,7 +26,7 @@ def plant(top: Path) -> Path:
 
 
 def judge_in(ws: Path) -> Judge:
-    """Returns the effects of a line in the workspace."""
+    """Returns a function that determines the effects of a line in the workspace."""
 
     def effects(line: str, **more) -> Effects:
         return shell_effects(line, cwd=str(ws), home=HOME, resolve=LocalFiles(HOME).resolve, **more)
