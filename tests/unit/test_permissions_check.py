@@ -16,8 +16,8 @@ from bradawl.core.permissions import Sandbox
 from bradawl.testing.virtual_tree import Overlay, VirtualTree, links_in
 
 
-class Place:
-    """A home folder and a project."""
+class CheckRunner:
+    """Runs `permissions check` with a home folder and a project."""
 
     def __init__(self, root: Path) -> None:
         self.home, self.project = root / "home", root / "project"
@@ -44,7 +44,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path):
-    return Place(tmp_path)
+    return CheckRunner(tmp_path)
 
 
 def test_a_command_is_decided_by_its_effects_and_not_run(place):

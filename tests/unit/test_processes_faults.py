@@ -26,7 +26,7 @@ async def run(processes: LocalProcesses, command: Command) -> CommandResult:
     return await processes.run(command, Grant())
 
 
-def until(condition, within_s: float = 10.0) -> bool:
+def becomes_true(condition, within_s: float = 10.0) -> bool:
     """Whether the condition becomes true within the time, which is longer on a slow machine."""
     started = time.monotonic()
     while not condition():
@@ -81,12 +81,12 @@ def test_no_process_survives_a_killed_agent_not_even_its_watchdog(tmp_path, numb
         assert len(pids) == 7  # six of the tree, and the watchdog
         agent.send_signal(number)
     survivors = lambda: [pid for pid in pids if lives(pid)]  # noqa: E731 - read twice below
-    ended = until(lambda: not survivors())
+    ended = becomes_true(lambda: not survivors())
     left = survivors()
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert ended, left
-    assert until(lambda: not list(temporary.iterdir()))
+    assert becomes_true(lambda: not list(temporary.iterdir()))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for children")
@@ -98,7 +98,7 @@ async def test_the_watchdog_starts_with_the_first_shell_line_and_is_replaced_if_
     await run(processes, shell("true"))
     assert Path(f"/proc/self/task/{os.getpid()}/children").read_text().split() == [watchdog]
     os.kill(int(watchdog), signal.SIGKILL)
-    assert until(lambda: not lives(int(watchdog)))
+    assert becomes_true(lambda: not lives(int(watchdog)))
     assert (await run(processes, shell("echo fine"))).stdout == b"fine\n"
     (again,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert again != watchdog
@@ -124,7 +124,7 @@ def test_a_stopped_watchdog_does_not_block_the_agent():
 
 async def test_closing_ends_programs_that_still_run(processes, tmp_path):
     await processes.start(shell("setsid sleep 300 & echo $! > a.pid; wait", tmp_path), Grant())
-    until(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "a.pid").read_text() != "")
+    becomes_true(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "a.pid").read_text() != "")
     processes.close()
     assert not lives(int((tmp_path / "a.pid").read_text()))
 

@@ -156,13 +156,13 @@ async def test_a_key_of_another_origin_is_a_failure_and_nothing_is_sent():
 
 
 def test_headers_with_credentials_are_bound_to_the_origin_and_other_headers_are_not():
-    def judge(*headers):
+    def problem(*headers):
         endpoint = Endpoint("demo", BASE_URL, "m", key_origin="https://other.example")
         return misdirected(endpoint, BASE_URL, headers)
 
-    assert judge(("Authorization", "Bearer x")) is not None
-    assert judge(("X-Api-Key", "x")) is not None
-    assert judge(("x-title", "bradawl")) is None
+    assert problem(("Authorization", "Bearer x")) is not None
+    assert problem(("X-Api-Key", "x")) is not None
+    assert problem(("x-title", "bradawl")) is None
 
 
 async def test_requests_without_a_key_go_to_any_origin():

@@ -315,19 +315,19 @@ async def test_search_tools_omit_refused_paths(ws, rg, mode):
     with workspace(ws) as made:
         context = msgspec.structs.replace(made.context(), rules=rules, files=ruled(made.files, rules))
 
-        async def message(tool, **arguments) -> str:
+        async def output_of(tool, **arguments) -> str:
             output = await tool.run(tool.params(**arguments), context)
             return "".join(part.text for part in output.parts)
 
-        found = await message(Grep(RG), pattern="needle", output_mode=mode)
+        found = await output_of(Grep(RG), pattern="needle", output_mode=mode)
         assert "a.py" in found
         assert "app/secrets/k" in found
         assert not any(line.startswith(("secrets", "migrations")) for line in found.splitlines())
         assert "left out" in found
-        listed = await message(Glob(rg), pattern="**/*")
+        listed = await output_of(Glob(rg), pattern="**/*")
         assert "src/a.py" in listed
         assert not any(line.startswith(("secrets", "migrations")) for line in listed.splitlines())
-        assert "secrets/" not in (await message(ReadFile(), file_path=".")).splitlines()
+        assert "secrets/" not in (await output_of(ReadFile(), file_path=".")).splitlines()
 
 
 async def test_an_edit_prints_nothing_of_a_path_that_a_rule_refuses_to_read(ws):

@@ -16,7 +16,7 @@ from bradawl.shaping.approval_scope import covered
 from bradawl.testing.fakes import RecordingEmit
 
 
-class Asked:
+class AllowForSession:
     """An approver that allows each call for the session, and records the questions."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ LOADED = {
 }
 
 
-class Place:
+class ScriptWorkspace:
     """A workspace with scripts, a folder of programs beside it, and a PATH that begins there."""
 
     def __init__(self, root: Path) -> None:
@@ -85,7 +85,7 @@ class Place:
             for n, line in enumerate(lines)
         ]
         (self.root / "script.json").write_text(json.dumps([*script, {"text": "done"}]))
-        asked = Asked()
+        approver = AllowForSession()
         path = f"{self.bin}:/usr/local/bin:/usr/bin:/bin"
         settings = Settings(
             model=ModelSettings("scripted", str(self.root / "script.json")),
@@ -96,7 +96,7 @@ class Place:
             sandbox="off",
             user_tools=False,
         )
-        agent = build_agent(settings, asked)
+        agent = build_agent(settings, approver)
         between = {}
         count = 0
         for step in steps:
@@ -106,7 +106,7 @@ class Place:
                 between[count] = step
         emit = RecordingEmit()
 
-        def hear(item: Any) -> None:
+        def emit_and_act(item: Any) -> None:
             emit(item)
             done = sum(type(event).__name__ == "ToolFinished" for event in emit.events)
             if type(getattr(item, "event", None)).__name__ == "ToolFinished" and done in between:
@@ -114,10 +114,10 @@ class Place:
 
         try:
             async with agent.open() as session:
-                await session.run("go", hear)
+                await session.run("go", emit_and_act)
         finally:
             await agent.aclose()
-        return [json.loads(one.call.raw_arguments)["command"] for one in asked.questions]
+        return [json.loads(one.call.raw_arguments)["command"] for one in approver.questions]
 
 
 LINES = [
@@ -141,11 +141,11 @@ LINES += [
 
 @pytest.mark.parametrize("line", LINES)
 async def test_an_unchanged_call_is_not_asked_about_again(tmp_path: Path, line: str) -> None:
-    place = Place(tmp_path)
+    place = ScriptWorkspace(tmp_path)
     assert (await place.questions(line, "true", line)).count(line) == 1
 
 
-CHANGES: dict[str, Callable[[Place], Any]] = {
+CHANGES: dict[str, Callable[[ScriptWorkspace], Any]] = {
     "./build.sh": lambda p: p.script("build.sh", "echo two >> ../ran"),
     "sh build.sh": lambda p: p.script("build.sh", "echo two >> ../ran"),
     "python3 x.py": lambda p: (p.work / "x.py").write_text("print(2)\n"),
@@ -198,12 +198,12 @@ CHANGES: dict[str, Callable[[Place], Any]] = {
 
 @pytest.mark.parametrize("line", CHANGES)
 async def test_a_changed_script_or_program_is_asked_about_again(tmp_path: Path, line: str) -> None:
-    place = Place(tmp_path)
+    place = ScriptWorkspace(tmp_path)
     assert (await place.questions(line, lambda: CHANGES[line](place), line)).count(line) == 2
 
 
 async def test_a_link_with_a_new_target_is_asked_about_again(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+    place = ScriptWorkspace(tmp_path)
     place.script("other.sh", "echo other")
     (place.work / "run").symlink_to("build.sh")
 
@@ -215,7 +215,7 @@ async def test_a_link_with_a_new_target_is_asked_about_again(tmp_path: Path) -> 
 
 
 async def test_another_folder_of_the_same_name_is_asked_about_again(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+    place = ScriptWorkspace(tmp_path)
 
     def swap() -> None:
         (place.work / "sub").rename(place.work / "old")
@@ -228,7 +228,7 @@ async def test_another_folder_of_the_same_name_is_asked_about_again(tmp_path: Pa
 
 
 async def test_a_command_is_asked_about_again_after_an_export(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+    place = ScriptWorkspace(tmp_path)
     asked = await place.questions("./build.sh", "export STAGE=live", "./build.sh")
     assert asked.count("./build.sh") == 2
 
@@ -250,7 +250,7 @@ async def test_a_command_is_asked_about_again_after_an_export(tmp_path: Path) ->
     ],
 )
 async def test_a_command_that_runs_unknown_programs_is_asked_about_each_time(tmp_path: Path, line: str) -> None:
-    place = Place(tmp_path)
+    place = ScriptWorkspace(tmp_path)
     assert (await place.questions(line, line)).count(line) == 2
 
 

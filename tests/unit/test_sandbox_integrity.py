@@ -19,7 +19,7 @@ from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back
 
 
-class Checked:
+class ProtectedWorkspace:
     """A workspace with a repository, and its protected files."""
 
     def __init__(self, place: Path) -> None:
@@ -31,9 +31,9 @@ class Checked:
         hook.write_text("#!/bin/sh\nmake lint\n")
         hook.chmod(0o755)
         (self.root / ".vscode/tasks.json").write_bytes(b'{"v": "\xff"}')
-        self.files = self.anew()
+        self.files = self.new_instance()
 
-    def anew(self) -> ProtectedFiles:
+    def new_instance(self) -> ProtectedFiles:
         root = os.path.realpath(self.root)
         names = (*protected_names(), *watched_names())
         return ProtectedFiles(lambda: [(root, name) for name in names], str(self.kept))
@@ -64,8 +64,8 @@ class Checked:
 
 
 @pytest.fixture
-def checked(tmp_path) -> Checked:
-    return Checked(tmp_path)
+def checked(tmp_path) -> ProtectedWorkspace:
+    return ProtectedWorkspace(tmp_path)
 
 
 def write(name: str, text: str = "bad"):
@@ -174,7 +174,7 @@ def test_nothing_is_written_through_a_link_that_a_program_created(checked):
 
 
 def test_settings_behind_a_link_in_the_workspace_are_protected_with_the_link(tmp_path):
-    checked = Checked(tmp_path)
+    checked = ProtectedWorkspace(tmp_path)
     (checked.root / ".git").replace(checked.root / "data")
     (checked.root / ".git").symlink_to("data")
     assert checked.after(write("data/config")) == {"data/config"}
@@ -184,7 +184,7 @@ def test_settings_behind_a_link_in_the_workspace_are_protected_with_the_link(tmp
 
 
 def test_a_new_repository_that_runs_nothing_stays(tmp_path):
-    checked = Checked(tmp_path)
+    checked = ProtectedWorkspace(tmp_path)
     shutil.rmtree(checked.root / ".git")
 
     def git(*words: str):
@@ -212,7 +212,7 @@ def test_a_new_repository_that_runs_nothing_stays(tmp_path):
     ],
 )
 def test_settings_that_run_programs_are_removed_from_a_new_repository(tmp_path, text):
-    checked = Checked(tmp_path)
+    checked = ProtectedWorkspace(tmp_path)
     shutil.rmtree(checked.root / ".git")
     assert checked.after(write(".git/config", text), write(".git/hooks/pre-commit")) == {
         ".git/config",
@@ -306,7 +306,7 @@ def test_the_next_agent_undoes_changes_made_before_the_last_one_was_killed(check
 def test_the_record_of_a_running_agent_is_not_used(checked):
     checked.files.begin()
     write(".git/config")(checked.root)
-    other = checked.anew()
+    other = checked.new_instance()
     other.begin()
     assert other.end() == ()
     other.close()
@@ -323,11 +323,11 @@ def test_an_invalid_record_is_ignored(checked):
 def test_kept_versions_are_removed_after_a_month(checked):
     checked.after(write(".git/config", "old"))
     (folder,) = checked.kept.iterdir()
-    checked.files = checked.anew()
+    checked.files = checked.new_instance()
     checked.after(write(".git/config", "new"))
     assert sorted(checked.kept_files()) == [b"new", b"old"]
     os.utime(folder, (1, 1))
-    checked.files = checked.anew()
+    checked.files = checked.new_instance()
     checked.after()
     assert checked.kept_files() == [b"new"]
 
@@ -346,7 +346,7 @@ _ACTS = st.one_of(
 @given(st.lists(_ACTS, max_size=8))
 def test_any_sequence_of_changes_is_undone(tmp_path_factory, acts):
     place = tmp_path_factory.mktemp("any")
-    checked = Checked(place)
+    checked = ProtectedWorkspace(place)
     before = checked.snapshot()
     makers = {"write": write, "remove": lambda name, _: remove(name), "rename": rename, "link": link}
 

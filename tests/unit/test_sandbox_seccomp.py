@@ -124,11 +124,16 @@ def test_with_network_internet_and_unix_sockets_can_be_created(machine):
 
 
 def test_streams_only_permits_stream_sockets_with_any_flags(machine):
-    def had(family: int, kind: int) -> int:
+    def can_create(family: int, kind: int) -> int:
         return judged("socket", family, kind, machine=machine, loopback=True, streams_only=True)
 
-    assert [had(INET, STREAM), had(INET6, STREAM | CLOSE_ON_EXEC)] == [ALLOW] * 2
-    assert [had(INET, DATAGRAM), had(INET, RAW), had(INET6, DATAGRAM | CLOSE_ON_EXEC), had(UNIX, STREAM)] == [EPERM] * 4
+    assert [can_create(INET, STREAM), can_create(INET6, STREAM | CLOSE_ON_EXEC)] == [ALLOW] * 2
+    assert [
+        can_create(INET, DATAGRAM),
+        can_create(INET, RAW),
+        can_create(INET6, DATAGRAM | CLOSE_ON_EXEC),
+        can_create(UNIX, STREAM),
+    ] == [EPERM] * 4
 
 
 def test_pushing_input_into_a_terminal_is_refused_and_other_ioctls_are_allowed(machine):

@@ -24,12 +24,12 @@ def ws(tmp_path: Path) -> Path:
     return ws
 
 
-def surroundings(ws: Path, **more) -> ShellContext:
+def context_of(ws: Path, **more) -> ShellContext:
     return ShellContext(LocalFiles(HOME).resolve, HOME, (str(ws),), "/usr/bin:/bin", **more)
 
 
 def effects_of(line: str, ws: Path, **more) -> Effects:
-    return line_effects(line, str(ws), {}, surroundings(ws, **more))
+    return line_effects(line, str(ws), {}, context_of(ws, **more))
 
 
 def decided(line: str, ws: Path, mode: Mode = "default", rules: tuple[Rule, ...] = (), **more) -> Decision:

@@ -32,7 +32,7 @@ CALLS = [
 USAGE = {"input": 120, "output": 30, "cache_read": 40, "cache_write": 10, "reasoning": 12}
 
 
-async def stepped(api, script, *conversation):
+async def step(api, script, *conversation):
     """The deltas of one step with the script's first entry, and the server."""
     async with WireServer(script) as server, aclosing(ADAPTERS["direct"]()) as http:
         base_url = server.base_url.removesuffix("/v1") + BASES[api]
@@ -44,7 +44,7 @@ async def stepped(api, script, *conversation):
 @pytest.mark.parametrize("api", APIS)
 async def test_every_field_of_a_script_entry_is_sent(api):
     entry = {"thinking": "where is it?", "text": "I look  first.\n", "tool_calls": CALLS, "usage": USAGE}
-    seen, server = await stepped(api, [entry])
+    seen, server = await step(api, [entry])
     assert not server.failures and seen["complete"], seen["error"]
     message = [(part["type"], part.get("text") or part.get("name")) for part in seen["parts"]]
     assert message == [("thinking", "where is it?"), ("text", "I look  first.\n"), *[("tool_call", "read_file")] * 3]
@@ -57,7 +57,7 @@ async def test_every_field_of_a_script_entry_is_sent(api):
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stop", ["end_turn", "max_tokens", "refusal", "context_overflow", "content_filter"])
 async def test_a_reply_ends_as_the_script_says(api, stop):
-    seen, _ = await stepped(api, [{"text": "so far", "stop": stop}])
+    seen, _ = await step(api, [{"text": "so far", "stop": stop}])
     if api == "openai_responses" and stop == "context_overflow":
         assert (seen["error"]["kind"], seen["complete"]) == ("context_overflow", False)
     elif api == "anthropic_messages" and stop == "content_filter":
@@ -69,20 +69,20 @@ async def test_a_reply_ends_as_the_script_says(api, stop):
 
 @pytest.mark.parametrize("api", APIS)
 async def test_a_model_that_fails_in_the_middle_is_a_failure(api):
-    seen, _ = await stepped(api, [{"text": "so far", "stop": "error"}])
+    seen, _ = await step(api, [{"text": "so far", "stop": "error"}])
     assert (seen["error"]["kind"], seen["error"]["retryable"], seen["complete"]) == ("server", True, False)
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize(("status", "kind"), [(401, "auth"), (400, "invalid_request"), (429, "rate_limit")])
 async def test_a_status_comes_with_the_formats_own_error(api, status, kind):
-    seen, _ = await stepped(api, [{"text": "not now", "faults": {"status": status}}])
+    seen, _ = await step(api, [{"text": "not now", "faults": {"status": status}}])
     assert (seen["error"]["kind"], seen["error"]["status"], seen["error"]["message"]) == (kind, status, "not now")
 
 
 @pytest.mark.parametrize("api", APIS)
 async def test_a_cut_stream_breaks_the_connection(api):
-    seen, _ = await stepped(api, [{"text": "word " * 200, "faults": {"cut_at_byte": 900}}])
+    seen, _ = await step(api, [{"text": "word " * 200, "faults": {"cut_at_byte": 900}}])
     assert (seen["error"]["kind"], seen["complete"]) == ("connection", False)
 
 

@@ -53,11 +53,11 @@ def test_it_declares_the_user_as_a_resource_so_that_questions_are_sequential():
 # ------------------------------------------------------------------ at the terminal
 
 
-async def asked(choice, typed):
-    """The answer, and all that was shown."""
+async def ask(choice, typed):
+    """The answer of the terminal's approver to a choice, and everything that was shown."""
     shown, held = [], []
 
-    class Hold:
+    class RecordingHold:
         def __enter__(self):
             held.append(True)
 
@@ -71,21 +71,21 @@ async def asked(choice, typed):
             raise typed
         return typed
 
-    approver = TerminalApprover(shown.append, read, lambda: shown.append("CANCELLED"), Hold)
+    approver = TerminalApprover(shown.append, read, lambda: shown.append("CANCELLED"), RecordingHold)
     answer = await approver.choose(choice)
     assert held == [True, False]
     return answer, "\n".join(shown)
 
 
 async def test_options_are_numbered_and_a_number_selects_one():
-    answer, shown = await asked(Choice("Which\none?", OPTIONS), " 2 \n")
+    answer, shown = await ask(Choice("Which\none?", OPTIONS), " 2 \n")
     assert answer == "PostgreSQL"
     assert "    Which\n    one?\n    1. SQLite\n    2. PostgreSQL\n" in shown
 
 
 @pytest.mark.parametrize("typed", ["", " \t", KeyboardInterrupt, EOFError])
 async def test_empty_input_ctrl_c_and_closed_input_are_no_answer_and_cancel_nothing(typed):
-    answer, shown = await asked(Choice("Which?", OPTIONS), typed)
+    answer, shown = await ask(Choice("Which?", OPTIONS), typed)
     assert answer is None and "CANCELLED" not in shown
 
 

@@ -92,7 +92,7 @@ async def test_ended_background_programs_are_reported_beside_the_exit_code(place
     assert text.startswith("up\n[exit code 0]\n[programs it had left running were ended; what is to go on belongs in")
 
 
-async def ended(place, command, result, **arguments):
+async def run_with_result(place, command, result, **arguments):
     """The output of the tool for a command with this result, and the processes it ran on."""
     processes = ScriptedProcesses({command: result})
     context = msgspec.structs.replace(place.context(), processes=processes)
@@ -102,7 +102,7 @@ async def ended(place, command, result, **arguments):
 
 @pytest.mark.parametrize("timeout_s", [601, 120_000])
 async def test_a_timeout_is_at_most_ten_minutes(place, timeout_s):
-    output, _ = await ended(place, "true", CommandResult(0, b"", b""), timeout=timeout_s)
+    output, _ = await run_with_result(place, "true", CommandResult(0, b"", b""), timeout=timeout_s)
     message = f"[exit code 0] (timeout {timeout_s} was taken as 600, the most there is)"
     assert text_of(output.parts) == f"(no output)\n{message}"
 
@@ -119,12 +119,12 @@ async def test_a_timeout_is_at_most_ten_minutes(place, timeout_s):
     ],
 )
 async def test_binary_output_is_only_described(place, data, shown):
-    output, _ = await ended(place, "cat it", CommandResult(0, data, b"an error"))
+    output, _ = await run_with_result(place, "cat it", CommandResult(0, data, b"an error"))
     assert text_of(output.parts) == f"{shown}\n[stderr]\nan error\n[exit code 0]"
 
 
 async def test_output_with_few_visible_characters_is_shown_whole(place):
-    output, _ = await ended(place, "load", CommandResult(0, b"1%\r2%\r3%", b"", 70_000, cwd=place.cwd))
+    output, _ = await run_with_result(place, "load", CommandResult(0, b"1%\r2%\r3%", b"", 70_000, cwd=place.cwd))
     assert text_of(output.parts) == (
         "3%\n[exit code 0]\n[70,000 of 70,008 bytes, in the middle of the output, are not shown]"
     )

@@ -207,12 +207,12 @@ async def test_a_timeout_for_a_job_is_reported_as_ignored(place):
 
 
 async def test_a_refused_job_does_not_keep_running(place):
-    class Refusing(FakeJobs):
+    class RefusingJobs(FakeJobs):
         def add(self, process, command, call_id):
             self.processes["refused"] = process
             raise ToolError("no more jobs")
 
-    place.jobs = Refusing()
+    place.jobs = RefusingJobs()
     with pytest.raises(ToolError, match="no more jobs"):
         await place.call(BASH, command="sleep 300", run_in_background=True)
 

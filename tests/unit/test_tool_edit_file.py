@@ -196,7 +196,7 @@ async def test_a_file_seen_whole_may_be_overwritten_after_an_edit(place: Workspa
     assert place.seen[path] == (await place.files.read(path, 100)).sha256
 
 
-async def seen_as(place: Workspace, data: bytes) -> None:
+async def write_as_seen(place: Workspace, data: bytes) -> None:
     """Writes the file and records that the model has read it."""
     path = f"{place.cwd}/f.txt"
     place.memory.saw(FileContent(path, data, await place.files.replace(path, data, None)))
@@ -207,7 +207,7 @@ def change_outside(tmp_path, data: bytes) -> None:
 
 
 async def test_a_file_that_changed_since_it_was_seen_is_refused_once_with_what_changed(place, tmp_path):
-    await seen_as(place, b"one\ntwo\nthree\n")
+    await write_as_seen(place, b"one\ntwo\nthree\n")
     change_outside(tmp_path, b"one\nTWO\nthree\n")
     with pytest.raises(ToolError) as caught:
         await place.call(EDIT, file_path="f.txt", old_string="three", new_string="3")
@@ -230,7 +230,7 @@ async def test_a_file_that_changed_since_it_was_seen_is_refused_once_with_what_c
     ],
 )
 async def test_after_an_outside_change_too_large_to_show_the_file_must_be_read_again(place, tmp_path, before, after):
-    await seen_as(place, before)
+    await write_as_seen(place, before)
     change_outside(tmp_path, after)
     for _ in range(2):
         with pytest.raises(ToolError, match="has changed since you last saw it"):
@@ -245,7 +245,7 @@ async def test_without_the_earlier_content_a_changed_file_must_be_read_again(pla
 
 
 async def test_a_change_of_only_line_endings_is_reported_as_such(place, tmp_path):
-    await seen_as(place, b"one\r\n")
+    await write_as_seen(place, b"one\r\n")
     change_outside(tmp_path, b"one\n")
     with pytest.raises(ToolError, match="has changed since"):
         await place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
@@ -294,7 +294,7 @@ async def test_the_difference_to_the_closest_match_is_reported_by_character(plac
 
 
 async def test_a_change_that_keeps_size_and_time_of_the_file_is_noticed(place, tmp_path):
-    await seen_as(place, b"one\ntwo\n")
+    await write_as_seen(place, b"one\ntwo\n")
     before = (tmp_path / "f.txt").stat()
     with (tmp_path / "f.txt").open("r+b") as file:
         file.write(b"ONE")

@@ -99,7 +99,7 @@ async def test_inexact_matches_and_counts_are_reported_with_each_edit(place, tmp
     assert (tmp_path / "b").read_text() == "y y\n"
 
 
-class Failing(LocalFiles):
+class FailingFiles(LocalFiles):
     """Calls `before` and fails instead of replacing the file of this name."""
 
     def __init__(self, name: str, before=lambda: None) -> None:
@@ -117,17 +117,17 @@ class Failing(LocalFiles):
 async def test_written_files_are_restored_when_a_later_file_fails(place, tmp_path):
     grow(tmp_path, a="one\n", b="two\n", c="six\n")
     (tmp_path / "a").chmod(0o751)
-    place.files = Failing("c")
+    place.files = FailingFiles("c")
     message = await refusal(place, ("a", "one", "1"), ("b", "two", "2"), ("c", "six", "6"))
     assert message == "c: can't write it: the disk is full\nNo file is changed: those already written were put back."
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o751
-    place.files = Failing("a")
+    place.files = FailingFiles("a")
     assert (await refusal(place, ("a", "one", "1"), ("b", "two", "2"))).endswith("\nNo file was changed.")
 
 
 async def test_a_file_changed_by_another_program_is_not_restored_and_reported(place, tmp_path):
     grow(tmp_path, a="one\n", b="two\n", c="six\n")
-    place.files = Failing("c", lambda: (tmp_path / "a").write_text("theirs\n"))
+    place.files = FailingFiles("c", lambda: (tmp_path / "a").write_text("theirs\n"))
     with pytest.raises(ToolError) as caught:
         await run(place, ("a", "one", "1"), ("b", "two", "2"), ("c", "six", "6"))
     assert "a is changed and could not be put back" in str(caught.value)
@@ -135,7 +135,7 @@ async def test_a_file_changed_by_another_program_is_not_restored_and_reported(pl
     assert [(tmp_path / name).read_text() for name in "abc"] == ["theirs\n", "two\n", "six\n"]
 
 
-class Cancelling(LocalFiles):
+class CancellingFiles(LocalFiles):
     """Raises a cancellation right after the file of this name was replaced."""
 
     def __init__(self, name: str) -> None:
@@ -154,7 +154,7 @@ class Cancelling(LocalFiles):
 async def test_a_cancelled_call_leaves_every_file_as_it_was(place, tmp_path, name):
     grow(tmp_path, a="one\n", b="two\n")
     before = contents(tmp_path)
-    place.files = Cancelling(name)
+    place.files = CancellingFiles(name)
     with pytest.raises(asyncio.CancelledError):
         await run(place, ("a", "one", "1"), ("b", "two", "2"))
     assert contents(tmp_path) == before

@@ -356,7 +356,7 @@ def test_the_call_declares_the_host_it_reaches(place):
     assert tool.effects(tool.params(url="https://Example.com/x"), place.context()) == Effects(hosts=("example.com",))
 
 
-def at(*addresses: str):
+def resolver_of(*addresses: str):
     """A resolver that always returns these addresses and records the hosts it was asked for."""
 
     async def resolve(host: str, port: int):
@@ -370,7 +370,7 @@ def at(*addresses: str):
 @pytest.mark.parametrize("addresses", [("127.0.0.1",), ("8.8.8.8", "10.0.0.1"), ("::1",), ("fe80::1%eth0",)])
 async def test_a_host_with_a_private_address_is_not_connected_to(place, addresses):
     async with RawServer(lambda exchange: exchange.answer(b"secret")) as server:
-        tool = WebFetch(ADAPTERS["h11"], resolve=at(*addresses))
+        tool = WebFetch(ADAPTERS["h11"], resolve=resolver_of(*addresses))
         with pytest.raises(ToolError, match=r"pages\.example\.org is at .*only public web addresses"):
             await place.call(tool, url=f"http://pages.example.org:{server.port}/")
         assert server.connections == 0
@@ -378,7 +378,7 @@ async def test_a_host_with_a_private_address_is_not_connected_to(place, addresse
 
 async def test_the_adapter_connects_to_the_given_addresses_and_resolves_once():
     async with RawServer(lambda exchange: exchange.answer(exchange.header("host").encode())) as server:
-        http = DirectHttp(addresses=(resolve := at("127.0.0.2", "127.0.0.1")))
+        http = DirectHttp(addresses=(resolve := resolver_of("127.0.0.2", "127.0.0.1")))
         try:
             request = HttpRequest("GET", f"http://pages.example.org:{server.port}/", ())
             for _ in range(2):
@@ -406,7 +406,7 @@ async def test_the_certificate_is_checked_against_the_host_name():
 
     async def status(name: str) -> int:
         async with RawServer(lambda exchange: exchange.answer(b"x"), tls=context) as server:
-            http = DirectHttp(trusting, addresses=at("127.0.0.1"))
+            http = DirectHttp(trusting, addresses=resolver_of("127.0.0.1"))
             try:
                 async with http.stream(HttpRequest("GET", f"https://{name}:{server.port}/", ())) as response:
                     return response.status
@@ -419,7 +419,7 @@ async def test_the_certificate_is_checked_against_the_host_name():
 
 
 async def test_a_host_without_an_address_is_an_error():
-    http = DirectHttp(addresses=PublicAddresses(at()))
+    http = DirectHttp(addresses=PublicAddresses(resolver_of()))
     with pytest.raises(HttpError, match=r"no\.example can't be reached: it has no address"):
         async with http.stream(HttpRequest("GET", "http://no.example/", ())):
             pass

@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> TrustStore:
     return TrustStore(tmp_path / "data", str(tmp_path / "home"))
 
 
-def again(store: TrustStore) -> TrustStore:
+def reopened(store: TrustStore) -> TrustStore:
     """The same store, opened again as by another process."""
     return TrustStore(store.path.parent, store._home)
 
@@ -36,7 +36,7 @@ def test_nothing_is_trusted_by_default(store, project):
     assert store.changed(str(project), "hooks", "d")
     assert not store.path.exists()
     store.trust(str(project), {"hooks": "d"})
-    for one in (store, again(store)):
+    for one in (store, reopened(store)):
         assert one.is_trusted(str(project))
         assert not one.changed(str(project), "hooks", "d")
         assert one.changed(str(project), "hooks", "other")
@@ -85,20 +85,20 @@ def test_folders_that_contain_everything_can_not_be_trusted(store, project, tmp_
     content = json.loads(store.path.read_text())
     content["folders"] = {"/": {"is_trusted": True, "below": True}}
     store.path.write_text(json.dumps(content))
-    assert not again(store).is_trusted("/")
+    assert not reopened(store).is_trusted("/")
 
 
 def test_removing_trust_forgets_the_folder(store, project):
     assert not store.distrust(str(project))
     store.trust(str(project), {"a": "b"})
     assert store.distrust(str(project))
-    assert not again(store).is_trusted(str(project))
-    assert again(store).trusted() == ()
+    assert not reopened(store).is_trusted(str(project))
+    assert reopened(store).trusted() == ()
 
 
 def test_a_refusal_is_remembered_for_the_same_question(store, project):
     store.decline(str(project), {"a": "1"})
-    fresh = again(store)
+    fresh = reopened(store)
     assert not fresh.is_trusted(str(project))
     assert fresh.is_answered(str(project), {"a": "1"})
     assert not fresh.is_answered(str(project), {"a": "2"})
@@ -109,7 +109,7 @@ def test_a_refusal_is_remembered_for_the_same_question(store, project):
 def test_a_file_that_others_can_write_is_ignored(store, project, mode):
     store.trust(str(project), {})
     store.path.chmod(mode)
-    fresh = again(store)
+    fresh = reopened(store)
     assert not fresh.is_trusted(str(project))
     with pytest.raises(SettingsError, match="can be written by others"):
         fresh.trust(str(project), {})
@@ -119,7 +119,7 @@ def test_a_file_that_others_can_write_is_ignored(store, project, mode):
 def test_a_damaged_file_trusts_nothing_and_is_not_overwritten(store, project, text):
     store.trust(str(project), {})
     store.path.write_text(text)
-    fresh = again(store)
+    fresh = reopened(store)
     assert not fresh.is_trusted(str(project))
     with pytest.raises(SettingsError, match="remove it"):
         fresh.trust(str(project), {})
@@ -130,10 +130,10 @@ def test_a_link_or_a_pipe_in_its_place_is_ignored(store, project, tmp_path):
     store.trust(str(project), {})
     store.path.rename(tmp_path / "elsewhere.json")
     store.path.symlink_to(tmp_path / "elsewhere.json")
-    assert not again(store).is_trusted(str(project))
+    assert not reopened(store).is_trusted(str(project))
     store.path.unlink()
     os.mkfifo(store.path)
-    assert not again(store).is_trusted(str(project))
+    assert not reopened(store).is_trusted(str(project))
 
 
 def test_a_failed_write_leaves_only_the_old_file(store, project):
@@ -143,17 +143,17 @@ def test_a_failed_write_leaves_only_the_old_file(store, project):
         store.trust(str(project), {"a": "\ud800"})
     assert store.path.read_bytes() == before
     assert names_beside(store) == ["trust.json", "trust.lock"]
-    assert again(store).is_trusted(str(project))
+    assert reopened(store).is_trusted(str(project))
 
 
 def test_concurrent_writers_lose_nothing(store, tmp_path):
     folders = [str(tmp_path / "home" / f"p{number}") for number in range(20)]
-    threads = [threading.Thread(target=again(store).trust, args=(folder, {})) for folder in folders]
+    threads = [threading.Thread(target=reopened(store).trust, args=(folder, {})) for folder in folders]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [path for path, _ in again(store).trusted()] == sorted(folders)
+    assert [path for path, _ in reopened(store).trusted()] == sorted(folders)
 
 
 def test_a_folder_whose_name_is_not_utf8_can_be_queried(store, tmp_path):

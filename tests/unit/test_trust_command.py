@@ -16,8 +16,8 @@ from bradawl.app.trust_command import answer_trust, trust_question
 RULES = "[permissions]\nallow = ['Bash(make *)']\ndeny = ['WebFetch']\n"
 
 
-class Place:
-    """A home folder and a checkout with a settings file."""
+class TrustRunner:
+    """Runs `bradawl trust` with a home folder and a checkout that has a settings file."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -41,8 +41,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> TrustRunner:
+    return TrustRunner(tmp_path)
 
 
 @pytest.mark.parametrize(
