@@ -40,12 +40,10 @@ def test_each_rule_in_the_text_is_valid(text):
 def test_the_table_lists_every_rule_name_with_its_tools():
     table = PAGE.split("### Names")[1].split("To allow")[0]
     rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
-    message = {
-        name: row for row in rows for name in re.findall(r"`(\w+)`", row[1].split("(")[0] + row[1].split(")")[-1])
-    }
-    assert set(RULE_NAMES) <= set(message) | {"edit_file"}
+    named = {name: row for row in rows for name in re.findall(r"`(\w+)`", row[1].split("(")[0] + row[1].split(")")[-1])}
+    assert set(RULE_NAMES) <= set(named) | {"edit_file"}
     for name, known in RULE_NAMES.items():
-        row = message[name]
+        row = named[name]
         assert bool(row[3].strip()) == (known.on != "tool"), name
         tools = [spec.name for spec in SPECS.values() if known.name in (spec.name, *spec.rule_names)] or [known.name]
         assert row[2].strip() == "that tool" or all(f"`{tool}`" in row[2] for tool in tools), name

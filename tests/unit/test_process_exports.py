@@ -27,7 +27,7 @@ async def run(processes, line: str, cwd: object = "/", **env: str | None) -> Com
 
 
 @pytest.mark.parametrize(
-    ("message", "variables"),
+    ("output", "variables"),
     [
         (b"", {}),
         (b'declare -x A="1"\n', {"A": "1"}),
@@ -42,8 +42,8 @@ async def run(processes, line: str, cwd: object = "/", **env: str | None) -> Com
         (b'export A="posix"\nexport B\n', {"A": "posix"}),
     ],
 )
-def test_each_form_of_bash_output_is_parsed(message, variables):
-    found = parse_exports(message)
+def test_each_form_of_bash_output_is_parsed(output, variables):
+    found = parse_exports(output)
     assert found is not None
     assert {
         name: value for name, value in found.items() if name in variables or len(found) == len(variables)
@@ -51,7 +51,7 @@ def test_each_form_of_bash_output_is_parsed(message, variables):
 
 
 @pytest.mark.parametrize(
-    "message",
+    "output",
     [
         b"A=1\n",
         b'declare -x A="1',
@@ -62,10 +62,10 @@ def test_each_form_of_bash_output_is_parsed(message, variables):
         b"declare -x A=(\n",
     ],
 )
-def test_output_that_bash_never_prints_is_rejected(message):
-    assert parse_exports(message) is None
-    assert export_changes(b"", message) == {}
-    assert export_changes(message, b"") == {}
+def test_output_that_bash_never_prints_is_rejected(output):
+    assert parse_exports(output) is None
+    assert export_changes(b"", output) == {}
+    assert export_changes(output, b"") == {}
 
 
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True).map("V_".__add__)
@@ -76,10 +76,10 @@ VALUES = st.binary(max_size=40).map(lambda data: data.replace(b"\0", b""))
 def test_parsed_exports_equal_the_environment_of_programs(variables, locale, posix):
     environment = {os.fsencode(name): value for name, value in variables.items()}
     argv = ["bash", *(["--posix"] if posix else []), "-c", "export -p"]
-    message = subprocess.run(
+    output = subprocess.run(
         argv, env={b"LC_ALL": locale.encode(), **environment}, capture_output=True, check=True
     ).stdout
-    found = parse_exports(message)
+    found = parse_exports(output)
     assert found is not None
     assert {name: os.fsencode(found[name]) for name in variables} == variables
 

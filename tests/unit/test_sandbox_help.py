@@ -206,10 +206,10 @@ def places(tmp_path) -> tuple[Path, Path]:
 
 
 async def test_doctor_reports_why_there_is_no_sandbox_without_a_model_too(places, monkeypatch):
-    def look(self):
+    def probe(self):
         self._report.append("bwrap: no luck")
 
-    monkeypatch.setattr("bradawl.sandbox.selection.SandboxSelection._probe_backends", look)
+    monkeypatch.setattr("bradawl.sandbox.selection.SandboxSelection._probe_backends", probe)
     found = await examine(*places)
     (check,) = [each for each in found.checks if each.name == "sandbox"]
     assert check.state == "warning" and "bwrap: no luck" in check.hint and "bradawl[sandbox]" in check.hint

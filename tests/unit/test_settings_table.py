@@ -167,6 +167,6 @@ def test_the_page_on_trust_names_every_setting_that_a_project_may_set():
     allowed = SETTINGS.project_settings
     rows = {line.split("|")[1]: line.split("|")[2:4] for line in page.splitlines() if line.startswith("| `")}
     named = {name: states for cell, states in rows.items() for name in re.findall(r"`([a-z_.]+)`", cell)}
-    states = {name: re.findall(r"^ (\w+)", "\n".join(message), re.MULTILINE) for name, message in named.items()}
+    states = {name: re.findall(r"^ (\w+)", "\n".join(texts), re.MULTILINE) for name, texts in named.items()}
     for name in {*allowed.untrusted, *allowed.trusted} - {"allowed_tools", "permissions.add_dirs"}:
         assert states[name] == ["counts" if name in allowed.untrusted else "ignored", "counts"], name

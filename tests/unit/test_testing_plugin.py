@@ -90,18 +90,18 @@ def test_tests_that_leave_something_behind_fail_with_its_name(tmp_path):
         timeout=50,
         check=False,
     )
-    message = {
+    errors = {
         line.partition("::")[2].partition(" - ")[0]: line for line in ran.stdout.splitlines() if "ERROR test" in line
     }
-    assert "left behind: child process" in message["test_child"]
-    assert "left behind: child process" in message["test_zombie"]
-    assert "left behind: descriptor" in message["test_descriptor"]
-    assert "/dev/null" in message["test_descriptor"]
-    assert "left behind: temporary file tmp" in message["test_temporary_file"]
-    assert "left behind: temporary file tmp" in message["test_temporary_file_of_a_child"]
-    assert "the script did not foresee: script has 0 entries" in message["test_unforeseen_request"]
-    assert "the script did not foresee: script has 0 entries" in message["test_unforeseen_question"]
-    assert len(message) == 7, ran.stdout
+    assert "left behind: child process" in errors["test_child"]
+    assert "left behind: child process" in errors["test_zombie"]
+    assert "left behind: descriptor" in errors["test_descriptor"]
+    assert "/dev/null" in errors["test_descriptor"]
+    assert "left behind: temporary file tmp" in errors["test_temporary_file"]
+    assert "left behind: temporary file tmp" in errors["test_temporary_file_of_a_child"]
+    assert "the script did not foresee: script has 0 entries" in errors["test_unforeseen_request"]
+    assert "the script did not foresee: script has 0 entries" in errors["test_unforeseen_question"]
+    assert len(errors) == 7, ran.stdout
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])

@@ -157,10 +157,10 @@ class FakeJobs:
 
 async def test_a_job_runs_in_the_background_and_can_be_read_and_ended(place):
     place.jobs = FakeJobs()
-    message = [await place.call(BASH, command="echo up; exec sleep 300", run_in_background=True)]
-    message.append(await place.call(BashOutput(), job_id="job-1"))
-    message.append(await place.call(BashKill(), job_id=" job-1 "))
-    started, looked, killed = [text_of(output.parts) for output in message]
+    outputs = [await place.call(BASH, command="echo up; exec sleep 300", run_in_background=True)]
+    outputs.append(await place.call(BashOutput(), job_id="job-1"))
+    outputs.append(await place.call(BashKill(), job_id=" job-1 "))
+    started, looked, killed = [text_of(output.parts) for output in outputs]
     assert started == (
         "up\n[in the background as job-1; bash_output shows what it prints, bash_kill ends it, and you are told when "
         "it ends. A cd or export in it does not stay]"
@@ -181,11 +181,11 @@ async def test_a_job_that_ends_at_once_is_reported_with_the_call(place, line, me
 async def test_a_command_that_takes_too_long_becomes_a_job(place):
     place.jobs = FakeJobs()
     bash = Bash(patience_s=1)
-    message = [await place.call(bash, command="echo begun; export A=1; sleep 1.3; echo done; cd /usr")]
+    outputs = [await place.call(bash, command="echo begun; export A=1; sleep 1.3; echo done; cd /usr")]
     shown = "".join(place.progress)
-    message.append(await place.call(BashOutput(), job_id="job-1", wait=20))
+    outputs.append(await place.call(BashOutput(), job_id="job-1", wait=20))
     assert "".join(place.progress) == shown == "begun\n"
-    moved, ended = [text_of(output.parts) for output in message]
+    moved, ended = [text_of(output.parts) for output in outputs]
     assert moved.startswith("begun\n[still running after 1 s, in the background as job-1; bash_output shows")
     assert ended == "done\n[job-1 has ended with exit code 0 after 2.5 s]"
     assert (place.env, place.jobs.processes["job-1"].result().exit_code) == ({}, 0)

@@ -244,7 +244,7 @@ async def test_without_the_earlier_content_a_changed_file_must_be_read_again(pla
         await place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
 
 
-async def test_a_change_of_only_line_endings_is_reported_as_such(place, tmp_path):
+async def test_a_change_of_only_line_endings_refuses_the_edit(place, tmp_path):
     await write_as_seen(place, b"one\r\n")
     change_outside(tmp_path, b"one\n")
     with pytest.raises(ToolError, match="has changed since"):

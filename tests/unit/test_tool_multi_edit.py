@@ -92,7 +92,7 @@ async def test_a_file_that_was_seen_stays_seen_and_one_that_changed_is_refused(p
     assert "edit 1, a: a has changed since you last saw it" in await refusal(place, ("a", "one", "1"), ("b", "2", "3"))
 
 
-async def test_inexact_matches_and_counts_are_reported_with_each_edit(place, tmp_path):
+async def test_an_inexact_match_is_reported_with_its_edit_and_replace_all_is_applied(place, tmp_path):
     grow(tmp_path, a="  one()\n  two()\n", b="x x\n")
     message = await run(place, ("a", "one()\ntwo()\n", "one()\nsix()\n"), ("b", "x", "y", True))
     assert "Edited a: +1 -1 (edit 1: matched after ignoring indentation)" in message
