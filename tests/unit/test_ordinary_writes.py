@@ -2,7 +2,7 @@
 
 import pytest
 from shell_workspace import lines
-from test_refused_writes import RULES, of_rules, run
+from test_refused_writes import RULES, denied_files, run
 from test_refused_writes import ws as _ws
 from test_rules_in_lines import decided, denied
 
@@ -155,14 +155,14 @@ prettier --check . || true
 
 @pytest.mark.parametrize("line", lines(ORDINARY))
 def test_ordinary_lines_run_and_change_no_protected_file(ws, line):
-    before = of_rules(ws)
+    before = denied_files(ws)
     decision = decided(line, ws, denied(ws, *RULES), mode="bypass")
     assert isinstance(decision, Allow), decision
     run(line, ws)
-    assert of_rules(ws) == before
+    assert denied_files(ws) == before
 
 
-NOT_RUN = r"""
+ORDINARY_OF_OTHER_PROGRAMS = r"""
 python3 manage.py migrate
 python3 manage.py makemigrations
 python manage.py test .
@@ -331,7 +331,7 @@ qemu-system-x86_64 -kernel /boot/vmlinuz
 """
 
 
-@pytest.mark.parametrize("line", lines(NOT_RUN))
+@pytest.mark.parametrize("line", lines(ORDINARY_OF_OTHER_PROGRAMS))
 def test_ordinary_lines_that_need_other_programs_are_allowed(ws, line):
     decision = decided(line, ws, denied(ws, *RULES), mode="bypass")
     assert isinstance(decision, Allow), decision

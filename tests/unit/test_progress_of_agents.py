@@ -30,7 +30,7 @@ from bradawl.core.events import (
 from bradawl.core.messages import Assistant, Text, ToolCall
 from bradawl.core.usage import Usage
 
-SUB = "agent-1"
+SUB_AGENT = "agent-1"
 
 
 def replied(*parts):
@@ -49,9 +49,9 @@ READS = replied(
     Text("I look."), ToolCall("x", "read_file", '{"file_path": "a.py"}'), ToolCall("y", "grep", '{"pattern": "z"}')
 )
 LIFE = (
-    envelope(AgentSpawned(SUB, "a", "explore", "find\nit \x1b[2J" + "x" * 300)),
+    envelope(AgentSpawned(SUB_AGENT, "a", "explore", "find\nit \x1b[2J" + "x" * 300)),
     *(
-        envelope(event, SUB)
+        envelope(event, SUB_AGENT)
         for event in (
             PromptSubmitted((Text("find it"),)),
             RequestSent(1, ""),
@@ -62,7 +62,7 @@ LIFE = (
             TurnFinished("completed"),
         )
     ),
-    envelope(AgentEnded(SUB, "completed", Usage(10, 2), 0.5)),
+    envelope(AgentEnded(SUB_AGENT, "completed", Usage(10, 2), 0.5)),
 )
 
 
@@ -82,13 +82,13 @@ def test_the_terminal_shows_the_same_lines():
 
 def test_streamed_text_is_not_interrupted_by_events_of_a_sub_agent():
     busy = (
-        envelope(RequestSent(1, ""), SUB),
-        Live(SUB, 0, TextDelta(0, "inner")),
-        Live(SUB, 0, ThinkingDelta(0, "inner")),
-        Live(SUB, 0, CallDelta(0, "x", "bash", "{")),
-        envelope(prepared("x", "bash"), SUB),
-        envelope(finished("x"), SUB),
-        envelope(StateChanged(Cwd("/")), SUB),
+        envelope(RequestSent(1, ""), SUB_AGENT),
+        Live(SUB_AGENT, 0, TextDelta(0, "inner")),
+        Live(SUB_AGENT, 0, ThinkingDelta(0, "inner")),
+        Live(SUB_AGENT, 0, CallDelta(0, "x", "bash", "{")),
+        envelope(prepared("x", "bash"), SUB_AGENT),
+        envelope(finished("x"), SUB_AGENT),
+        envelope(StateChanged(Cwd("/")), SUB_AGENT),
     )
     text = replied(Text("One two."))
     items = (Live("main", 0, TextDelta(0, "One ")), *busy, Live("main", 0, TextDelta(0, "two.")), envelope(text))
@@ -98,8 +98,8 @@ def test_streamed_text_is_not_interrupted_by_events_of_a_sub_agent():
 def test_calls_of_two_agents_with_the_same_id_are_not_mixed_up():
     items = (
         envelope(prepared("a", "bash", '{"command": "outer"}')),
-        envelope(prepared("a", "read_file"), SUB),
-        envelope(finished("a", "error", "inner"), SUB),
+        envelope(prepared("a", "read_file"), SUB_AGENT),
+        envelope(finished("a", "error", "inner"), SUB_AGENT),
         envelope(finished("a")),
     )
     assert progress(*items) == painted(*items) == "> bash(outer)  ok\n"
@@ -108,9 +108,9 @@ def test_calls_of_two_agents_with_the_same_id_are_not_mixed_up():
 def test_failures_of_a_sub_agent_name_the_sub_agent():
     failure = Failure("overloaded", "busy")
     items = (
-        Live(SUB, 0, RetryScheduled(1, 2.0, failure)),
-        envelope(ReplyWithdrawn(1, failure), SUB),
-        envelope(LimitReached("steps", 50, 50), SUB),
+        Live(SUB_AGENT, 0, RetryScheduled(1, 2.0, failure)),
+        envelope(ReplyWithdrawn(1, failure), SUB_AGENT),
+        envelope(LimitReached("steps", 50, 50), SUB_AGENT),
     )
     lines = progress(*items).splitlines()
     assert len(lines) == 3 and all(line.startswith("  agent-1: ") for line in lines)
@@ -148,7 +148,7 @@ def test_a_rejected_list_of_todos_is_shown_as_a_failed_call(is_watched):
 
 
 def test_todos_of_a_sub_agent_are_not_shown_as_those_of_the_main_agent():
-    items = [envelope(item.event, SUB) for item in WRITTEN]
+    items = [envelope(item.event, SUB_AGENT) for item in WRITTEN]
     assert progress(*items, is_watched=True) == painted(*items) == ""
 
 

@@ -31,7 +31,7 @@ def nested(levels: int) -> object:
     return value
 
 
-NARROWS = (
+RESTRICTING = (
     {"permissions": {"deny": ["Read(**)"]}},
     {"permissions": {"ask": ["Bash(git push:*)"], "deny": []}},
     {"model": "x"},
@@ -41,14 +41,14 @@ NARROWS = (
     {"$schema": "https://example.org/schema.json", "permissions": {}},
     {},
 )
-WIDENS = (
+PERMITTING = (
     {"permissions": {"allow": ["Bash(*)"]}},
     {"permissions": {"additionalDirectories": ["/"]}},
     {"network_commands": ["curl *"]},
     {"add_dirs": ["~/other"]},
     {"allowedTools": ["Bash"]},
 )
-NEVER = (
+FORBIDDEN = (
     {"permissions": {"defaultMode": "bypassPermissions"}},
     {"permissions": {"defaultMode": "plan"}},
     {"permission_mode": "auto"},
@@ -104,8 +104,8 @@ def cases(contents, verdict):
 
 
 ALL = [
-    *cases(NARROWS, "allow"),
-    *cases((*WIDENS, *NEVER), "deny"),
+    *cases(RESTRICTING, "allow"),
+    *cases((*PERMITTING, *FORBIDDEN), "deny"),
     *cases(PROGRAMS, "ask"),
     *cases(BROKEN, "error"),
 ]
@@ -267,7 +267,7 @@ def test_no_content_of_a_file_raises(file, content):
     assert verdict in ORDER and reason
 
 
-@given(st.dictionaries(st.text(max_size=12), VALUES, max_size=5), st.sampled_from(NEVER))
+@given(st.dictionaries(st.text(max_size=12), VALUES, max_size=5), st.sampled_from(FORBIDDEN))
 def test_no_other_keys_make_a_forbidden_key_permitted(others, forbidden):
     assert ORDER.index(judge(SETTINGS, {**others, **forbidden})[0]) >= ORDER.index("deny")
 

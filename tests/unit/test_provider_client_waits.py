@@ -29,7 +29,7 @@ from bradawl.providers.deadlines import Deadlines, deadlines_for
 from bradawl.providers.hosts import is_loopback
 from bradawl.testing.fakes import FakeClock, FakeIds, Reply, ScriptedHttp
 
-BRIEF = Deadlines(connect_s=0.02, first_byte_s=0.1, idle_s=0.06, content_s=0.3)
+SHORT_DEADLINES = Deadlines(connect_s=0.02, first_byte_s=0.1, idle_s=0.06, content_s=0.3)
 ORIGIN = "https://api.demo.example:443"
 
 
@@ -61,7 +61,7 @@ class PacedHttp:
         await asyncio.sleep(3600)
 
 
-def read(http, deadlines=BRIEF):
+def read(http, deadlines=SHORT_DEADLINES):
     deltas = run_in_virtual_time(ask(model_of(http, deadlines=deadlines), budget=ONCE))
     assert http.open == 0
     return deltas

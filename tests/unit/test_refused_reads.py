@@ -11,7 +11,7 @@ from bradawl.core.permissions import Allow, Deny
 
 CANARY = "CANARY_41"
 
-LEAKS = r"""
+LINES_THAT_READ = r"""
 cat secrets/key.txt
 cat s[e]crets/key.txt
 cat s{e,x}crets/key.txt
@@ -343,7 +343,7 @@ def run(line: str, ws: Path) -> str:
     return (done.stdout + done.stderr).decode(errors="replace")
 
 
-@pytest.mark.parametrize("line", lines(LEAKS))
+@pytest.mark.parametrize("line", lines(LINES_THAT_READ))
 def test_no_line_prints_what_a_rule_refuses_to_read(ws, line):
     decision = decided(line, ws, denied(ws, "Read(secrets/**)"), mode="bypass")
     shown = "" if isinstance(decision, Deny) else run(line, ws)

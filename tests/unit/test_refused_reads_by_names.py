@@ -13,7 +13,7 @@ from bradawl.core.permissions import Allow, Deny
 ws = _ws
 RULES = ("Read(.env)", "Read(secrets/**)", "Read(conf/in/key.txt)")
 
-LEAKS = r"""
+LINES_THAT_READ = r"""
 git ls-files | xargs cat
 git ls-files | xargs grep -h ''
 git ls-files | xargs tail
@@ -96,7 +96,7 @@ def tree(ws):
     return ws
 
 
-@pytest.mark.parametrize("line", lines(LEAKS))
+@pytest.mark.parametrize("line", lines(LINES_THAT_READ))
 def test_no_line_prints_what_a_rule_refuses_to_read(tree, line):
     decision = decided(line, tree, denied(tree, *RULES), mode="bypass")
     shown = "" if isinstance(decision, Deny) else run(line, tree)

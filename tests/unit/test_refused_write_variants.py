@@ -10,7 +10,7 @@ from bradawl.core.permissions import Deny
 
 ws = _ws
 
-BY_RULE = r"""
+WRITES_OF_DENIED_PATHS = r"""
 find conf -name guard.txt -ok rm {} \;
 find . -samefile conf/guard.txt -delete
 find conf -newer a.txt -o -name 'g*' -delete
@@ -184,7 +184,7 @@ npx rimraf conf
 npx prettier --write conf/guard.txt
 """
 
-GUARDED = r"""
+WRITES_OF_PROTECTED_PATHS = r"""
 echo .git/hooks/pre-commit | while read f; do cp a.txt $f; done
 find . -path '*/hooks/pre-commit' -exec tee {} + < a.txt
 find .git -type f -name '*.sample' -delete
@@ -317,12 +317,12 @@ def place(tmp_path_factory):
     return ws.__wrapped__(tmp_path_factory.mktemp("lines"))
 
 
-@pytest.mark.parametrize("line", lines(BY_RULE))
+@pytest.mark.parametrize("line", lines(WRITES_OF_DENIED_PATHS))
 def test_an_edit_rule_refuses_the_line(place, line):
     assert isinstance(decided(line, place, denied(place, *RULES), mode="bypass"), Deny)
 
 
-@pytest.mark.parametrize("line", lines(GUARDED))
+@pytest.mark.parametrize("line", lines(WRITES_OF_PROTECTED_PATHS))
 def test_every_mode_refuses_the_line(place, line):
     assert isinstance(decided(line, place, mode="bypass"), Deny)
 

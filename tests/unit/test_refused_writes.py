@@ -12,7 +12,7 @@ from bradawl.core.permissions import Allow, Deny
 
 RULES = ("Edit(conf/guard.txt)", "Edit(migrations/**)")
 
-BY_RULE = r"""
+WRITES_OF_DENIED_PATHS = r"""
 find conf -name guard.txt -delete
 find conf -name 'gu*' -delete
 find conf -iname 'GU*.txt' -delete
@@ -192,7 +192,7 @@ time -o conf/guard.txt true || rm conf/g*
 vim -es -c 'w! conf/guard.txt' -c q a.txt || rm conf/g*
 """
 
-GUARDED = r"""
+WRITES_OF_PROTECTED_PATHS = r"""
 cp a.txt .git/h?oks/pre-commit
 cp -t .g*/hooks a.txt
 cd .gi? && cp ../a.txt hooks/pre-push
@@ -363,31 +363,31 @@ def state(*tops: Path) -> dict[str, bytes | str]:
     return found
 
 
-def of_rules(ws: Path) -> dict[str, bytes | str]:
+def denied_files(ws: Path) -> dict[str, bytes | str]:
     return state(ws / "conf/guard.txt", ws / "migrations")
 
 
-def guarded(ws: Path) -> dict[str, bytes | str]:
+def protected_files(ws: Path) -> dict[str, bytes | str]:
     return state(ws / ".git/hooks", ws / ".git/config", ws / ".bradawl", ws.parent / "home")
 
 
-@pytest.mark.parametrize("line", lines(BY_RULE))
+@pytest.mark.parametrize("line", lines(WRITES_OF_DENIED_PATHS))
 def test_no_line_changes_what_a_rule_refuses_to_edit(ws, line):
-    before = of_rules(ws)
+    before = denied_files(ws)
     decision = decided(line, ws, denied(ws, *RULES), mode="bypass")
     if not isinstance(decision, Deny):
         run(line, ws)
-    assert of_rules(ws) == before
+    assert denied_files(ws) == before
     assert isinstance(decision, Deny)
 
 
-@pytest.mark.parametrize("line", lines(GUARDED))
+@pytest.mark.parametrize("line", lines(WRITES_OF_PROTECTED_PATHS))
 def test_no_line_changes_paths_that_every_mode_protects(ws, line):
-    before = guarded(ws)
+    before = protected_files(ws)
     decision = decided(line, ws, mode="bypass")
     if not isinstance(decision, Deny):
         run(line, ws)
-    assert guarded(ws) == before
+    assert protected_files(ws) == before
     assert isinstance(decision, Deny)
 
 

@@ -55,7 +55,7 @@ def decided(
     return decide(policy, Request("bash", "digest", effects))
 
 
-UNDERSTOOD = [
+READS_OF_SECRETS = [
     "cat secrets/k",
     "cat secre*/k",
     "cat ./secrets/../secrets/k",
@@ -93,7 +93,7 @@ UNDERSTOOD = [
 ]
 
 
-@pytest.mark.parametrize("line", UNDERSTOOD)
+@pytest.mark.parametrize("line", READS_OF_SECRETS)
 @pytest.mark.parametrize("mode", ["default", "bypass"])
 def test_a_line_that_would_read_a_refused_path_is_refused(ws, line, mode):
     assert isinstance(decided(line, ws, denied(ws, "Read(secrets/**)"), mode=mode), Deny)
@@ -121,8 +121,8 @@ def test_a_line_that_is_not_understood_is_refused_if_its_words_name_a_refused_pa
     rules = denied(ws, "Read(secrets/**)")
     for sandbox, mode in ((Sandbox(), "default"), (Sandbox(), "bypass"), (LANDLOCK, "auto")):
         assert not isinstance(decided(line, ws, rules, sandbox, mode), Allow)
-    held = decided(line, ws, rules, BUBBLEWRAP, "auto")
-    assert not isinstance(held, Allow) or held.grant.rules
+    sandboxed = decided(line, ws, rules, BUBBLEWRAP, "auto")
+    assert not isinstance(sandboxed, Allow) or sandboxed.grant.rules
 
 
 @pytest.mark.parametrize("line", ["python3 x.py", "make", "npm run secrets"])
@@ -130,9 +130,9 @@ def test_lines_with_unknown_effects_need_a_question_or_a_sandbox(ws, line):
     rules = denied(ws, "Read(secrets/**)")
     assert isinstance(decided(line, ws, rules), Ask)
     assert isinstance(decided(line, ws, rules, LANDLOCK, "auto"), Ask)
-    held = decided(line, ws, rules, BUBBLEWRAP, "auto")
-    assert isinstance(held, Allow)
-    assert [rule.text for rule in held.grant.rules] == ["Read(secrets/**)"]
+    sandboxed = decided(line, ws, rules, BUBBLEWRAP, "auto")
+    assert isinstance(sandboxed, Allow)
+    assert [rule.text for rule in sandboxed.grant.rules] == ["Read(secrets/**)"]
 
 
 @pytest.mark.parametrize(

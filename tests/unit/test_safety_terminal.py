@@ -106,30 +106,30 @@ def test_a_short_sequence_is_removed_and_the_next_character_stays(kind: str):
 
 # ------------------------------------------------------------------ kinds of characters
 
-NOTHING_TO_SEE = (
+INVISIBLE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u200b\u2060\u2065\u206f\u3164\ufe00\ufe0d\uffa0"
     "\ufff0\ufff8\U0001d173\U0001d17a\U000e0000\U000e0001\U000e0041\U000e007f\U000e0080\U000e0100\U000e01ef\U000e0fff"
 )
-COMMAND_OR_TURN = "\u061c\u200e\u200f\u202a\u202e\u2066\u2069\ufeff\ufff9\ufffb\U00013430\U0001343f\U0001bca0\U0001bca3"
-SEEN_BY_SOME = "\x00\x08\x0b\x1f\x7f\x9a\xad\u0600\u0605\u06dd\u070f\u0890\u0891\u08e2\ud800\udfff\U000110bd\U000110cd"
-BLANK_BUT_A_SYMBOL = "\u2800\U00016fe4\U0001d159"
+FORMAT_CONTROLS = "\u061c\u200e\u200f\u202a\u202e\u2066\u2069\ufeff\ufff9\ufffb\U00013430\U0001343f\U0001bca0\U0001bca3"
+SHOWN_BY_SOME = "\x00\x08\x0b\x1f\x7f\x9a\xad\u0600\u0605\u06dd\u070f\u0890\u0891\u08e2\ud800\udfff\U000110bd\U000110cd"
+BLANK_SYMBOLS = "\u2800\U00016fe4\U0001d159"
 
 
-@pytest.mark.parametrize("character", NOTHING_TO_SEE + COMMAND_OR_TURN, ids=ascii)
+@pytest.mark.parametrize("character", INVISIBLE + FORMAT_CONTROLS, ids=ascii)
 def test_characters_that_hide_or_reorder_text_are_removed_escaped_and_counted(character: str):
     assert clean(f"a{character}b") == "ab"
     assert escape(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
     assert hidden_count(f"a{character}b") == 1
 
 
-@pytest.mark.parametrize("character", SEEN_BY_SOME, ids=ascii)
+@pytest.mark.parametrize("character", SHOWN_BY_SOME, ids=ascii)
 def test_characters_that_some_terminals_show_are_removed_and_escaped_but_not_counted(character: str):
     assert clean(f"a{character}b\xe9") == "ab\xe9"
     assert escape(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
     assert hidden_count(f"a{character}b\xe9") == 0
 
 
-@pytest.mark.parametrize("character", BLANK_BUT_A_SYMBOL, ids=ascii)
+@pytest.mark.parametrize("character", BLANK_SYMBOLS, ids=ascii)
 def test_a_symbol_that_looks_blank_stays_in_texts_and_is_escaped_in_questions(character: str):
     assert clean(f"a{character}b") == f"a{character}b"
     assert escape(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
@@ -139,7 +139,7 @@ EMOJI = (
     "\xa9\xae\u203c\u2049\u2122\u2139\u2194\u231a\u24c2\u25b6"
     "\u2600\u2764\u2934\u2b05\u3030\u303d\u3297\u3299\U0001f004\U0001f468\U0001faf8"
 )
-LETTERS_THAT_JOIN = "\u0628\u0645\u06cc\u0754\u08a0\u0915\u0995\u0a15\u0a95\u0b15\u0c95\u0d15\u0d9a"
+JOINING_LETTERS = "\u0628\u0645\u06cc\u0754\u08a0\u0915\u0995\u0a15\u0a95\u0b15\u0c95\u0d15\u0d9a"
 
 
 @pytest.mark.parametrize("emoji", EMOJI)
@@ -151,7 +151,7 @@ def test_emoji_of_every_block_keep_their_selectors_and_joiners(emoji: str):
     assert clean(f"x\u200d{emoji}") == f"x{emoji}"
 
 
-@pytest.mark.parametrize("letter", LETTERS_THAT_JOIN)
+@pytest.mark.parametrize("letter", JOINING_LETTERS)
 def test_letters_of_joining_scripts_keep_a_joiner_between_them(letter: str):
     for joiner in "\u200c\u200d":
         text = f"{letter}{joiner}{letter}"

@@ -30,7 +30,7 @@ class AllowForSession:
         return None
 
 
-LOADED = {
+LOADED_FILES = {
     "pkd/__init__.py": "",
     "pkd/__main__.py": "from . import part\n",
     "pkd/part.py": "open('../ran', 'a').write('part\\n')\n",
@@ -66,7 +66,7 @@ class ScriptWorkspace:
         (self.work / "Makefile").write_text("all:\n\tsub/x\n\techo made >> ../ran\nsub:\n\tpython3 tools/gen.py\n")
         (self.work / "env.sh").write_text("echo sourced >> ../ran\n")
 
-        for name, text in LOADED.items():
+        for name, text in LOADED_FILES.items():
             (self.work / name).parent.mkdir(exist_ok=True)
             (self.work / name).write_text(text)
         self.script("x.sh", "echo x >> ../ran")
@@ -277,10 +277,10 @@ def test_consent_is_bound_to_the_agent_its_sandbox_and_its_folder() -> None:
     request, grant = Request("bash", "d", effects), Grant(command_hash="s", outside_sandbox=True)
     known = covered(request, Ask(grant, "why"), "main", "/w", {})
     assert known == covered(request, Ask(grant, "for another reason"), "main", "/w", {})
-    held = msgspec.structs.replace(grant, outside_sandbox=False)
+    sandboxed = msgspec.structs.replace(grant, outside_sandbox=False)
     others = [
         covered(request, Ask(grant, "why"), "agent-1", "/w", {}),
-        covered(request, Ask(held, "why"), "main", "/w", {}),
+        covered(request, Ask(sandboxed, "why"), "main", "/w", {}),
         covered(request, Ask(msgspec.structs.replace(grant, network=True), "why"), "main", "/w", {}),
         covered(request, Ask(grant, "why"), "main", "/v", {}),
         covered(request, Ask(grant, "why"), "main", "/w", {"A": "b"}),

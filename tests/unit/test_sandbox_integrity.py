@@ -335,7 +335,7 @@ def test_kept_versions_are_removed_after_a_month(checked):
 _NAMES = st.sampled_from(
     [".git", ".git/config", ".git/hooks", ".git/hooks/pre-commit", ".mcp.json", ".vscode", ".bradawl"]
 )
-_ACTS = st.one_of(
+_CHANGES = st.one_of(
     st.tuples(st.just("write"), _NAMES, st.sampled_from(["a", "b"])),
     st.tuples(st.just("remove"), _NAMES, st.none()),
     st.tuples(st.just("rename"), _NAMES, _NAMES),
@@ -343,7 +343,7 @@ _ACTS = st.one_of(
 )
 
 
-@given(st.lists(_ACTS, max_size=8))
+@given(st.lists(_CHANGES, max_size=8))
 def test_any_sequence_of_changes_is_undone(tmp_path_factory, acts):
     place = tmp_path_factory.mktemp("any")
     checked = ProtectedWorkspace(place)
@@ -366,16 +366,16 @@ def test_any_sequence_of_changes_is_undone(tmp_path_factory, acts):
     shutil.rmtree(place)
 
 
-OTHER = Path("/dev/shm")
-INTO_ANOTHER = ["mkfifo x", "mkdir x; mkfifo x/p; echo a > x/f; ln -s / x/l", "truncate -s 2T x", "echo a > x"]
+OTHER_FILE_SYSTEM = Path("/dev/shm")
+OBSTACLES = ["mkfifo x", "mkdir x; mkfifo x/p; echo a > x/f; ln -s / x/l", "truncate -s 2T x", "echo a > x"]
 
 
-@pytest.mark.parametrize("line", INTO_ANOTHER)
+@pytest.mark.parametrize("line", OBSTACLES)
 def test_obstacles_are_moved_aside_even_to_another_file_system(tmp_path, line):
-    if not os.access(OTHER, os.W_OK) or OTHER.stat().st_dev == tmp_path.stat().st_dev:
+    if not os.access(OTHER_FILE_SYSTEM, os.W_OK) or OTHER_FILE_SYSTEM.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no second file system to write to")
     subprocess.run(["bash", "-c", line], cwd=tmp_path, check=True)
-    with tempfile.TemporaryDirectory(dir=OTHER) as kept:
+    with tempfile.TemporaryDirectory(dir=OTHER_FILE_SYSTEM) as kept:
         put_back(f"{tmp_path}/x", str(tmp_path), None, SetAsideFolder(kept))
         assert not os.path.lexists(tmp_path / "x")
         names = {path.name[4:] if path.parent.parent == Path(kept) else path.name for path in Path(kept).rglob("*")}

@@ -236,13 +236,13 @@ def test_a_path_that_the_profile_can_not_contain_is_refused(root):
 
 def test_the_systems_sandbox_exec_starts_the_program():
     program = Program(("/bin/bash", "-c", "true"), WS, {"PATH": "/bin", "API_KEY": "x", "A": "b"}, exported=("A",))
-    held = SandboxExecBackend(LAYOUT)
-    launch = held.launch(program, GRANT)
+    backend = SandboxExecBackend(LAYOUT)
+    launch = backend.launch(program, GRANT)
     assert launch.argv[:2] == ("/usr/bin/sandbox-exec", "-p")
     assert launch.argv[3:] == program.argv
     assert launch.argv[2] == profile(LAYOUT, GRANT)
     assert launch.environment["TMPDIR"] == "/private/tmp/s"
     assert launch.environment["A"] == "b"
     assert "API_KEY" not in launch.environment
-    assert held.sandbox.lacks == tuple(GUARANTEES)
-    assert held.host_path("/x") == "/x"
+    assert backend.sandbox.lacks == tuple(GUARANTEES)
+    assert backend.host_path("/x") == "/x"

@@ -50,21 +50,21 @@ def run(program: bytes, number: int, *arguments: int, machine: str) -> int:
     values = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     data = struct.pack("=iIQ6Q", number, MACHINES[machine], 0, *values)
     lines = [struct.unpack_from("=HBBI", program, at) for at in range(0, len(program), 8)]
-    at = held = 0
+    at = accumulator = 0
     while True:
         code, yes, no, value = lines[at]
         at += 1
         match code:
             case 0x20:
-                (held,) = struct.unpack_from("=I", data, value)
+                (accumulator,) = struct.unpack_from("=I", data, value)
             case 0x54:
-                held &= value
+                accumulator &= value
             case 0x15:
-                at += yes if held == value else no
+                at += yes if accumulator == value else no
             case 0x35:
-                at += yes if held >= value else no
+                at += yes if accumulator >= value else no
             case 0x45:
-                at += yes if held & value else no
+                at += yes if accumulator & value else no
             case 0x06:
                 return value
 

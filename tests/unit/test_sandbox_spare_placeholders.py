@@ -32,14 +32,14 @@ def test_a_placeholder_file_does_not_replace_an_existing_file(tmp_path: Path):
 def test_a_placeholder_file_that_was_written_to_is_not_reused(tmp_path: Path):
     spares, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
     spares.put_at(str(path))
-    with path.open("a") as held:
+    with path.open("a") as file:
         path.unlink()
-        held.write("kept open")
-        held.flush()
+        file.write("kept open")
+        file.flush()
         spares.put_at(str(path))
         assert path.read_text() == ""
-        held.write("again")
-        held.flush()
+        file.write("again")
+        file.flush()
         assert path.read_text() == ""
 
 

@@ -218,7 +218,7 @@ def test_a_pattern_in_a_folder_of_thousands_is_unknown(judge: Judge, ws: Path):
     assert judge("cat build/*") == UNKNOWN
 
 
-LINKS_OF_ITS_OWN = cases("""
+LINES_THAT_CREATE_LINKS = cases("""
     ln -s /etc x && cat x/passwd  ln -s /etc x; cat x  mv src y && cat y/a.py  mv src y; ls y/../z
     cp -r src y && cat y/a.py  mv away y && echo > y  rm away && cat away/x  ln -s /etc | cat etc/passwd
     mv src y | ls  ln -s /etc build && cat build/*  mv src y && cd y/core  cd src && mv ../src ../y && cat ../y/a.py
@@ -228,7 +228,7 @@ LINKS_OF_ITS_OWN = cases("""
 """)
 
 
-@pytest.mark.parametrize("line", LINKS_OF_ITS_OWN)
+@pytest.mark.parametrize("line", LINES_THAT_CREATE_LINKS)
 def test_paths_through_links_that_the_line_creates_are_unknown(judge: Judge, line: str):
     assert judge(line) == UNKNOWN
 
@@ -264,7 +264,7 @@ def test_exports_change_the_environment_of_the_session(judge: Judge):
     assert judge("PAGER=x").session == ("env", "env:PAGER")
 
 
-CHANGING = cases("""
+CHANGES_WHAT_RUNS = cases("""
     export  export A  export -n A=1  export -p  export A+=1  export 'a[0]=1'  export A=*  export A=~/x  unset
     unset -f ls  unset 'a[0]'  unset A=1  export A=1 | ls  A=1 | ls  B=1 export A=1  PATH=. ls  LD_PRELOAD=x ls
     GIT_DIR=x ls  http_proxy=x ls  export PATH=x; ls  PATH=x; ls  IFS=x; echo a  export BASH_ENV=x && echo a
@@ -272,7 +272,7 @@ CHANGING = cases("""
 """)
 
 
-@pytest.mark.parametrize("line", CHANGING)
+@pytest.mark.parametrize("line", CHANGES_WHAT_RUNS)
 def test_variables_that_change_what_runs_make_the_rest_unknown(judge: Judge, line: str):
     assert judge(line) == UNKNOWN
 

@@ -17,7 +17,7 @@ from bradawl.workspace.files import LocalFiles
 
 pytestmark = pytest.mark.skipif(not os.access("/bin/bash", os.X_OK), reason="needs /bin/bash")
 # Each example starts many programs, so the deep profiles run fewer examples here.
-_TOGETHER = settings(
+_FEWER_EXAMPLES = settings(
     max_examples=45 + settings().max_examples // 4,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -121,28 +121,30 @@ _REDIRECT = st.sampled_from(
 _COMMAND = st.tuples(_NAMES, st.lists(st.one_of(_WORD, _WORD, _WORD, _REDIRECT), max_size=3)).map(
     lambda pair: " ".join((pair[0], *pair[1]))
 )
-_JOINT = st.sampled_from(
+_OPERATOR = st.sampled_from(
     ["; ", "\n", " && ", " || ", " | "] * 6
     + ["; ", ";", "\n", " && ", " || ", " | ", "&&", "|", " & ", ";;", "|&", " &&\n", " |\n\n", "\n\n", " \\\n && "]
     + [" # c\n", "#c\n", " # c \\\n", " ;\n", "; ;", "&&&", "||;", "\n;", "{ ", " }", "(", ")", "! ", "\\\n", " \\\n"]
 )
 
 
-def _joined(parts: tuple[list[str], list[str]]) -> str:
-    commands, joints = parts
-    pairs = zip(commands, [*joints, ""], strict=False)
-    return "".join(f"{command}{joint}" for command, joint in pairs)
+def _with_operators(parts: tuple[list[str], list[str]]) -> str:
+    commands, operators = parts
+    pairs = zip(commands, [*operators, ""], strict=False)
+    return "".join(f"{command}{operator}" for command, operator in pairs)
 
 
-_LINES = st.tuples(st.lists(_COMMAND, min_size=1, max_size=4), st.lists(_JOINT, min_size=4, max_size=4)).map(_joined)
+_LINES = st.tuples(st.lists(_COMMAND, min_size=1, max_size=4), st.lists(_OPERATOR, min_size=4, max_size=4)).map(
+    _with_operators
+)
 _LETTERS = [*" \t\n;|&<>'\"\\$`#~*?[]{}()!=:,.@%+^-/a2bé", "\r", "\xa0", "  ", "&&", "||", "2>&1", "\\\n", "aa "]
-_SOUP = st.lists(st.sampled_from(_LETTERS), min_size=1, max_size=14).map("".join)
+_RANDOM_TEXT = st.lists(st.sampled_from(_LETTERS), min_size=1, max_size=14).map("".join)
 _INSERTED = st.tuples(_LINES, st.sampled_from(_LETTERS), st.integers(0, 60)).map(
     lambda three: three[0][: three[2]] + three[1] + three[0][three[2] :]
 )
 
 
-SEVERAL_LINES = st.lists(st.one_of(_LINES, _LINES, _INSERTED, _SOUP), min_size=10, max_size=25)
+SEVERAL_LINES = st.lists(st.one_of(_LINES, _LINES, _INSERTED, _RANDOM_TEXT), min_size=10, max_size=25)
 
 
 def _is_harmless(text: str, predicted: tuple[tuple[str, ...], ...]) -> bool:
@@ -151,7 +153,7 @@ def _is_harmless(text: str, predicted: tuple[tuple[str, ...], ...]) -> bool:
     return not any("/" in argv[0] for argv in predicted) and not (has_redirect and "/" in text.replace("/dev/null", ""))
 
 
-@_TOGETHER
+@_FEWER_EXAMPLES
 @given(SEVERAL_LINES)
 def test_bash_runs_only_the_predicted_commands_and_arguments(tmp_path: Path, lines: list[str]):
     (tmp_path / "in").touch()
@@ -232,7 +234,7 @@ _WRITERS = (
     ),
     *("chmod 600", "chmod -R 700", "chmod +x", "tee", "tee -a"),
 )
-_PLACES = (
+_PATHS = (
     *("a.txt", "b.txt", "d", "d/", "d/x.txt", "d/e", "d/e/z.txt", "d/link", "new", "new/q", "new/", "other", "empty"),
     *(
         "to_file",
@@ -249,19 +251,19 @@ _PLACES = (
     *("-", "-n", "--", "./-n", "''", "'a.txt'", "a.txt/x", "missing", "/dev/null", "out_folder/link_back"),
 )
 _STEP = st.one_of(
-    st.tuples(st.sampled_from(_READERS), st.lists(st.sampled_from(_PLACES), max_size=2)),
-    st.tuples(st.sampled_from(_WRITERS), st.lists(st.sampled_from(_PLACES), min_size=1, max_size=3)),
-    st.tuples(st.just("cd"), st.lists(st.sampled_from(_PLACES), min_size=1, max_size=1)),
+    st.tuples(st.sampled_from(_READERS), st.lists(st.sampled_from(_PATHS), max_size=2)),
+    st.tuples(st.sampled_from(_WRITERS), st.lists(st.sampled_from(_PATHS), min_size=1, max_size=3)),
+    st.tuples(st.just("cd"), st.lists(st.sampled_from(_PATHS), min_size=1, max_size=1)),
 ).map(lambda pair: " ".join((pair[0], *pair[1])) + (" ]" if pair[0].startswith("[") else ""))
-_END = st.one_of(
+_REDIRECTION = st.one_of(
     st.just(""),
     st.just(""),
-    st.tuples(st.sampled_from([" > ", " >> ", " < ", " 2> "]), st.sampled_from(_PLACES)).map("".join),
+    st.tuples(st.sampled_from([" > ", " >> ", " < ", " 2> "]), st.sampled_from(_PATHS)).map("".join),
 )
-_STEPS = st.lists(st.tuples(_STEP, _END).map("".join), min_size=1, max_size=4)
+_STEPS = st.lists(st.tuples(_STEP, _REDIRECTION).map("".join), min_size=1, max_size=4)
 _SCRIPTS = st.tuples(
     _STEPS, st.lists(st.sampled_from(["; ", " && ", " || ", " | ", "\n"]), min_size=4, max_size=4)
-).map(_joined)
+).map(_with_operators)
 
 
 SEVERAL_SCRIPTS = st.lists(_SCRIPTS, min_size=6, max_size=8)
@@ -289,7 +291,7 @@ def _predicted(line: str, ws: Path) -> Effects:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the tables were read from the manuals of GNU programs")
-@_TOGETHER
+@_FEWER_EXAMPLES
 @given(SEVERAL_SCRIPTS)
 def test_a_line_with_known_effects_changes_only_what_it_declares(tmp_path_factory, lines: list[str]):
     top = Path(os.path.realpath(tmp_path_factory.mktemp("tree")))
@@ -314,7 +316,7 @@ def test_a_line_that_reads_its_own_output_ends_and_changes_one_file(tmp_path: Pa
 
 # ------------------------------------------------------------------ commands found by `scan`
 
-_SAID = st.sampled_from(
+_SIMPLE_COMMAND = st.sampled_from(
     [
         *("aa b", "'aa' \"b  c\"", "b-b \\$x", "c.c 'd;e' f", "aa {a,b}", "aa $'b\\tc'", 'c.c "a\'b"', "x1 # aa"),
         *("v=a", "v+=b", "w=$v", "unset v", "v=c x1 $v", 'aa "$v"', "aa $w-$v", "aa ${v:-d}", "x1 ${w=e} $w"),
@@ -335,7 +337,7 @@ def _nested(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return two.map(lambda three: three[0].format(three[1], three[2]))
 
 
-_NESTED = st.recursive(_SAID, _nested, max_leaves=4)
+_NESTED = st.recursive(_SIMPLE_COMMAND, _nested, max_leaves=4)
 
 
 SEVERAL_NESTED = st.lists(_NESTED, min_size=6, max_size=12)
@@ -350,7 +352,7 @@ def _is_found(real: tuple[str, ...], argvs: tuple[tuple[str, ...], ...]) -> bool
     return False
 
 
-@_TOGETHER
+@_FEWER_EXAMPLES
 @given(SEVERAL_NESTED)
 def test_commands_at_any_depth_are_found(tmp_path: Path, lines: list[str]):
     protected = ProtectedTargets(shell_bash.HOME, (str(tmp_path),), LocalFiles(shell_bash.HOME).resolve)

@@ -110,7 +110,7 @@ GIT_READS = cases(r"""
     describe --tags  log --since='2 weeks ago' --author=me  config --get user.name  --no-pager log
     branch --list 'f*'  worktree list  grep -n foo -- src  diff main...feature --stat  log -5
 """)
-GIT_OTHERS = cases(r"""
+GIT_CHANGES = cases(r"""
     add .  commit -m x  checkout main  stash  stash pop  branch x  branch -D x  branch --list --no-list -D x  tag v1
     tag -d x  remote add a b  remote show origin  config a b  config user.name  reflog expire  fetch
     -c core.fsmonitor=x status  -C /tmp status  --git-dir=x status  --exec-path=x status  -p log  unknown
@@ -129,7 +129,7 @@ def test_git_reads_are_known_only_in_a_safe_repository(judge: Judge, ws: Path, l
     assert effects.reads == (str(ws),)
 
 
-@pytest.mark.parametrize("line", GIT_OTHERS)
+@pytest.mark.parametrize("line", GIT_CHANGES)
 def test_git_commands_that_change_or_start_something_are_unknown(judge: Judge, line: str):
     assert judge(f"git {line}", git_is_safe=True) == UNKNOWN
 

@@ -13,7 +13,7 @@ def scanned(line: str) -> ScanResult:
     return scan(line, cwd="/ws", protected=PROTECTED)
 
 
-LOSS = [
+DAMAGE = [
     line.strip()
     for line in r"""
     f() { rm -rf "$1"; }; f /
@@ -84,7 +84,7 @@ LOSS = [
 
 
 @pytest.mark.parametrize("before", ["", "ls; ", "cat x | ", "( ", "true && ", "if a; then ", "f; "])
-@pytest.mark.parametrize("line", LOSS)
+@pytest.mark.parametrize("line", DAMAGE)
 def test_a_destructive_command_is_found_behind_indirection(line: str, before: str):
     assert scanned(before + line).danger
 

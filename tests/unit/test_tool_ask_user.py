@@ -55,17 +55,17 @@ def test_it_declares_the_user_as_a_resource_so_that_questions_are_sequential():
 
 async def ask(choice, typed):
     """The answer of the terminal's approver to a choice, and everything that was shown."""
-    shown, held = [], []
+    shown, holds = [], []
 
     class RecordingHold:
         def __enter__(self):
-            held.append(True)
+            holds.append(True)
 
         def __exit__(self, *_):
-            held.append(False)
+            holds.append(False)
 
     async def read(prompt):
-        assert held == [True]
+        assert holds == [True]
         shown.append(prompt)
         if isinstance(typed, type):
             raise typed
@@ -73,7 +73,7 @@ async def ask(choice, typed):
 
     approver = TerminalApprover(shown.append, read, lambda: shown.append("CANCELLED"), RecordingHold)
     answer = await approver.choose(choice)
-    assert held == [True, False]
+    assert holds == [True, False]
     return answer, "\n".join(shown)
 
 

@@ -304,10 +304,10 @@ def test_forbidden_commands_are_declared_with_the_effects(place):
 
 def test_git_reads_are_known_if_a_sandbox_confines_git(place, tmp_path):
     (tmp_path / ".git").mkdir()
-    held, lacking = Sandbox("bubblewrap"), Sandbox("landlock", ("chmod outside",))
+    confining, lacking = Sandbox("bubblewrap"), Sandbox("landlock", ("chmod outside",))
     params = BASH.params("git status")
-    assert Bash(sandbox=lambda: held).effects(params, place.context()).is_read_only
+    assert Bash(sandbox=lambda: confining).effects(params, place.context()).is_read_only
     assert Bash(sandbox=lambda: lacking).effects(params, place.context()).unknown
     assert Bash(git_is_safe=lambda folder: folder == place.cwd).effects(params, place.context()).is_read_only
     without = BASH.params("git status", sandbox="off")
-    assert Bash(sandbox=lambda: held).effects(without, place.context()).unknown
+    assert Bash(sandbox=lambda: confining).effects(without, place.context()).unknown

@@ -196,9 +196,9 @@ def test_files_that_could_not_be_restored_are_named_separately():
     ],
 )
 def test_messages_of_real_programs_in_a_sandbox_are_recognised(tmp_path: Path, line: str, lift: str):
-    held = ("bwrap", "--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev")
+    bwrap = ("bwrap", "--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev")
     done = subprocess.run(
-        [*held, "--proc", "/proc", "bash", "-c", line], capture_output=True, cwd=tmp_path, check=False
+        [*bwrap, "--proc", "/proc", "bash", "-c", line], capture_output=True, cwd=tmp_path, check=False
     )
     if b"bwrap:" in done.stderr:
         pytest.skip("bubblewrap can't be used here")

@@ -15,7 +15,9 @@ from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.folder_walk import own_ignore_file
 
 GLOB = Glob()
-BOTH = pytest.mark.parametrize("glob", [Glob(RG, own_ignore_file), Glob(None, own_ignore_file)], ids=["ripgrep", "own"])
+WITH_AND_WITHOUT_RIPGREP = pytest.mark.parametrize(
+    "glob", [Glob(RG, own_ignore_file), Glob(None, own_ignore_file)], ids=["ripgrep", "own"]
+)
 
 
 def fill(place, count: int = 320) -> None:
@@ -57,7 +59,7 @@ TREE = ("a.py", "b.ts", "src/c.py", "src/deep/d.tsx", "node_modules/e/f.js", "[x
     ],
 )
 @pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])
-@BOTH
+@WITH_AND_WITHOUT_RIPGREP
 async def test_patterns_find_files_newest_first(place, tmp_path, glob, is_large, pattern, found):
     grow(place, *TREE)
     (tmp_path / ".gitignore").write_text("node_modules/\n")
@@ -153,7 +155,7 @@ def test_effects_name_resolved_paths(place, tmp_path):
     assert GLOB.effects(GLOB.params("*.py", "link"), context) == Effects(reads=(f"{place.cwd}/real",))
 
 
-@BOTH
+@WITH_AND_WITHOUT_RIPGREP
 async def test_in_a_large_tree_the_newest_hundred_and_the_total_are_shown(place, glob):
     fill(place, 500)
     grow(place, "src/new.fill", "src/other.txt")
@@ -168,7 +170,7 @@ async def test_in_a_large_tree_the_newest_hundred_and_the_total_are_shown(place,
     assert await place.text(glob, pattern="*.fill", path="src") == "src/new.fill"
 
 
-@BOTH
+@WITH_AND_WITHOUT_RIPGREP
 @pytest.mark.parametrize("count", [0, 320])
 async def test_ignored_files_are_left_out(place, tmp_path, glob, count):
     fill(place, count)
@@ -188,7 +190,7 @@ async def test_ignored_files_are_left_out(place, tmp_path, glob, count):
     assert await place.text(glob, pattern="gone/*.txt") == "gone/x.txt"
 
 
-@BOTH
+@WITH_AND_WITHOUT_RIPGREP
 @pytest.mark.parametrize("count", [0, 320])
 async def test_hidden_files_are_found_links_and_temporary_files_are_not(place, tmp_path, glob, count):
     fill(place, count)
@@ -199,7 +201,7 @@ async def test_hidden_files_are_found_links_and_temporary_files_are_not(place, t
     assert (await place.text(glob, pattern="d/**")).splitlines() == ["d/.env.txt"]
 
 
-@BOTH
+@WITH_AND_WITHOUT_RIPGREP
 @pytest.mark.parametrize("count", [0, 320])
 async def test_unusual_names_are_shown_on_one_line(place, tmp_path, glob, count):
     fill(place, count)

@@ -21,12 +21,12 @@ from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Answer, Grant, Question, Request
 
-HELD = Grant(writable=("/ws",))
-LOOSE = Grant(outside_sandbox=True, network=True)
-TEST = Effects(unknown=True, commands=(("npm", "run", "test"),), seal="s")
+SANDBOXED = Grant(writable=("/ws",))
+UNSANDBOXED = Grant(outside_sandbox=True, network=True)
+RUN_TESTS = Effects(unknown=True, commands=(("npm", "run", "test"),), seal="s")
 
 
-def question(arguments=None, effects=TEST, name="bash", grant=HELD):
+def question(arguments=None, effects=RUN_TESTS, name="bash", grant=SANDBOXED):
     raw = msgspec.json.encode({"command": "npm run test"} if arguments is None else arguments).decode()
     return Question(ToolCall("c", name, raw), Request(name, "d", effects), "what it changes can't be told", grant)
 
@@ -103,21 +103,21 @@ def test_no_name_or_path_can_begin_a_new_line():
 @pytest.mark.parametrize(
     ("effects", "grant", "message"),
     [
-        (TEST, HELD, "in the sandbox it may write to: /ws\n  without network"),
-        (TEST, Grant(writable=("/ws", "/out\x1b")), "may write to: /ws, /out\\x1b"),
-        (TEST, Grant(), "in the sandbox it may write nowhere"),
-        (TEST, Grant(writable=("/ws",), network=True), "with network: "),
-        (msgspec.structs.replace(TEST, lifts=("network",)), Grant(network=True), "with network, as it asks"),
-        (msgspec.structs.replace(TEST, lifts=("sandbox",)), LOOSE, "asks to run WITHOUT the sandbox"),
-        (TEST, LOOSE, "NO SANDBOX"),
-        (msgspec.structs.replace(TEST, hosts=("*",)), HELD, "reaches any host"),
+        (RUN_TESTS, SANDBOXED, "in the sandbox it may write to: /ws\n  without network"),
+        (RUN_TESTS, Grant(writable=("/ws", "/out\x1b")), "may write to: /ws, /out\\x1b"),
+        (RUN_TESTS, Grant(), "in the sandbox it may write nowhere"),
+        (RUN_TESTS, Grant(writable=("/ws",), network=True), "with network: "),
+        (msgspec.structs.replace(RUN_TESTS, lifts=("network",)), Grant(network=True), "with network, as it asks"),
+        (msgspec.structs.replace(RUN_TESTS, lifts=("sandbox",)), UNSANDBOXED, "asks to run WITHOUT the sandbox"),
+        (RUN_TESTS, UNSANDBOXED, "NO SANDBOX"),
+        (msgspec.structs.replace(RUN_TESTS, hosts=("*",)), SANDBOXED, "reaches any host"),
         (
-            msgspec.structs.replace(TEST, reads=("/ws/.env",)),
+            msgspec.structs.replace(RUN_TESTS, reads=("/ws/.env",)),
             Grant(uncovered=("/ws/.env",)),
             "protected otherwise: /ws/.env",
         ),
         (
-            msgspec.structs.replace(TEST, session=("env", "env:PATH")),
+            msgspec.structs.replace(RUN_TESTS, session=("env", "env:PATH")),
             Grant(environment=("PATH",)),
             "changes for all later commands: PATH",
         ),
@@ -128,7 +128,7 @@ def test_a_question_states_what_consent_grants(effects, grant, message):
 
 
 def test_a_question_states_that_no_sandbox_confines_a_tool():
-    assert granted_text(question({}, UNKNOWN, "deploy", HELD)) == "  no sandbox holds what this tool does"
+    assert granted_text(question({}, UNKNOWN, "deploy", SANDBOXED)) == "  no sandbox holds what this tool does"
 
 
 # ------------------------------------------------------------------ answers
