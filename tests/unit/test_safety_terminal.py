@@ -45,7 +45,7 @@ def test_each_8_bit_control_begins_a_new_sequence(times: int):
     assert clean("a" + "\x9b" * times + "31mb") == "ab"
 
 
-def test_the_hidden_count_equals_the_characters_removed():
+def test_hidden_count_counts_hiding_characters_and_not_joiners_of_emoji():
     assert hidden_count("\U0001f468\xad\u200d\U0001f469") == 0
     assert hidden_count("a\xad\u200db") == 1
     assert hidden_count("\ufeffa\ufeff") == 1
