@@ -1,4 +1,4 @@
-"""A workspace with links inside and out, the effects of lines in it, and tables of lines."""
+"""A workspace with links inside and out, the effects of lines, the scan of lines, and tables of lines."""
 
 import os
 import re
@@ -7,10 +7,13 @@ from pathlib import Path
 
 from bradawl.core.effects import Effects
 from bradawl.safety.shell.allow.analyzer import shell_effects
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
+from bradawl.safety.shell.deny.scanner import ScanResult, scan
 from bradawl.workspace.files import LocalFiles
 
 Judge = Callable[..., Effects]
-HOME = "/home/u"
+HOME, WS = "/home/u", "/ws"
+PROTECTED = ProtectedTargets(HOME, (WS,), LocalFiles(HOME).resolve)
 
 
 def create_workspace(top: Path) -> Path:
@@ -32,6 +35,11 @@ def judge_in(ws: Path) -> Judge:
         return shell_effects(line, cwd=str(ws), home=HOME, resolve=LocalFiles(HOME).resolve, **more)
 
     return effects
+
+
+def scanned(line: str) -> ScanResult:
+    """What the scan for forbidden commands finds in a line that runs in the workspace `/ws`, which need not exist."""
+    return scan(line, cwd=WS, protected=PROTECTED)
 
 
 def within(ws: Path, paths: str) -> set[str]:

@@ -7,19 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shell_workspace import lines
+from shell_workspace import PROTECTED, WS, lines, scanned
 
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
-from bradawl.safety.shell.deny.scanner import ScanResult, scan
+from bradawl.safety.shell.deny.scanner import scan
 from bradawl.workspace.files import LocalFiles
 
-HOME, WS = "/home/u", "/ws"
-PROTECTED = ProtectedTargets(HOME, (WS,), LocalFiles(HOME).resolve)
 IN_BASE64 = base64.b64encode(b"rm -rf /").decode()
-
-
-def scanned(line: str, cwd: str = WS) -> ScanResult:
-    return scan(line, cwd=cwd, protected=PROTECTED)
 
 
 DAMAGE = [

@@ -1,17 +1,7 @@
 """`scan` follows functions, parameters, arrays and other indirection in lines of bash."""
 
 import pytest
-
-from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
-from bradawl.safety.shell.deny.scanner import ScanResult, scan
-from bradawl.workspace.files import LocalFiles
-
-PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
-
-
-def scanned(line: str) -> ScanResult:
-    return scan(line, cwd="/ws", protected=PROTECTED)
-
+from shell_workspace import scanned
 
 DAMAGE = [
     line.strip()

@@ -1,12 +1,7 @@
 """`scan` finds commands inside words of other commands: options, variables, subscripts, unknown programs' arguments."""
 
 import pytest
-
-from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
-from bradawl.safety.shell.deny.scanner import scan
-from bradawl.workspace.files import LocalFiles
-
-PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
+from shell_workspace import scanned
 
 
 @pytest.mark.parametrize(
@@ -39,4 +34,4 @@ PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
     ],
 )
 def test_nested_commands_are_listed(line: str, inner: tuple[str, ...]) -> None:
-    assert inner in scan(line, cwd="/ws", protected=PROTECTED).argvs
+    assert inner in scanned(line).argvs
