@@ -107,23 +107,23 @@ async def test_parameters_of_every_kind_arrive_as_they_were_annotated(place):
     assert "anyOf" not in json.dumps(msgspec.json.schema(take.params))
 
 
-def test_what_may_be_none_need_not_be_given(place):
+async def test_what_may_be_none_need_not_be_given(place):
     @tool
     def take(first: str | None, second: str | None = "x") -> dict:
         """Take."""
         return {"first": first, "second": second}
 
-    assert place.text(take) == '{"first":null,"second":"x"}'
+    assert await place.text(take) == '{"first":null,"second":"x"}'
 
 
-def test_a_default_that_can_change_is_not_shared_more_than_in_python(place):
+async def test_a_default_that_can_change_is_not_shared_more_than_in_python(place):
     @tool(name="adds")
     def add(item: str, to: list[str] | None = None) -> list[str]:
         """Add."""
         return [*(to or []), item]
 
     assert add.spec.name == "adds"
-    assert [place.text(add, item="a"), place.text(add, item="b", to=["a"])] == ['["a"]', '["a","b"]']
+    assert [await place.text(add, item="a"), await place.text(add, item="b", to=["a"])] == ['["a"]', '["a","b"]']
 
 
 def no_annotation(value):
@@ -292,25 +292,25 @@ def test_links_in_declared_paths_are_followed(place):
         (ToolOutput((Text("whole"),)), "whole"),
     ],
 )
-def test_what_a_function_gives_back_becomes_text(place, value, expected):
+async def test_what_a_function_gives_back_becomes_text(place, value, expected):
     @tool
     def give() -> Any:
         """Give."""
         return value
 
-    assert place.text(give) == expected
+    assert await place.text(give) == expected
 
 
-def test_an_image_stays_one(place):
+async def test_an_image_stays_one(place):
     @tool
     async def draw() -> Image:
         """Draw."""
         return Image("image/png", b"x")
 
-    assert place.call(draw).parts == (Image("image/png", b"x"),)
+    assert (await place.call(draw)).parts == (Image("image/png", b"x"),)
 
 
-def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(place):
+async def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(place):
     def where(*, context: CallContext) -> str:
         """Where."""
         context.progress("on the way")
@@ -320,9 +320,9 @@ def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(place):
         """Here."""
         return f"{threading.current_thread().name} {context.cwd}"
 
-    assert place.text(tool(where)) == "tool"
+    assert await place.text(tool(where)) == "tool"
     assert place.progress == ["on the way"]
-    assert place.text(tool(here)) == f"MainThread {place.cwd}"
+    assert await place.text(tool(here)) == f"MainThread {place.cwd}"
 
 
 async def test_cancelling_does_not_wait_for_a_thread(place):
@@ -336,7 +336,7 @@ async def test_cancelling_does_not_wait_for_a_thread(place):
         return "late"
 
     async def main() -> float:
-        call = asyncio.ensure_future(place.acall(hang))
+        call = asyncio.ensure_future(place.call(hang))
         await asyncio.to_thread(begun.wait, 20)
         started = time.monotonic()
         call.cancel()

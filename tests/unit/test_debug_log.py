@@ -7,9 +7,9 @@ import stat
 from urllib.parse import quote
 
 import pytest
-from client_house import KEY, STREAM, ask, bad, chunk, good, is_answered, model_of, sse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scripted_client import KEY, STREAM, ask, bad, chunk, good, is_answered, model_of, sse
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from client_house import STREAM, ask, bad, chunk, failure_in, good, is_answered, model_of, retries_in, sse
+from scripted_client import STREAM, ask, bad, chunk, failure_in, good, is_answered, model_of, retries_in, sse
 
 from bradawl.core.deltas import ReplyEnded, StreamFailed, TextDelta
 from bradawl.core.events import RequestParams

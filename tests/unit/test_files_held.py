@@ -249,7 +249,7 @@ def test_a_call_runs_as_usual_where_nothing_was_swapped(ws: Path, name: str) -> 
     tool, arguments = CALLS[name]
     house = Judged(ws)
     (ws / "a/b/f").write_bytes(b"a secret\n")
-    house.text(ReadFile(), file_path="a/b/f")
+    asyncio.run(house.text(ReadFile(), file_path="a/b/f"))
     try:
         assert not house.after(lambda: None, tool, **arguments).is_error
     finally:
@@ -307,14 +307,14 @@ def looped(ws: Path) -> Path:
 
 
 @pytest.mark.parametrize("rg", [RG, None])
-def test_a_search_neither_leaves_the_workspace_through_a_link_nor_goes_round_in_it(
+async def test_a_search_neither_leaves_the_workspace_through_a_link_nor_goes_round_in_it(
     looped: Path, rg: str | None
 ) -> None:
     house = Workspace(looped)
     try:
-        assert house.text(Glob(rg), pattern="**/*").splitlines() == ["a/b/f"]
-        assert "secret" not in house.text(Grep(RG), pattern="secret|inside")
-        assert "a/b/f" in house.text(Grep(RG), pattern="inside")
+        assert (await house.text(Glob(rg), pattern="**/*")).splitlines() == ["a/b/f"]
+        assert "secret" not in await house.text(Grep(RG), pattern="secret|inside")
+        assert "a/b/f" in await house.text(Grep(RG), pattern="inside")
     finally:
         house.processes.close()
 

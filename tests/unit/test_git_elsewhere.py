@@ -22,13 +22,17 @@ from bradawl.safety.permissions.rule_syntax import parse_rule
 
 
 @pytest.mark.parametrize("name", LINKED_FILES)
-def test_no_file_of_git_may_be_a_link_to_a_secret(trap: Trap, name: str):
+async def test_no_file_of_git_may_be_a_link_to_a_secret(trap: Trap, name: str):
     judge = Judge(trap)
     assert len(judge.unasked()) > 15
     trap.link(name, trap.secret)
     assert judge.unasked() == []
     is_object = name.startswith("objects/ab/")  # which is checked only if objects would be shown by name
-    assert status(trap) in (None, "git: on branch trunk", *(("git: on branch trunk, nothing changed",) * is_object))
+    assert await status(trap) in (
+        None,
+        "git: on branch trunk",
+        *(("git: on branch trunk, nothing changed",) * is_object),
+    )
 
 
 @pytest.mark.parametrize("name", LINKED_FILES[::4])
@@ -39,21 +43,21 @@ def test_nor_a_link_to_a_file_of_the_workspace_in_any_sandbox(trap: Trap, name: 
 
 
 @pytest.mark.parametrize("name", LINKED_FOLDERS)
-def test_no_folder_of_git_may_be_a_link(trap: Trap, name: str):
+async def test_no_folder_of_git_may_be_a_link(trap: Trap, name: str):
     trap.link(name, trap.private / ".git" / name, is_folder=True)
     assert Judge(trap).unasked() == []
-    assert "merger" not in (status(trap) or "")
+    assert "merger" not in (await status(trap) or "")
 
 
 @pytest.mark.parametrize(
     "name", ["packed-refs", "shallow", "info/grafts", "MERGE_HEAD", "refs/heads/other", "BISECT_START"]
 )
-def test_a_hard_link_is_a_link(trap: Trap, name: str):
+async def test_a_hard_link_is_a_link(trap: Trap, name: str):
     judge = Judge(trap)
     assert judge.unasked()
     trap.place(name).hardlink_to(trap.secret)
     assert judge.unasked() == []
-    assert status(trap) in (None, "git: on branch trunk")
+    assert await status(trap) in (None, "git: on branch trunk")
 
 
 @pytest.mark.timeout(20)
@@ -179,10 +183,10 @@ def test_what_a_rule_refuses_is_refused_to_git_too(trap: Trap):
 
 @pytest.mark.parametrize("plant", FOREIGN, ids=names)
 @pytest.mark.parametrize("sandbox", [NONE, BUBBLEWRAP], ids=["none", "bubblewrap"])
-def test_no_other_repository_is_read_unasked(trap: Trap, plant: Callable[[Trap], object], sandbox: Sandbox):
+async def test_no_other_repository_is_read_unasked(trap: Trap, plant: Callable[[Trap], object], sandbox: Sandbox):
     plant(trap)
     assert Judge(trap, sandbox).unasked() == []
-    assert "merger" not in (status(trap) or "")
+    assert "merger" not in (await status(trap) or "")
 
 
 @pytest.mark.parametrize("plant", FOREIGN, ids=names)
@@ -319,12 +323,12 @@ def test_so_are_those_of_folders_below(trap: Trap):
     assert judge.unasked() == []
 
 
-def test_the_prompt_tells_of_changes_where_nothing_is_borrowed(trap: Trap):
-    assert status(trap, local_clone(trap)) == "git: on branch trunk, nothing changed"
+async def test_the_prompt_tells_of_changes_where_nothing_is_borrowed(trap: Trap):
+    assert await status(trap, local_clone(trap)) == "git: on branch trunk, nothing changed"
     shutil.rmtree(trap.ws / "copy")
-    assert status(trap, shared_clone(trap)) == "git: on branch trunk"
+    assert await status(trap, shared_clone(trap)) == "git: on branch trunk"
     trap.git("mv", "a.txt", "b.txt")
-    assert status(trap) == "git: on branch trunk, changed: R  a.txt -> b.txt, ?? copy/"
+    assert await status(trap) == "git: on branch trunk, changed: R  a.txt -> b.txt, ?? copy/"
 
 
 def test_a_repository_with_a_submodule_is_read_unasked_where_a_sandbox_holds_it(trap: Trap):

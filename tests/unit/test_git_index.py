@@ -9,12 +9,12 @@ from bradawl.core.permissions import Allow
 
 @pytest.mark.parametrize("version", [2, 3, 4])
 @pytest.mark.parametrize("name", INDEXES)
-def test_no_index_lists_a_file_elsewhere(trap: Trap, name: str, version: int):
+async def test_no_index_lists_a_file_elsewhere(trap: Trap, name: str, version: int):
     judge = Judge(trap)
     assert judge.unasked()
     trap.index(name.format(secret=trap.secret).encode(), version=version)
     assert judge.unasked() == []
-    assert "secret" not in (status(trap) or "")
+    assert "secret" not in (await status(trap) or "")
 
 
 def test_the_indexes_are_attacks_that_work(trap: Trap):

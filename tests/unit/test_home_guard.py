@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 
 from bradawl.core.permissions import Allow, Decision, Deny, Policy, Request, decide
 from bradawl.safety.permissions.protected_paths import built_in_rules

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 from tool_specs import request
 
 from bradawl.core.effects import Effects
