@@ -1,4 +1,4 @@
-"""The fakes and the real adapters keep the same promises."""
+"""The fakes and the real adapters pass the same conformance suites."""
 
 import os
 import threading
@@ -91,7 +91,7 @@ async def test_ids(check, make):
 
 
 class EchoHandler(BaseHTTPRequestHandler):
-    """The server the Http suite asks for."""
+    """The server that the conformance suite for HTTP expects."""
 
     protocol_version = "HTTP/1.1"
 
@@ -118,7 +118,7 @@ class EchoHandler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *args):
-        """Say nothing."""
+        """Write no log."""
 
 
 @contextmanager
