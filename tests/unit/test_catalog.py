@@ -140,7 +140,7 @@ def test_a_model_is_found_by_its_other_names_too(catalog, vendor, model, name):
         ("openai", ""),
     ],
 )
-def test_what_is_not_in_the_table_is_unknown(catalog, vendor, model):
+def test_a_model_that_is_not_in_the_table_is_unknown(catalog, vendor, model):
     assert catalog.look_up(vendor, model) is None
 
 

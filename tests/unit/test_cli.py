@@ -260,7 +260,7 @@ def test_ctrl_c_before_the_run_exits_with_130(world):
     assert json.loads(world.out)["reason"] == "cancelled"
 
 
-class Change(FakeTool):
+class ChangeTool(FakeTool):
     """A tool that declares a write and writes nothing."""
 
     def effects(self, params, context):
@@ -268,9 +268,9 @@ class Change(FakeTool):
 
 
 def with_change(world):
-    """Builds the agent of a world with `Change` as its only tool."""
+    """Builds the agent of a world with `ChangeTool` as its only tool."""
     return lambda settings, approver: msgspec.structs.replace(
-        world.build(settings, approver), tools=(Change("change"),)
+        world.build(settings, approver), tools=(ChangeTool("change"),)
     )
 
 
@@ -286,7 +286,7 @@ def test_without_a_user_to_ask_the_call_is_refused(world):
 # ------------------------------------------------------------------ broken streams
 
 
-class Broken(io.StringIO):
+class BrokenStream(io.StringIO):
     """A stream that fails on every write."""
 
     def __init__(self, error: OSError) -> None:
@@ -299,19 +299,19 @@ class Broken(io.StringIO):
 
 
 def test_a_closed_pipe_on_stdout_is_no_error(world):
-    world.stdout = Broken(BrokenPipeError())
+    world.stdout = BrokenStream(BrokenPipeError())
     assert world.run("-p", "x") == 0
     assert "rror" not in world.err
 
 
 def test_an_answer_that_cannot_be_written_is_an_error(world):
-    world.stdout = Broken(OSError(28, "No space left on device"))
+    world.stdout = BrokenStream(OSError(28, "No space left on device"))
     assert world.run("-p", "x") == 74
     assert "No space left on device" in world.err.splitlines()[-1]
 
 
 def test_a_closed_stderr_does_not_stop_the_run(world):
-    world.stderr = Broken(OSError(5, "Input/output error"))
+    world.stderr = BrokenStream(OSError(5, "Input/output error"))
     assert world.run("-p", "x") == 0
     assert world.out == "Done.\n"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from first_result import first_result
 
 from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app import builtin_commands
@@ -14,7 +15,6 @@ from bradawl.app.cli import parse
 from bradawl.app.settings.readme_table import readme_table
 from bradawl.app.settings.table import SETTINGS
 from bradawl.app.slash_commands import CommandRegistry, commands_in
-from bradawl.core.messages import ToolResults, text_of
 from bradawl.providers.compat_table import TABLE, profile_for
 
 ROOT = Path(__file__).parents[2]
@@ -46,11 +46,6 @@ def make_agent(tmp_path: Path):
 
 def calling(name: str, **arguments: object) -> dict[str, Any]:
     return {"tool_calls": [{"id": "1", "name": name, "arguments": arguments}]}
-
-
-def first_result(agent: Any) -> str:
-    (found,) = (each for each in agent.model.requests[1] if isinstance(each, ToolResults))
-    return text_of(found.results[0].parts)
 
 
 def test_every_recipe_names_an_example_or_a_test_that_exists():

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
+from first_result import first_result
 
 import bradawl
 from bradawl import (
@@ -30,7 +31,7 @@ from bradawl import (
 )
 from bradawl.core.effects import UNKNOWN
 from bradawl.core.errors import SettingsError
-from bradawl.core.messages import ToolResults, text_of
+from bradawl.core.messages import text_of
 from bradawl.tools.custom import with_distinct_names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "custom-tools.md").read_text()
@@ -409,8 +410,7 @@ def result_text(tmp_path: Path, made, name: str, arguments: dict[str, object], *
     agent = build_agent(chosen, tools=[*build_tools(), made])
     result = agent.run_sync("go")
     assert result.reason == "completed", result
-    (message,) = (each for each in agent.model.requests[1] if isinstance(each, ToolResults))  # type: ignore[attr-defined]  # the scripted one
-    return text_of(message.results[0].parts)
+    return first_result(agent)
 
 
 # ------------------------------------------------------------------ several tools, and docs/custom-tools.md

@@ -26,13 +26,7 @@ SECRET = "sk-" + "doctor-0123456789abcdef"
 
 
 @pytest.fixture
-def home(tmp_path):
-    (tmp_path / ".config" / "bradawl").mkdir(parents=True)
-    return tmp_path
-
-
-@pytest.fixture
-def examine(home):
+def examine(user_home):
     """Runs the checks for a user with these settings, on scripted servers."""
 
     async def examine(options=None, answer=lambda _: Cut(), window=None, **environ):
@@ -53,8 +47,8 @@ def examine(home):
                 policy=agent.policy,
             )
 
-        environ = {"HOME": str(home), "PATH": "/usr/bin:/bin", **environ}
-        found = await diagnose(options or {}, environ, str(home), connect, build)
+        environ = {"HOME": str(user_home), "PATH": "/usr/bin:/bin", **environ}
+        found = await diagnose(options or {}, environ, str(user_home), connect, build)
         assert all(http.is_closed and not http.open for http in made)
         return found
 
@@ -158,32 +152,32 @@ async def test_keys_are_named_by_their_variable_and_never_shown(examine):
     assert states(found)["endpoint"] == "problem"
 
 
-async def test_a_settings_file_that_can_not_be_read_is_a_problem(examine, home):
-    (home / ".config" / "bradawl" / "config.toml").write_text("model = ")
+async def test_a_settings_file_that_cannot_be_read_is_a_problem(examine, user_home):
+    (user_home / ".config" / "bradawl" / "config.toml").write_text("model = ")
     found = await examine()
     assert states(found)["settings"] == "problem"
     assert "config.toml" in texts(found)
 
 
-async def test_a_folder_that_can_not_be_written_is_a_problem(examine, home):
-    blocked = home / "file"
+async def test_a_folder_that_cannot_be_written_is_a_problem(examine, user_home):
+    blocked = user_home / "file"
     blocked.write_text("")
     found = await examine(BRADAWL_HOME=str(blocked / "below"))
     assert states(found)["sessions"] == "problem"
 
 
-async def test_a_missing_program_is_reported_with_a_remedy(examine, home):
-    found = await examine(PATH=str(home))
+async def test_a_missing_program_is_reported_with_a_remedy(examine, user_home):
+    found = await examine(PATH=str(user_home))
     assert states(found)["bash"] == "problem"
     assert "Install git" in texts(found)
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_doctor_prints_text_or_one_json_object_that_agrees_with_the_exit_code(home, as_json):
+def test_doctor_prints_text_or_one_json_object_that_agrees_with_the_exit_code(user_home, as_json):
     out = io.StringIO()
-    environ = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    environ = {"HOME": str(user_home), "PATH": "/usr/bin:/bin"}
     console = Console(io.StringIO(), out, io.StringIO(), environ)
-    code = run_doctor({"json": as_json, "model": f"scripted/{home}/none.json"}, environ, console, str(home))
+    code = run_doctor({"json": as_json, "model": f"scripted/{user_home}/none.json"}, environ, console, str(user_home))
     if as_json:
         assert json.loads(out.getvalue())["healthy"] is (code == 0)
     else:
@@ -225,7 +219,7 @@ def test_a_server_without_models_is_mentioned_and_no_server_gives_no_suggestion(
 # ------------------------------------------------------------------ warnings about the context window
 
 
-class AskedModel:
+class CountingModel:
     """A model whose server reports its window; counts how often it is asked."""
 
     def __init__(self, tokens, source="server", provider="ollama"):
@@ -261,27 +255,27 @@ async def watched(model, *, estimated, is_local=True, fails=False):
 
 
 async def test_a_window_smaller_than_the_first_request_is_a_warning_while_the_turn_runs():
-    result, warnings = await watched(AskedModel(4_096), estimated=5_500)
+    result, warnings = await watched(CountingModel(4_096), estimated=5_500)
     assert result == "done"
     assert len(warnings) == 1
     assert "4,096" in warnings[0] and "OLLAMA_CONTEXT_LENGTH=16384" in warnings[0]
 
 
 async def test_a_window_that_is_large_enough_or_only_assumed_is_no_warning():
-    for model in (AskedModel(32_768), AskedModel(4_096, "assumed")):
+    for model in (CountingModel(32_768), CountingModel(4_096, "assumed")):
         _, warnings = await watched(model, estimated=5_500)
         assert warnings == []
 
 
 async def test_a_remote_model_is_not_asked_for_its_window():
-    model = AskedModel(4_096)
+    model = CountingModel(4_096)
     assert await watched(model, estimated=5_500, is_local=False) == ("done", [])
     assert model.asked == 0
 
 
 async def test_errors_of_a_turn_are_raised_unchanged():
     with pytest.raises(SessionError, match="gone"):
-        await watched(AskedModel(32_768), estimated=10, fails=True)
+        await watched(CountingModel(32_768), estimated=10, fails=True)
 
 
 def state_of(counted, estimated):
@@ -301,7 +295,7 @@ def state_of(counted, estimated):
     ],
 )
 async def test_a_prompt_that_the_server_cut_silently_is_one_warning(counted, estimated, is_local, is_warned):
-    watch = WindowWatch(AskedModel(32_768), is_local=is_local, from_tokens=16_000)
+    watch = WindowWatch(CountingModel(32_768), is_local=is_local, from_tokens=16_000)
     warning = await watch.after_turn(state_of(counted, estimated))
     assert (warning is not None) is is_warned
     assert (await watch.after_turn(state_of(counted, estimated))) is None

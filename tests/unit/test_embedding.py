@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from first_result import first_result
 
 from bradawl import Agent, ModelSettings, Settings, build_agent, build_tools, load_settings, tool
 from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
-from bradawl.core.messages import ToolResults, text_of
 from bradawl.core.permissions import Answer, Policy
 from bradawl.core.rules import Rule
 from bradawl.session.store import LocalStore
@@ -85,9 +85,7 @@ class Place:
         (self.root / "script.json").write_text(json.dumps(steps))
         agent = make(self)
         agent.run_sync("go")
-        messages: Any = agent.model.requests[1]  # type: ignore[attr-defined]  # it is the scripted model
-        (found,) = (one for one in messages if isinstance(one, ToolResults))
-        return text_of(found.results[0].parts)
+        return first_result(agent)
 
 
 Make = Callable[[Place], Agent]

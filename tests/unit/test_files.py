@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import hashlib
 import os
 import pwd
 import resource
@@ -13,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from digests import sha
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,10 +26,6 @@ IS_ROOT = os.geteuid() == 0
 @pytest.fixture
 def files(tmp_path):
     return LocalFiles(str(tmp_path))
-
-
-def sha(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 async def replace(files: LocalFiles, path: object, data: bytes, expected: str | None) -> str:
@@ -134,7 +130,7 @@ async def test_the_temporary_file_of_a_write_is_not_listed(files, tmp_path):
         await read(files, tmp_path / "zzz")
 
 
-async def test_what_is_no_regular_file_is_refused_at_once(files, tmp_path):
+async def test_a_path_that_is_no_regular_file_is_refused_at_once(files, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero"), tmp_path / "loop"):

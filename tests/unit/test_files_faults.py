@@ -11,10 +11,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from digests import sha
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, rule
@@ -25,10 +25,6 @@ from patience import is_within
 
 IS_ROOT = os.geteuid() == 0
 OLD, NEW = b"old\n" * 3_000, b"new content\n" * 5_000
-
-
-def sha(data: bytes) -> str:
-    return sha256(data).hexdigest()
 
 
 async def replace(path: Path, data: bytes, expected: str | None) -> None:

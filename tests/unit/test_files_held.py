@@ -6,10 +6,10 @@ import shutil
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from digests import sha
 from tool_calls import RG, Workspace
 
 from bradawl.agent.calls.context import JudgedFiles
@@ -28,10 +28,6 @@ from patience import is_within
 
 INSIDE, SECRET = b"inside\n", b"secret of another user\n"
 CHANGED = "changed since it was checked"
-
-
-def sha(data: bytes) -> str:
-    return sha256(data).hexdigest()
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_an_invalid_file_is_refused_without_quoting_its_content(credentials, tex
     assert SECRET not in "".join(texts)
 
 
-def test_a_file_that_can_not_be_read_is_named(tmp_path):
+def test_a_credentials_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "credentials.toml").mkdir(mode=0o700)
     with pytest.raises(SettingsError, match=r"credentials\.toml can't be read"):
         read_credentials(tmp_path / "credentials.toml")

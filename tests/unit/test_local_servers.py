@@ -30,8 +30,8 @@ def answering(answers, headers=()):
     return ScriptedHttp(answer)
 
 
-async def found_with(answers, *also, headers=()):
-    return await discover(answering(answers, headers), also)
+async def found_with(answers, headers=()):
+    return await discover(answering(answers, headers))
 
 
 def listed(*entries, **fields):

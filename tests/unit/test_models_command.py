@@ -22,18 +22,12 @@ def body(value):
 
 
 @pytest.fixture
-def home(tmp_path):
-    (tmp_path / ".config" / "bradawl").mkdir(parents=True)
-    return tmp_path
-
-
-@pytest.fixture
-def ask(home):
+def ask(user_home):
     """Queries the providers of a user with this file; `answer` maps a request to a reply."""
 
     async def ask(answer, text="", wanted=None, **environ):
-        (home / ".config" / "bradawl" / "config.toml").write_text(text)
-        given = read_settings({}, {"HOME": str(home), **environ}, str(home)).given
+        (user_home / ".config" / "bradawl" / "config.toml").write_text(text)
+        given = read_settings({}, {"HOME": str(user_home), **environ}, str(user_home)).given
         made = []
 
         def connect(proxy, ca_file):
@@ -140,8 +134,8 @@ async def test_an_endpoint_without_a_list_of_models_still_answers(ask, status):
     assert "no list of models" in overview_lines((found,), everything=False)[0]
 
 
-async def test_a_stored_key_is_not_sent_to_another_base_url(ask, home):
-    credentials = home / ".config" / "bradawl" / "credentials.toml"
+async def test_a_stored_key_is_not_sent_to_another_base_url(ask, user_home):
+    credentials = user_home / ".config" / "bradawl" / "credentials.toml"
     credentials.write_text(f'[openai]\napi_key = "{SECRET}"')
     credentials.chmod(0o600)
     moved = (await ask(lambda request: body(LIST), OPENAI_BASE_URL="https://gateway.example/v1"))["openai"]
@@ -187,8 +181,8 @@ def command(argv, environ):
     return code, stdout.getvalue(), stderr.getvalue()
 
 
-def test_the_overview_of_a_real_server_has_short_lines_and_no_key(home, wire_server):
-    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
+def test_the_overview_of_a_real_server_has_short_lines_and_no_key(user_home, wire_server):
+    environ = {"HOME": str(user_home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
     code, shown, _ = command(["models", "openai"], environ)
     assert code == 0
     assert "openai: ok, 1 model, key from OPENAI_API_KEY" in shown
@@ -197,8 +191,8 @@ def test_the_overview_of_a_real_server_has_short_lines_and_no_key(home, wire_ser
     assert max(map(len, shown.splitlines())) <= 100
 
 
-def test_the_overview_as_json_has_no_key(home, wire_server):
-    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
+def test_the_overview_as_json_has_no_key(user_home, wire_server):
+    environ = {"HOME": str(user_home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
     code, shown, _ = command(["models", "openai", "--json"], environ)
     report = json.loads(shown)
     assert code == 0
@@ -207,26 +201,26 @@ def test_the_overview_as_json_has_no_key(home, wire_server):
     assert SECRET not in shown
 
 
-def test_without_a_usable_provider_the_exit_code_is_1(home):
+def test_without_a_usable_provider_the_exit_code_is_1(user_home):
     text = "[providers.acme]\nbase_url = 'http://127.0.0.1:9/v1'\n"
-    (home / ".config" / "bradawl" / "config.toml").write_text(text)
-    code, shown, _ = command(["models", "acme"], {"HOME": str(home)})
+    (user_home / ".config" / "bradawl" / "config.toml").write_text(text)
+    code, shown, _ = command(["models", "acme"], {"HOME": str(user_home)})
     assert code == 1
     assert "acme: not usable" in shown
 
 
-def test_a_credentials_file_that_others_can_read_is_one_warning(home, wire_server):
-    path = home / ".config" / "bradawl" / "credentials.toml"
+def test_a_credentials_file_that_others_can_read_is_one_warning(user_home, wire_server):
+    path = user_home / ".config" / "bradawl" / "credentials.toml"
     path.write_text("")
     path.chmod(0o644)
-    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
+    environ = {"HOME": str(user_home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
     code, _, stderr = command(["models", "openai"], environ)
     assert code == 0
     assert stderr.count("chmod 600") == 1
 
 
-def test_an_unknown_provider_is_wrong_usage(home):
-    code, _, stderr = command(["models", "opnai"], {"HOME": str(home)})
+def test_an_unknown_provider_is_wrong_usage(user_home):
+    code, _, stderr = command(["models", "opnai"], {"HOME": str(user_home)})
     assert code == 2
     assert "openai" in stderr
 
@@ -271,17 +265,22 @@ def test_an_option_the_command_does_not_have_is_wrong_usage():
     assert "--yolo" in stderr
 
 
-def test_doctor_is_run_by_its_name(home, wire_server):
-    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET, "PATH": "/bin"}
+def test_doctor_is_run_by_its_name(user_home, wire_server):
+    environ = {
+        "HOME": str(user_home),
+        "OPENAI_BASE_URL": wire_server.base_url,
+        "OPENAI_API_KEY": SECRET,
+        "PATH": "/bin",
+    }
     _, shown, _ = command(["doctor", "--json"], environ)
     names = [check["name"] for check in json.loads(shown)["checks"]]
     assert {"version", "model", "endpoint"} <= set(names)
     assert SECRET not in shown
 
 
-def test_without_settings_the_error_suggests_the_local_server_that_runs(home, wire_server):
+def test_without_settings_the_error_suggests_the_local_server_that_runs(user_home, wire_server):
     place = wire_server.base_url.removeprefix("http://").removesuffix("/v1")
-    code, _, stderr = command(["-p", "hello"], {"HOME": str(home), "OLLAMA_HOST": place})
+    code, _, stderr = command(["-p", "hello"], {"HOME": str(user_home), "OLLAMA_HOST": place})
     assert code == 2
     assert "No provider is set up" in stderr
     assert f"\n  bradawl -m lmstudio/scripted --base-url {wire_server.base_url}" in stderr
