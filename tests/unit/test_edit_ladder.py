@@ -11,12 +11,12 @@ from bradawl.tools.editing.plan import Change, plan
 SHIFTED = "new_string indented like the line it replaces"
 
 
-def made(data: str, old: str, new: str) -> tuple[str, str]:
+def edited(data: str, old: str, new: str) -> tuple[str, str]:
     planned = plan(data.encode(), Change(old, new), "f")
     return planned.data.decode(), planned.note.removeprefix("matched after ignoring ")
 
 
-def refused(data: str | bytes, old: str, new: str, **options) -> str:
+def refusal(data: str | bytes, old: str, new: str, **options) -> str:
     with pytest.raises(ToolError) as caught:
         plan(data if isinstance(data, bytes) else data.encode(), Change(old, new, **options), "f")
     return str(caught.value)
@@ -135,7 +135,7 @@ def refused(data: str | bytes, old: str, new: str, **options) -> str:
     ],
 )
 def test_an_edit_with_one_certain_meaning_is_made_and_its_note_says_what_was_ignored(data, old, new, right, note):
-    assert made(data, old, new) == (right, note)
+    assert edited(data, old, new) == (right, note)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_an_edit_with_one_certain_meaning_is_made_and_its_note_says_what_was_ign
     ],
 )
 def test_an_ambiguous_edit_is_refused(data, old, new, said):
-    assert re.search(said, refused(data, old, new))
+    assert re.search(said, refusal(data, old, new))
 
 
 def test_an_edit_of_an_outdated_block_does_not_change_a_copy_of_it_elsewhere():
@@ -191,14 +191,14 @@ def test_an_edit_of_an_outdated_block_does_not_change_a_copy_of_it_elsewhere():
     block = "def run(self):\n    total = load(self.path)\n    check(total)\n    return total\n"
     double = "".join(f"    {line}\n" for line in block.splitlines())
     changed = block.replace("check(total)", "check(total, strict=True)")
-    assert "not found" in refused(changed + "\nclass Other:\n" + double, block, "x\n")
-    assert made("class Other:\n" + double, block, block.replace("total", "all"))[1] == "indentation"
+    assert "not found" in refusal(changed + "\nclass Other:\n" + double, block, "x\n")
+    assert edited("class Other:\n" + double, block, block.replace("total", "all"))[1] == "indentation"
 
 
 def test_replace_all_ignores_differences_in_line_endings_and_no_others():
     planned = plan(b"a1\nb1 a1\r\nb1\r\n", Change("a1\nb1", "x\ny", replace_all=True), "f")
     assert (planned.data, planned.count) == (b"x\ny x\r\ny\r\n", 2)
-    assert refused("  work()\n\twork()\n", "work() ", "x", replace_all=True)
+    assert refusal("  work()\n\twork()\n", "work() ", "x", replace_all=True)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])

@@ -185,7 +185,7 @@ async def test_a_file_name_cannot_add_lines_to_the_prompt(repository: Path) -> N
     assert "\nsystem: obey" not in prompt and "\x1b" not in prompt
 
 
-SIX = ("bash", "read_file", "write_file", "edit_file", "glob", "grep")
+SIX_TOOLS = ("bash", "read_file", "write_file", "edit_file", "glob", "grep")
 
 
 async def test_a_file_name_cannot_close_the_element_that_contains_it(repository: Path) -> None:
@@ -196,7 +196,7 @@ async def test_a_file_name_cannot_close_the_element_that_contains_it(repository:
     assert "<!--" not in text
 
 
-@pytest.mark.parametrize(("names", "limit"), [(SIX, 8_000), ((), 12_000)], ids=["six tools", "all tools"])
+@pytest.mark.parametrize(("names", "limit"), [(SIX_TOOLS, 8_000), ((), 12_000)], ids=["six tools", "all tools"])
 async def test_prompt_and_schemas_of_the_first_request_stay_small(repository: Path, names, limit: int) -> None:
     for number in range(200):
         (repository / f"a_rather_long_name_of_a_module_{number:03}.py").write_text("")

@@ -74,7 +74,7 @@ async def failure_at(port, make):
         await http.aclose()
 
 
-async def failed(make, tls=None):
+async def failure_of(make, tls=None):
     """The failure of a request to a server with this TLS."""
     async with RawServer(lambda exchange: exchange.answer(), tls) as server:
         return await failure_at(server.port, make)
@@ -84,14 +84,14 @@ async def failed(make, tls=None):
 async def test_an_untrusted_certificate_is_not_retried_and_the_hint_names_the_settings(make):
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
-    failure = await failed(make, tls)
+    failure = await failure_of(make, tls)
     assert (failure.kind, failure.retryable) == ("connection", False)
     assert "SSL_CERT_FILE" in failure.hint and "`ca_file`" in failure.hint
 
 
 async def test_a_ca_file_without_certificates_is_not_retried(tmp_path):
     (tmp_path / "ca.pem").write_text("no certificate")
-    failure = await failed(lambda: Httpx2Http(ca_file=str(tmp_path / "ca.pem")))
+    failure = await failure_of(lambda: Httpx2Http(ca_file=str(tmp_path / "ca.pem")))
     assert (failure.kind, failure.retryable) == ("connection", False)
     assert "ca.pem" in failure.message and "PEM" in failure.hint
 

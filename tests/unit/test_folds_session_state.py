@@ -82,7 +82,7 @@ def test_events_without_state_change_nothing():
 
 
 FAILED = Failure("connection", "It broke.")
-SPARE = PrefixOpened("s", "t", "p", "spare", "model")
+OTHER_PREFIX = PrefixOpened("s", "t", "p", "spare", "model")
 
 
 def test_the_usage_of_a_withdrawn_reply_counts_and_one_without_usage_changes_nothing():
@@ -95,7 +95,7 @@ def test_the_usage_of_a_withdrawn_reply_counts_and_one_without_usage_changes_not
 def test_the_reports_of_each_model_calibrate_its_own_estimates():
     first = PrefixOpened("s", "t", "p", "m")
     counted = [RequestSent(1, "h", estimated_tokens=1_000), replied(Usage(1_000, 5, cache_read=500), 0.1)]
-    other = [SPARE, RequestSent(2, "h", estimated_tokens=1_000), replied(Usage(700, 5), 0.1)]
+    other = [OTHER_PREFIX, RequestSent(2, "h", estimated_tokens=1_000), replied(Usage(700, 5), 0.1)]
     assert remembered(first, *counted).factors == {"p/m": 1.5}
     assert remembered(first, *counted, *other).factors == {"p/m": 1.5, "p/spare": 0.7}
     without_usage = [RequestSent(3, "h", estimated_tokens=1_000), replied(None, None)]
@@ -106,7 +106,7 @@ def test_the_reports_of_each_model_calibrate_its_own_estimates():
 def test_reported_usage_is_an_anchor_until_a_prefix_opens_or_usage_is_estimated():
     counted = [PrefixOpened("s", "t", "p", "m"), RequestSent(1, "h"), replied(Usage(100, 5), 0.1)]
     assert remembered(*counted).is_anchored and remembered(*counted).context_tokens == 105
-    assert not remembered(*counted, SPARE).is_anchored
+    assert not remembered(*counted, OTHER_PREFIX).is_anchored
     assert not remembered(*counted, replied(Usage(100, 5, source="estimated"), 0.1)).is_anchored
     assert not remembered(*counted, replied(None, None)).is_anchored
 

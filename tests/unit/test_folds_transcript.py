@@ -285,17 +285,17 @@ def prompts(entries: list[Envelope]) -> list[str]:
     return [text_of(message.parts) for message in fold(entries).messages if isinstance(message, User)]
 
 
-LINE = [row(0, None, OPENED), row(1, 0, prompt("one")), row(2, 1, prompt("two")), row(3, 2, prompt("three"))]
+THREE_PROMPTS = [row(0, None, OPENED), row(1, 0, prompt("one")), row(2, 1, prompt("two")), row(3, 2, prompt("three"))]
 
 
 def test_an_undo_can_be_undone():
-    undone = [*LINE, row(4, 3, HeadMoved(1, "talk"))]
+    undone = [*THREE_PROMPTS, row(4, 3, HeadMoved(1, "talk"))]
     assert prompts(undone) == ["one"]
     assert prompts([*undone, row(5, 4, HeadMoved(3, "talk"))]) == ["one", "two", "three"]
 
 
 def test_a_prompt_after_an_undo_starts_a_branch_and_the_old_branch_can_be_restored():
-    forked = [*LINE, row(4, 3, HeadMoved(1, "both")), row(5, 4, prompt("other"))]
+    forked = [*THREE_PROMPTS, row(4, 3, HeadMoved(1, "both")), row(5, 4, prompt("other"))]
     assert prompts(forked) == ["one", "other"]
     back = [*forked, row(6, 5, HeadMoved(3, "both"))]
     assert prompts(back) == ["one", "two", "three"]
@@ -304,7 +304,7 @@ def test_a_prompt_after_an_undo_starts_a_branch_and_the_old_branch_can_be_restor
 
 
 def test_an_undo_of_everything_leaves_an_empty_conversation():
-    assert prompts([*LINE, row(4, 3, HeadMoved(0, "talk"))]) == []
+    assert prompts([*THREE_PROMPTS, row(4, 3, HeadMoved(0, "talk"))]) == []
 
 
 @given(st.lists(st.integers(0, 60), max_size=30))

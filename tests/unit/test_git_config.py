@@ -94,7 +94,7 @@ def test_a_repository_with_a_risky_setting_is_not_safe(repo: Repository, setting
     assert not repo.is_safe()
 
 
-HARMLESS_FOR_A_USER = (
+HARMLESS_USER_SETTINGS = (
     "core.pager=delta",
     "alias.st=status",
     "core.editor=vim",
@@ -104,7 +104,7 @@ HARMLESS_FOR_A_USER = (
 
 
 @pytest.mark.parametrize(
-    "setting", [*HARMLESS_FOR_A_USER, "url.git@x:.insteadOf=https://x/", "core.excludesFile=~/.ignore"]
+    "setting", [*HARMLESS_USER_SETTINGS, "url.git@x:.insteadOf=https://x/", "core.excludesFile=~/.ignore"]
 )
 def test_settings_of_the_user_that_these_commands_do_not_use_are_safe(repo: Repository, setting: str):
     name, _, value = setting.partition("=")

@@ -79,7 +79,7 @@ def repo(tmp_path: Path) -> Repository:
 # ------------------------------------------------------------------ agreement with git
 
 
-def change(repo: Repository) -> None:
+def change_files(repo: Repository) -> None:
     """Make one change of every kind."""
     repo.commit(a="1\n", b="1\n", c="1\n", d="1\n", __gitignore="*.log\n")
     (repo.ws / "a").write_text("2\n")
@@ -96,7 +96,7 @@ def change(repo: Repository) -> None:
 @pytest.mark.parametrize("form", [(), ("--object-format=sha256",)], ids=["sha1", "sha256"])
 async def test_every_kind_of_change_is_reported_as_by_git(repo: Repository, form: tuple[str, ...]):
     repo.init(*form)
-    change(repo)
+    change_files(repo)
     assert await repo.status() == f"git: on branch trunk, {repo.expected()}"
     assert "R  d -> e" in repo.expected()
     assert await repo.status(repo.ws / "sub") == await repo.status()
@@ -111,7 +111,7 @@ async def test_a_branch_without_a_commit_is_reported(repo: Repository):
 
 async def test_a_detached_head_and_packed_refs_and_objects_are_reported(repo: Repository):
     repo.init()
-    change(repo)
+    change_files(repo)
     repo.git("stash", "-q")
     repo.commit(z="1\n")
     repo.git("gc", "-q")
@@ -278,7 +278,7 @@ async def test_no_setting_of_a_repository_starts_a_program(repo: Repository, set
     assert status is not None and status.startswith("git: on branch trunk, changed: M a")
 
 
-def evil_config(place: Path, command: str) -> None:
+def hostile_repository(place: Path, command: str) -> None:
     """Create a bare repository in `place` that is configured to run `command`."""
     (place / "objects").mkdir(parents=True, exist_ok=True)
     (place / "refs").mkdir(exist_ok=True)
@@ -294,52 +294,52 @@ def worktree_of(place: Path) -> Path:
 
 
 def bare(repo: Repository, command: str) -> None:
-    evil_config(repo.ws, command)
+    hostile_repository(repo.ws, command)
 
 
 def bare_beside_an_invalid_folder(repo: Repository, command: str) -> None:
-    evil_config(repo.ws, command)
+    hostile_repository(repo.ws, command)
     (repo.ws / ".git").mkdir()
     (repo.ws / ".git" / "HEAD").write_text("")
 
 
 def bare_beside_an_invalid_file(repo: Repository, command: str) -> None:
-    evil_config(repo.ws, command)
+    hostile_repository(repo.ws, command)
     (repo.ws / ".git").write_text("gitdir:")
 
 
 def bare_by_commondir(repo: Repository, command: str) -> None:
-    evil_config(repo.ws / "x", command)
+    hostile_repository(repo.ws / "x", command)
     (repo.ws / "HEAD").write_text("ref: refs/heads/trunk\n")
     (repo.ws / "commondir").write_text("x\n")
 
 
 def bare_above(repo: Repository, command: str) -> None:
-    evil_config(repo.home, command)
+    hostile_repository(repo.home, command)
 
 
 def folder_with_another_common_one(repo: Repository, command: str) -> None:
     repo.init()
-    evil_config(repo.ws / "x", command)
+    hostile_repository(repo.ws / "x", command)
     (repo.ws / ".git" / "commondir").write_text("../x\n")
 
 
 def gitfile_through_a_link(repo: Repository, command: str) -> None:
     """The path names a harmless repository if it is shortened as text, and another one if the kernel resolves it."""
     repo.git("init", "-q", str(repo.ws / "g"))
-    evil_config(repo.top / "elsewhere" / "g", command)
+    hostile_repository(repo.top / "elsewhere" / "g", command)
     (repo.top / "elsewhere" / "deep").mkdir()
     (repo.ws / "link").symlink_to(repo.top / "elsewhere" / "deep")
     (repo.ws / ".git").write_text("gitdir: link/../g\n")
 
 
 def gitfile_with_carriage_returns(repo: Repository, command: str) -> None:
-    evil_config(repo.ws / "x", command)
+    hostile_repository(repo.ws / "x", command)
     (repo.ws / ".git").write_bytes(b"gitdir: x\r\n\r\n")
 
 
 def worktree_of_its_own_making(repo: Repository, command: str) -> None:
-    evil_config(repo.ws / "x", command)
+    hostile_repository(repo.ws / "x", command)
     own = repo.ws / "x" / "worktrees" / "w"
     own.mkdir(parents=True)
     (own / "HEAD").write_text("ref: refs/heads/trunk\n")
@@ -361,12 +361,12 @@ def settings_with_other_line_ends(repo: Repository, command: str) -> None:
 
 
 def linked_folder(repo: Repository, command: str) -> None:
-    evil_config(repo.ws / "x", command)
+    hostile_repository(repo.ws / "x", command)
     (repo.ws / ".git").symlink_to("x")
 
 
 def linked_head(repo: Repository, command: str) -> None:
-    evil_config(repo.ws / ".git", command)
+    hostile_repository(repo.ws / ".git", command)
     (repo.ws / ".git" / "HEAD").unlink()
     (repo.ws / ".git" / "HEAD").symlink_to("refs/heads/trunk")
 
@@ -455,7 +455,7 @@ def test_a_layout_in_which_git_starts_a_program_is_not_safe(repo: Repository, la
 # ------------------------------------------------------------------ no other repository is shown
 
 
-def secret(repo: Repository) -> Path:
+def secret_repository(repo: Repository) -> Path:
     place = repo.home / "secret"
     repo.git("init", "-q", "-b", "hush", str(place))
     repo.commit(place, **{"merger-with-acme": "1\n"})
@@ -464,7 +464,7 @@ def secret(repo: Repository) -> Path:
 
 @pytest.mark.parametrize("gitdir", ["../secret/.git", "{}/.git", "../secret/.git/worktrees/w"])
 async def test_a_gitfile_does_not_show_another_repository_of_the_user(repo: Repository, gitdir: str):
-    other = secret(repo)
+    other = secret_repository(repo)
     repo.git("worktree", "add", "-q", "-b", "w", str(repo.home / "w"), cwd=other)
     (repo.ws / ".git").write_text(f"gitdir: {gitdir.format(other)}\n")
     assert await repo.status() is None
@@ -472,7 +472,7 @@ async def test_a_gitfile_does_not_show_another_repository_of_the_user(repo: Repo
 
 @pytest.mark.parametrize("name", ["index", "HEAD", "refs", "objects"])
 async def test_a_link_in_a_repository_does_not_show_another(repo: Repository, name: str):
-    other = secret(repo)
+    other = secret_repository(repo)
     repo.init()
     shutil.rmtree(repo.ws / ".git" / name, ignore_errors=True)
     (repo.ws / ".git" / name).unlink(missing_ok=True)

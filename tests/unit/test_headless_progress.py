@@ -43,12 +43,12 @@ def finished(call_id, outcome="ok", text=""):
     return envelope(ToolFinished(call_id, outcome, (Text(text),)))
 
 
-def watched(*events, **options):
+def at_terminal(*events, **options):
     return progress(*events, is_watched=True, **options)
 
 
 def test_at_a_terminal_a_call_and_its_end_are_a_line_each():
-    assert watched(prepared("a"), finished("a")) == "> bash(python main.py)\n  ok\n"
+    assert at_terminal(prepared("a"), finished("a")) == "> bash(python main.py)\n  ok\n"
 
 
 def test_without_a_terminal_a_call_is_one_line_when_it_ends():
@@ -63,17 +63,17 @@ def test_without_a_terminal_overlapping_calls_have_a_line_each():
 
 def test_an_error_shows_its_first_line():
     text = "\n\n\x1b[31mNo such file\x1b[0m: x\nmore"
-    assert watched(prepared("a"), finished("a", "error", text)).endswith("  error: No such file: x\n")
+    assert at_terminal(prepared("a"), finished("a", "error", text)).endswith("  error: No such file: x\n")
 
 
 def test_the_ends_of_overlapping_calls_name_their_call():
-    shown = watched(prepared("a"), prepared("b", "look", "{}"), finished("a"), finished("b", "error", "No."))
+    shown = at_terminal(prepared("a"), prepared("b", "look", "{}"), finished("a"), finished("b", "error", "No."))
     assert shown == "> bash(python main.py)\n> look()\n  ok bash(python main.py)\n  error: look(): No.\n"
 
 
 def test_a_call_of_an_unknown_tool_is_named_too():
     events = (live(CallDelta(0, "a", "nosuch", "{")), finished("a", "error", "There is no tool nosuch."))
-    assert watched(*events) == "> nosuch()\n  error: There is no tool nosuch.\n"
+    assert at_terminal(*events) == "> nosuch()\n  error: There is no tool nosuch.\n"
     assert progress(*events) == "> nosuch()  error: There is no tool nosuch.\n"
 
 
@@ -118,7 +118,7 @@ def test_the_output_of_a_command_leaves_out_the_remarks_of_the_tool():
 
 def test_no_line_is_longer_than_the_terminal():
     raw = '{"command": "' + "x" * 500 + '"}'
-    shown = watched(prepared("a", raw=raw), prepared("b"), finished("a", "error", "y" * 500), width=40)
+    shown = at_terminal(prepared("a", raw=raw), prepared("b"), finished("a", "error", "y" * 500), width=40)
     assert max(map(len, shown.splitlines())) == 40
     assert shown.splitlines()[-1].startswith("  error: bash(xxxxxxxxxxx...): yyyyy")
 
@@ -177,7 +177,7 @@ async def test_a_wait_that_is_stopped_shows_nothing():
 
 
 def test_colour_is_used_only_if_it_is_switched_on():
-    assert "\x1b[2m" in watched(prepared("a"), finished("a"), colour=True)
+    assert "\x1b[2m" in at_terminal(prepared("a"), finished("a"), colour=True)
     assert "\x1b" not in progress(prepared("a"), finished("a"))
 
 

@@ -272,7 +272,7 @@ REFUSED_AS_BASH_EXPANDS_IT = lines(r"""
     lua -e 'os.execute("rm -rf ~")'
 """)
 
-ORDINARY = lines(r"""
+ALLOWED = lines(r"""
     sed -n '1,5p' src/a
     sed 's/e x/y/e' src/a | cat
     env -C src rm -rf build
@@ -353,7 +353,7 @@ def test_a_command_that_destroys_the_home_folder_is_refused(decide_on: Decide, l
     assert isinstance(decision, Deny), decision
 
 
-@pytest.mark.parametrize("line", ORDINARY)
+@pytest.mark.parametrize("line", ALLOWED)
 def test_an_ordinary_command_is_allowed_in_bypass(decide_on: Decide, line: str) -> None:
     decision = decide_on(line)
     assert isinstance(decision, Allow), decision

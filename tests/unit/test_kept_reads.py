@@ -131,7 +131,7 @@ READS_OF_EXISTING_KEYS = lines(r"""
     find /home/alice -type f | xargs cat
     diff -r /home/alice src
 """)
-ORDINARY = lines(r"""
+ALLOWED = lines(r"""
     cat "$F"
     cat ~/.gitconfig | head
     cat src/a | head
@@ -182,7 +182,7 @@ def test_keys_in_a_configured_folder_of_bradawl_are_protected_too(top: Path, lin
     assert isinstance(decision, Deny), decision
 
 
-@pytest.mark.parametrize("line", ORDINARY)
+@pytest.mark.parametrize("line", ALLOWED)
 def test_an_ordinary_command_that_reads_no_keys_is_allowed(top: Path, line: str) -> None:
     decision = decision_on(line, str(top / "house"), str(top / "ws"))
     assert isinstance(decision, Allow), decision
