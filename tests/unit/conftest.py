@@ -35,6 +35,13 @@ def home(tmp_path):
 
 
 @pytest.fixture
+def user_home(tmp_path):
+    """A home folder with an empty configuration folder."""
+    (tmp_path / ".config" / "bradawl").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.fixture
 def project(tmp_path):
     """An empty project folder."""
     (tmp_path / "project").mkdir()
