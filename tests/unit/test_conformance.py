@@ -144,11 +144,10 @@ def _scripted_server(request):
 
 
 @pytest.mark.parametrize("check", suite.HTTP_CASES)
-async def test_scripted_http_conforms(check):
-    await check(lambda: (ScriptedHttp(_scripted_server), "http://fake"))
-
-
-@pytest.mark.parametrize("check", suite.HTTP_CASES)
-async def test_real_http_conforms(check):
-    with echo_server() as base_url:
-        await check(lambda: (Httpx2Http(), base_url))
+@pytest.mark.parametrize("kind", ["fake", "real"])
+async def test_http_conforms(check, kind):
+    if kind == "fake":
+        await check(lambda: (ScriptedHttp(_scripted_server), "http://fake"))
+    else:
+        with echo_server() as base_url:
+            await check(lambda: (Httpx2Http(), base_url))

@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.events import RequestParams
-from bradawl.core.messages import Assistant, Note, Origin, Text, Thinking, ToolCall, ToolResult, ToolResults, User
+from bradawl.core.messages import (
+    Assistant,
+    Note,
+    Origin,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    User,
+)
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
 from bradawl.folds.assembler import Assembler
@@ -83,12 +94,34 @@ async def test_a_conversation_gives_equal_replies():
         {"thinking": "well", "text": "I look.", "tool_calls": calls, "usage": usage},
         *[{"expect": word, "text": "Done."} for word in ("result of one", "result of three", "hurry")],
         {"expect": "again", "text": "Yes", "stop": "length"},
+        {"text": "I can't.", "stop": "refusal"},
+        {"tool_calls": [{"id": "four", "name": "grep", "arguments": '{"a"'}], "stop": "length"},
+        {"tool_calls": [{"id": "five", "name": "grep", "arguments": "[]"}]},
+        {"text": "so far", "stop": "error"},
     ]
     results = answers_to(script[0], (Note("n", "hurry"),))
     again = User((Text("again, result of one, result of three, hurry"),))
-    in_process, over_wire, server = await both(script, [User((Text("go"),)), results, again, again, again])
+    turns = [
+        User((Text("go"),)),
+        results,
+        again,
+        again,
+        again,
+        again,
+        again,
+        answers_to(script[6]),
+        answers_to(script[7]),
+    ]
+    in_process, over_wire, server = await both(script, turns)
+    (*in_process, failed), (*over_wire, failed_over_wire) = in_process, over_wire
     assert in_process == over_wire
     assert (server.failures, server.connections) == ([], 1)
+    assert failed[:3] == failed_over_wire[:3] and failed[0].parts == (Text("so far"),)
+    assert failed[3] == ("server", None, True, None)  # over the wire the failure has a status
+    assert in_process[5][0].parts == (Refusal("I can't."),)
+    calls = [part for reply, *_ in in_process for part in reply.parts if isinstance(part, ToolCall)]
+    assert [call.status for call in calls] == ["ok", "malformed", "ok", "truncated", "malformed"]
+    assert [call.raw_arguments for call in calls[1:]] == ['{"pattern": "x"', "", '{"a"', "[]"]
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529])
@@ -154,5 +187,8 @@ async def test_any_reply_in_any_fragments_is_equal(entries, size):
         turns.append(answers_to(before) if before["tool_calls"] else User((Text("more"),)))
     in_process, over_wire, _ = await both(json.loads(json.dumps(script)), turns[: len(script)])
     assert in_process == over_wire
-    calls = [part for reply, *_ in in_process for part in reply.parts if isinstance(part, ToolCall)]
-    assert all(call.status == "ok" for call in calls)
+    parts = [part for reply, *_ in in_process for part in reply.parts]
+    assert all(part.status == "ok" for part in parts if isinstance(part, ToolCall))
+    for kind, field in ((Text, "text"), (Thinking, "thinking")):
+        whole = "".join(part.text for part in parts if isinstance(part, kind))
+        assert whole == "".join(entry[field] for entry in script)

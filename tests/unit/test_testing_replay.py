@@ -30,20 +30,26 @@ async def read_one(reader):
 
 async def test_responses_come_in_order_in_their_pieces_and_requests_are_recorded():
     recordings = [Recording(b"abcdef", (2, 3, 99)), Recording(status=529), Recording(b"abc", (1,), "reset")]
-    async with ReplayServer(recordings) as server:
+    async with ReplayServer([*recordings, Recording(b"abc", then="silence")]) as server:
         reader, writer = await connect(server)
         seen = []
         for _ in recordings:
             writer.write(GET)
             seen.append(await read_one(reader))
-        writer.close()
+        reader, writer = await connect(server)
+        writer.write(GET)
+        await reader.readuntil(b"abc\r\n")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.read(1), 0.05)
+    assert await reader.read() == b"", "silence lasts until the server ends"
+    writer.close()
     (head, *good), (odd, *nothing), (_, *broken) = seen
     assert head.startswith(b"HTTP/1.1 200 OK\r\n") and b"text/event-stream" in head
     assert odd.startswith(b"HTTP/1.1 529 ")
     assert (good, nothing, broken) == ([[b"ab", b"c", b"def"], "eof"], [[], "eof"], [[b"a", b"bc"], "reset"])
-    assert server.connections == 1
+    assert server.connections == 2
     seen = {(one.method, one.path, one.headers["x-a"], one.body) for one in server.requests}
-    assert seen == {("GET", "/here?q=1", "b", b"{}")} and len(server.requests) == 3
+    assert seen == {("GET", "/here?q=1", "b", b"{}")} and len(server.requests) == 4
 
 
 @pytest.mark.parametrize(
@@ -62,15 +68,3 @@ async def test_responses_without_framing_past_the_end_and_by_a_function(recordin
         head, (got,), _ = await read_one(reader)
         writer.close()
     assert head.startswith(b"HTTP/1.1 " + status) and body in got
-
-
-async def test_a_silent_connection_ends_with_the_server():
-    async with ReplayServer([Recording(b"abc", then="silence")]) as server:
-        reader, writer = await connect(server)
-        writer.write(GET)
-        await reader.readuntil(b"abc\r\n")
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(reader.read(1), 0.05)
-    rest = await reader.read()
-    writer.close()
-    assert rest == b""

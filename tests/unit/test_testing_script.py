@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bradawl.testing.script import (
     Cursor,
@@ -121,12 +119,6 @@ def test_an_unexpected_request_uses_an_entry_and_gives_a_short_error():
     assert "needle" in failure and "hay" in failure and len(failure) < 5_000
     assert isinstance(cursor.take("hay, needle, hay"), Entry)
     assert cursor.take("") == "script has 2 entries, and request 3 came"
-
-
-@given(st.text(), st.integers(1, 20))
-def test_fragments_join_to_the_whole_text(text, size):
-    assert "".join(words(text)) == text
-    assert "".join(fragments(text, size)) == text
 
 
 def test_a_long_text_has_a_bounded_number_of_fragments():
