@@ -12,10 +12,11 @@ from bradawl.agent.calls.context import CallServices
 from bradawl.agent.configuration import AgentConfiguration
 from bradawl.agent.conversation import Conversation, ignore
 from bradawl.agent.jobs import BackgroundJobs
-from bradawl.agent.loop import Turn, run_turn
+from bradawl.agent.loop import run_turn
 from bradawl.agent.middleware import Finish, Middleware
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.recovery import repair, what_changed
+from bradawl.agent.turn import Turn
 from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (
     FORMAT_VERSION,
