@@ -148,14 +148,11 @@ async def test_a_compacted_session_is_resumed_with_its_replacement() -> None:
 
 async def test_a_replacement_that_is_lost_is_said_and_the_session_goes_on() -> None:
     agent, model, _ = build([{"text": "done"}])
-
-    async def main() -> tuple[str, ...]:
-        async with agent.open() as session:
-            session.conversation.record(Compacted("reactive", 0, "0" * 64))
-            await session.run("go")
-            return session.notices
-
-    (notice,) = await main()
+    emit = RecordingEmit()
+    async with agent.open() as session:
+        session.conversation.record(Compacted("reactive", 0, "0" * 64))
+        await session.run("go", emit)
+    (notice,) = emit.warnings
     assert notice.startswith("The summary of the earlier conversation is lost: ") and len(model.requests[0]) == 1
 
 

@@ -123,7 +123,7 @@ def _open_session(
             spawned.spawned,
             shared,
         )
-        child.conversation.emit = conversation.emit
+        child.show_with(conversation.emit)
         return child
 
     sub_agents = SubAgents(conversation, agent.files, opened.entries, open_child, denials)

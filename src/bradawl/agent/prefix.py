@@ -137,8 +137,7 @@ class PrefixLedger:
         try:
             return conversation.blobs.get(opened.system_ref).decode()
         except SessionError as error:
-            notice = f"The system prompt of this session is lost, a new one is used: {error}"
-            conversation.notices = (*conversation.notices, notice)
+            conversation.warn(f"The system prompt of this session is lost, a new one is used: {error}")
             return None
 
     def _log_opened(
@@ -184,8 +183,7 @@ class PrefixLedger:
         back = tuple(name for name in conversation.state.removed_tools if name in self.tools)
         self._log_tools_changed(ToolsChanged(back, missing))
         if missing:
-            notice = f"Tools that this session had are not available any more: {', '.join(missing)}."
-            conversation.notices = (*conversation.notices, notice)
+            conversation.warn(f"Tools that this session had are not available any more: {', '.join(missing)}.")
 
     # -------------------------------------------------------------- comparing
 

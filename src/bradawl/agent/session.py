@@ -95,11 +95,6 @@ class Session:
         return self.log.session_id
 
     @property
-    def notices(self) -> tuple[str, ...]:
-        """Warnings for the user, for example that the history can't be saved. A turn may add some."""
-        return self.conversation.notices
-
-    @property
     def policy(self) -> Callable[[], Policy]:
         """Returns the policy for the next call."""
         return self.calls.policy
@@ -136,6 +131,13 @@ class Session:
             if self._tasks is not None:
                 closing.push_async_exit(self._tasks)  # cancels the rest if this task is cancelled
                 await self.jobs.close()
+
+    def show_with(self, emit: Emit) -> None:
+        """Show the events between turns with `emit`, beginning with the warnings about the opened session.
+
+        Without this call the first turn shows those warnings, if it has an `emit`.
+        """
+        self.conversation.show_with(emit)
 
     async def run(
         self, prompt: Prompt, emit: Emit = ignore, *, answer_schema: AnswerSchema | None = None

@@ -75,19 +75,24 @@ Connect = Callable[[str | None, str | None], Http]
 """Creates an `Http` from a proxy and a CA file, as `bradawl.app.build.model.build_http` does."""
 
 
-def run_models(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
-    """Print the overview and return the exit code: 0 if any provider answers. Raises `SettingsError`."""
+def run_models(
+    options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str, notify: Callable[[str], None]
+) -> int:
+    """Print the overview and return the exit code: 0 if any provider answers. Raises `SettingsError`.
+
+    `notify` is called with each warning.
+    """
     given = read_settings(options, environ, cwd).given
     wanted = cast("str | None", options.get("provider"))
     if wanted is not None and wanted not in given.providers:
         raise SettingsError(unknown_provider(wanted, given.providers))
-    given = _with_stored_keys(given, console)
+    given = _with_stored_keys(given, notify)
     catalog = Catalog()
     from bradawl.app.build.model import build_http
 
     statuses = asyncio.run(query_providers(given, catalog, build_http, wanted))
     for warning in dict.fromkeys(given.sources.warnings):
-        console.say(f"note: {one_line(warning)}")
+        notify(warning)
     if options.get("json"):
         report = Report(statuses, catalog.source.date, catalog.source.versions)
         console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(report)).decode()) + "\n")
@@ -98,14 +103,14 @@ def run_models(options: Mapping[str, object], environ: Mapping[str, str], consol
     return 0 if any(status.reachable for status in statuses) else 1
 
 
-def _with_stored_keys(given: Given, console: Console) -> Given:
-    """Read the file of keys; if it can't be used, print one warning instead of one for each provider."""
+def _with_stored_keys(given: Given, notify: Callable[[str], None]) -> Given:
+    """Read the file of keys; if it can't be used, give one warning instead of one for each provider."""
     from bradawl.app.settings.credentials import read_credentials
 
     try:
         return given._replace(stored=read_credentials(given.credentials))
     except SettingsError as error:
-        console.say(f"note: {one_line(str(error))}")
+        notify(str(error))
         return given._replace(stored={})
 
 

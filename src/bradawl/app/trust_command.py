@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -205,10 +205,12 @@ def _too_long(items: Sequence[Item]) -> str:
 # ------------------------------------------------------------------ the command
 
 
-def run_trust(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
+def run_trust(
+    options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str, notify: Callable[[str], None]
+) -> int:
     """Run `bradawl trust`: show the entries that need trust, and remember that the user trusts the project.
 
-    Returns the exit code. Raises `SettingsError`.
+    `notify` is called with each warning. Returns the exit code. Raises `SettingsError`.
     """
     from bradawl.app.rendering import one_line
 
@@ -220,7 +222,8 @@ def run_trust(options: Mapping[str, object], environ: Mapping[str, str], console
             console.say("No project is trusted.")
     else:
         start = str(options.get("cwd") or cwd)
-        lines = _about_folder(options, store, _project(options.get("folder"), start), Path(home.config, "config.toml"))
+        user_file = Path(home.config, "config.toml")
+        lines = _about_folder(options, store, _project(options.get("folder"), start), user_file, notify)
     console.answer("".join(f"{one_line(line)}\n" for line in lines))
     return 0
 
@@ -240,17 +243,22 @@ def _project(named: object, cwd: str) -> tuple[str, str]:
 
 
 def _about_folder(
-    options: Mapping[str, object], store: TrustStore, place: tuple[str, str], user_file: Path
+    options: Mapping[str, object],
+    store: TrustStore,
+    place: tuple[str, str],
+    user_file: Path,
+    notify: Callable[[str], None],
 ) -> list[str]:
     folder, root = place
     if options.get("remove"):
         return [f"{root} is no longer trusted." if store.distrust(root) else f"{root} was not trusted."]
     files, warnings = read_project_files(folder, root, user_file, SETTINGS)
+    for warning in warnings:
+        notify(warning)
     items = items_in(root, files)
-    lines = [f"note: {warning}" for warning in warnings]
     if name := _too_long(items):
         raise SettingsError(f"{name} in {root} is too long to be read before it is trusted; shorten it.")
-    lines += [line for item in items for line in _lines(item)] or ["Nothing in its files needs trust."]
+    lines = [line for item in items for line in _lines(item)] or ["Nothing in its files needs trust."]
     if options.get("show"):
         return lines
     store.trust(root, {item.name: item.digest for item in items}, below=bool(options.get("below")))

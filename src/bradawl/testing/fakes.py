@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from bradawl.core.deltas import Notice
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionBusy, SessionNotFound, ToolError
 from bradawl.core.events import AgentEnded, Envelope, Event, Live, PromptSubmitted, TurnReason
@@ -391,3 +392,8 @@ class RecordingEmit:
     def events(self) -> tuple[Event, ...]:
         """The durable events, without their envelopes."""
         return tuple(item.event for item in self.items if isinstance(item, Envelope))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The texts of the warnings."""
+        return tuple(item.item.text for item in self.items if isinstance(item, Live) and isinstance(item.item, Notice))
