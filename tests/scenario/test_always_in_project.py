@@ -5,7 +5,7 @@ import asyncio
 from house import Probe, build, call, results
 
 from bradawl.app.remembered_rules import RememberedRules
-from bradawl.app.tui.approve import TerminalApprover
+from bradawl.app.tui.approver import TerminalApprover
 from bradawl.core.permissions import Policy
 
 SCRIPT = [

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from house import Probe, assert_valid, build, call, results
 
-from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.builtin_commands import builtin_commands
 from bradawl.app.console import Console
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.frontend import RunRequest
 from bradawl.app.headless import HeadlessScreen, run_headless
 from bradawl.app.interrupts import Interrupts

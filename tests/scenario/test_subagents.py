@@ -9,7 +9,7 @@ import pytest
 from house import Probe, assert_valid, build, call, results
 from subagent_house import MARK, Crowd, entries_of, events_of, family, task
 
-from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.configuration import Limits
 from bradawl.agent.middleware.reminders import LAST_STEP
 from bradawl.agent.subagents.child import STEPS
 from bradawl.agent.subagents.registry import MOST

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from printed_events import ORIGIN, envelope
 from tool_specs import spec_of
 
-from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.exit_code import Meter, Result, exit_code
 from bradawl.app.headless import answer_text
 from bradawl.app.rendering import call_line, usage_text
-from bradawl.app.tui.approve import TerminalApprover, choices_text, parse_answer, question_text
+from bradawl.app.tui.approver import TerminalApprover, choices_text, parse_answer, question_text
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
 from bradawl.core.events import (

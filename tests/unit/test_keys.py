@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from settings_files import SECRET
 
-from bradawl.app.own_programs import for_key_command
+from bradawl.app.program_paths import key_command_environment
 from bradawl.app.settings.credentials import CommandKey, read_credentials
 from bradawl.app.settings.load import load_settings
 from bradawl.core.errors import SettingsError
@@ -326,7 +326,7 @@ async def test_a_command_is_not_found_in_the_working_directory(tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     environment = {"PATH": path, "HOME": "/"}
     assert (
-        await CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", for_key_command(environment)).key()
+        await CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", key_command_environment(environment)).key()
     ) == "kept"
 
 

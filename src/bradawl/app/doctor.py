@@ -153,7 +153,7 @@ def _data_home(environ: Mapping[str, str], cwd: str) -> str:
 def _machine_checks(settings: Settings) -> list[Check]:
     """Checks of the sandbox and of the programs that bradawl starts."""
     from bradawl.app.build.workspace import choose_sandbox, folders_of
-    from bradawl.app.own_programs import find_ripgrep, programs_for
+    from bradawl.app.program_paths import find_ripgrep, programs_for
 
     try:
         folders = folders_of(settings)

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.console import Console, OutputError
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.exit_code import (
     CANCELLED,
     ERROR,

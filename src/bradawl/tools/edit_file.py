@@ -10,7 +10,7 @@ from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
-from bradawl.tools.reading.naming import named_as_given, with_suggestion
+from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
 
 if TYPE_CHECKING:  # the engine loads with the first edit: many sessions make none
     from bradawl.tools.editing.plan import Change, Planned

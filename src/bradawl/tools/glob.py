@@ -16,7 +16,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command, FileEntry
 from bradawl.tools.reading.decoding import presentable
-from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
+from bradawl.tools.reading.path_errors import named_as_given, on_one_line, with_suggestion
 from bradawl.tools.searching.patterns import compile_glob, literal_prefix
 
 if TYPE_CHECKING:

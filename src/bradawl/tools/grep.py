@@ -13,7 +13,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.rules import refuses
 from bradawl.core.tools import ToolSpec
 from bradawl.tools.reading.decoding import presentable
-from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
+from bradawl.tools.reading.path_errors import named_as_given, on_one_line, with_suggestion
 from bradawl.tools.searching.search import MOST_CONTEXT, Found, OutputMode, Query, is_included, shown
 
 _DEFAULT_LIMIT = 200

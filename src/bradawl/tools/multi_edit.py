@@ -11,7 +11,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
 from bradawl.tools.edit_file import EditFileParams, change_text, read_for_edit, remember_edit
-from bradawl.tools.reading.naming import named_as_given
+from bradawl.tools.reading.path_errors import named_as_given
 
 if TYPE_CHECKING:  # the engine loads with the first edit
     from bradawl.tools.editing.plan import Planned

@@ -11,8 +11,8 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.tools.reading.decoding import encoding_of, presentable, split_lines
-from bradawl.tools.reading.naming import named_as_given, with_suggestion
 from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, numbered, text_page
+from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
 
 _READ_LIMIT = 50_000_000
 _LEAST_CHARACTERS = 2_000

@@ -9,7 +9,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
 from bradawl.tools.reading.decoding import UTF_8, Encoding, encoding_of, split_lines
-from bradawl.tools.reading.naming import named_as_given
+from bradawl.tools.reading.path_errors import named_as_given
 
 _READ_LIMIT = 50_000_000
 

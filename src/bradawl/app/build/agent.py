@@ -7,11 +7,11 @@ import msgspec
 
 from bradawl._version import __version__
 from bradawl.agent.agent import Agent
-from bradawl.agent.middleware.limits import Limits
-from bradawl.app.approvers import DenyAllApprover
+from bradawl.agent.configuration import Limits
 from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools, with_extra_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, with_real_home
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.app.policies import Policies
 from bradawl.app.settings.settings import Settings

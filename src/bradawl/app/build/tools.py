@@ -10,8 +10,8 @@ import msgspec
 
 from bradawl.app.build.workspace import Workspace, without_keys
 from bradawl.app.machine import home_in
-from bradawl.app.own_programs import find_ripgrep, search_path
 from bradawl.app.policies import Policies
+from bradawl.app.program_paths import find_ripgrep, search_path
 from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Http, Tool

@@ -10,7 +10,7 @@ import msgspec
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.app.machine import home_in
-from bradawl.app.own_programs import programs_for, search_path
+from bradawl.app.program_paths import programs_for, search_path
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.providers import PROVIDERS
 from bradawl.app.settings.settings import NoSandbox, Settings

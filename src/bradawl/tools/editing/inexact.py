@@ -3,6 +3,7 @@
 import msgspec
 
 from bradawl.core.errors import ToolError
+from bradawl.tools.editing.file_text import FileText
 from bradawl.tools.editing.inexact_place import (
     BLANK_LINES,
     MOST_PLACES,
@@ -17,7 +18,6 @@ from bradawl.tools.editing.inexact_place import (
     windows,
     windows_without_blank_lines,
 )
-from bradawl.tools.editing.view import View
 
 _PLACES_NAMED = 10
 
@@ -30,22 +30,22 @@ class Loose(msgspec.Struct, frozen=True):
     new: tuple[str, ...]
 
 
-def loose_fit(view: View, old: str, new: str, shown: str) -> Loose | None:
+def loose_fit(file_text: FileText, old: str, new: str, shown: str) -> Loose | None:
     """The only matching place; None if there is none. Raises `ToolError` if there are several."""
-    if not may_have(view.text, old):
+    if not may_have(file_text.text, old):
         return None
-    lines = bare_lines(view.text)
+    lines = bare_lines(file_text.text)
     found = windows(lines, old)
-    if not found and (inside := fit_in_line(view, old)):
+    if not found and (inside := fit_in_line(file_text, old)):
         return Loose(inside, (old,), tuple(new.split("\n")))
     quoted = old
     if not found:
         old, new = _without_blank_edges(old, new)
         found = windows(lines, old) or windows_without_blank_lines(lines, old)
     _check_unique(found, shown)
-    if not found or has_rival(view.text, old, found[0]):
+    if not found or has_rival(file_text.text, old, found[0]):
         return None
-    fit = fit_of(view, old, found[0])
+    fit = fit_of(file_text, old, found[0])
     if fit is None:
         return None
     _check_ends(fit, old, new)

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from bradawl.tools.editing.file_text import FileText
 from bradawl.tools.editing.indent import Indent, rule_of, split_indent, unchanged
 from bradawl.tools.editing.typography import Typography, folded
-from bradawl.tools.editing.view import View
 
 MOST_PLACES = 50
 BLANK_LINES = "blank lines"
@@ -146,9 +146,9 @@ def _likeness(quoted: Sequence[str], lines: Sequence[str]) -> float:
     return total / max(sum(1 for line in quoted[:_COMPARED] if line), 1)
 
 
-def fit_of(view: View, old: str, window: Window) -> Fit | None:
+def fit_of(file_text: FileText, old: str, window: Window) -> Fit | None:
     """How the quoted lines map to a range of lines; None if no single rule fits all."""
-    quoted, raw = quoted_lines(old), view.text.split("\n")
+    quoted, raw = quoted_lines(old), file_text.text.split("\n")
     lines = [_line(raw, number) for number in range(window.first, window.last + 1)]
     partners = tuple(None if number is None else number - window.first for number in window.partners)
     pairs = [(quoted[place], lines[partner].content) for place, partner in enumerate(partners) if partner is not None]
@@ -212,18 +212,18 @@ def fit_of_span(text: str, start: int, ignored: tuple[str, ...]) -> Fit:
     return Fit(start, start + len(text), lines, partners, unchanged, Typography(), False, ignored)
 
 
-def fit_in_line(view: View, old: str) -> Fit | None:
+def fit_in_line(file_text: FileText, old: str) -> Fit | None:
     """A match inside a line that differs only in typography; None unless there is exactly one."""
     from bradawl.tools.editing.typography import folded_evenly
 
-    text, wanted = folded_evenly(view.text), folded_evenly(old)
+    text, wanted = folded_evenly(file_text.text), folded_evenly(old)
     if text is None or wanted is None or "\n" in old or text.count(wanted) != 1:
         return None
     start = text.find(wanted)
     stop = start + len(wanted)
     if _splits_word(text, start) or _splits_word(text, stop) or text.find(wanted, start + 1) >= 0:
         return None
-    there, typography = view.text[start:stop], Typography()
+    there, typography = file_text.text[start:stop], Typography()
     typography.learn(old, there)
     ignored = ("typographic characters",)
     return Fit(start, stop, (Line(there, ""),), (0,), unchanged, typography, True, ignored)

@@ -7,6 +7,7 @@ import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.tools.editing.exact import Exact, joins_lines, reframed
+from bradawl.tools.editing.file_text import FileText, check_encodable, encodings_of, file_text_of
 from bradawl.tools.editing.matching import (
     MOST_MATCHES,
     Match,
@@ -16,7 +17,6 @@ from bradawl.tools.editing.matching import (
     line_ending_at,
     line_number,
 )
-from bradawl.tools.editing.view import View, check_encodable, encodings_of, view_of
 from bradawl.tools.reading.decoding import Encoding
 
 _PLACES_NAMED = 10
@@ -168,7 +168,7 @@ def _fitted(job: _Job, match: Match, encoding: Encoding) -> Planned:
     from bradawl.tools.editing.rewrite import rewritten
 
     _check_joint(job, Exact.of(job.data, match, encoding))
-    span = view_of(job.data[match.start : match.end], Encoding(encoding.codec)).text
+    span = file_text_of(job.data[match.start : match.end], Encoding(encoding.codec)).text
     fit = fit_of_span(span, 0, ("line endings",))
     ending = line_ending_at(job.data, match, encoding)
     old, new = (text.replace("\r\n", "\n").split("\n") for text in (job.change.old, job.change.new))
@@ -182,7 +182,7 @@ def _note(*ignored: str) -> str:
 
 def _put(data: bytes, match: Match, text: str, encoding: Encoding) -> bytes:
     """The bytes with `text`, of which a part comes from the file and may be no valid text, at one place."""
-    return data[: match.start] + View(text, Encoding(encoding.codec)).data + data[match.end :]
+    return data[: match.start] + FileText(text, Encoding(encoding.codec)).data + data[match.end :]
 
 
 def _loosely(job: _Job) -> Planned | None:
@@ -192,14 +192,14 @@ def _loosely(job: _Job) -> Planned | None:
     if sum(map(str.isalnum, job.change.old)) < _LEAST_LETTERS:
         return None  # ambiguous
     encoding = job.encodings[0]
-    view = view_of(job.data, encoding)
+    file_text = file_text_of(job.data, encoding)
     loose: Loose | None = loose_fit(
-        view, job.change.old.replace("\r\n", "\n"), job.change.new.replace("\r\n", "\n"), job.shown
+        file_text, job.change.old.replace("\r\n", "\n"), job.change.new.replace("\r\n", "\n"), job.shown
     )
     if loose is None:
         return None
     check_encodable(job.change.new, encoding, job.shown)
-    match = Match(view.place(loose.fit.start), view.place(loose.fit.stop))
+    match = Match(file_text.place(loose.fit.start), file_text.place(loose.fit.stop))
     text = rewritten(loose.fit, loose.old, loose.new, line_ending_at(job.data, match, encoding))
     return Planned(_put(job.data, match, text, encoding), encoding, 1, _note(*loose.fit.ignored))
 
@@ -234,5 +234,5 @@ def _places(job: _Job) -> list[tuple[Match, Encoding]]:
 def _missed(job: _Job) -> ToolError:
     from bradawl.tools.editing.mismatch import explain_absence
 
-    reason = explain_absence(view_of(job.data, job.encodings[0]).text, job.change.old)
+    reason = explain_absence(file_text_of(job.data, job.encodings[0]).text, job.change.old)
     return ToolError(f"old_string was not found in {job.shown}; nothing was changed. {reason}")

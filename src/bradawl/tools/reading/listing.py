@@ -1,7 +1,7 @@
 """Lists a folder for the model."""
 
 from bradawl.core.workspace import FileEntry
-from bradawl.tools.reading.naming import on_one_line
+from bradawl.tools.reading.path_errors import on_one_line
 
 FOLDER_LIMIT = 10_000
 """Files that are looked at: folders are known by what they hold."""

@@ -7,7 +7,7 @@ import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
-from bradawl.tools.reading.naming import on_one_line
+from bradawl.tools.reading.path_errors import on_one_line
 from bradawl.tools.searching.patterns import compile_glob
 
 OutputMode = Literal["content", "files", "count"]

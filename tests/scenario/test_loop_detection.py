@@ -1,4 +1,4 @@
-"""A model that goes in circles is told so and then stopped; one that waits, or makes headway, is left alone."""
+"""A model that repeats itself is warned and then stopped; one that waits or makes progress is not."""
 
 import asyncio
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from house import Probe, assert_valid, build, call, results
 
-from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.configuration import Limits
 from bradawl.core.effects import Effects
 from bradawl.core.messages import Assistant, Origin, Text, ToolCall, ToolResult, ToolResults, User
 from bradawl.core.ports import CallContext, ToolOutput
-from bradawl.folds.repetition import LONGEST_CIRCLE, circle_at_end
+from bradawl.folds.repetition import LONGEST_CYCLE, cycle_at_end
 
 
 class Counting(Probe):
@@ -125,19 +125,19 @@ def transcript(*steps: tuple[str, str]) -> list[Any]:
 
 
 def test_how_long_things_took_is_no_difference():
-    circle = circle_at_end(transcript(*(("make", f"failed\n[exit code 2] ({n}.{n} s)") for n in range(4))), 5)
+    circle = cycle_at_end(transcript(*(("make", f"failed\n[exit code 2] ({n}.{n} s)") for n in range(4))), 5)
     assert (circle.steps, circle.rounds) == (1, 4)
 
 
 def test_without_steps_or_with_one_there_is_no_circle():
-    assert circle_at_end([], 5).rounds == 1
-    assert circle_at_end(transcript(("a", "b")), 5).rounds == 1
+    assert cycle_at_end([], 5).rounds == 1
+    assert cycle_at_end(transcript(("a", "b")), 5).rounds == 1
 
 
 def test_looking_costs_no_more_in_a_long_conversation():
     looked = Watched(transcript(*((str(n), "x") for n in range(2_000))))
-    circle_at_end(looked, 5)
-    assert looked.looks <= 2 * LONGEST_CIRCLE * 5
+    cycle_at_end(looked, 5)
+    assert looked.looks <= 2 * LONGEST_CYCLE * 5
 
 
 class Watched(list[Any]):

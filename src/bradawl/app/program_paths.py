@@ -25,7 +25,7 @@ def find_ripgrep(programs: TrustedPrograms | None = None) -> str | None:
     return programs.find("rg") or programs.beside("rg")
 
 
-def for_key_command(environment: Mapping[str, str]) -> dict[str, str]:
+def key_command_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of a key command, which runs unsandboxed: nothing in it comes from the working directory."""
     here, home = _working_directory(), environment.get("HOME", "")
     untrusted = () if home and is_within(os.path.realpath(home), here) else (here,)
