@@ -234,7 +234,7 @@ def test_a_run_says_which_flag_would_have_allowed_its_calls():
     agent, *_ = build(script, approver=nobody, policy=lambda: Policy("default", roots=("/project",)))
     code, _, err = run_without_user(agent)
     assert code == 5
-    assert "1 call refused (probe). Nobody is there to be asked; to allow such calls rerun with" in err
+    assert "1 call refused (probe). No user is present to be asked; to allow such calls rerun with" in err
     assert "--permission-mode accept-edits" in err
 
 

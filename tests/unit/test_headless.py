@@ -201,7 +201,7 @@ def test_a_closed_input_is_nobodys_no():
 
 async def test_without_anybody_every_answer_is_no():
     answer = await DenyAllApprover().ask(question())
-    assert (answer.allowed, answer.by, answer.message) == (False, "nobody", "Nobody is there to be asked.")
+    assert (answer.allowed, answer.by, answer.message) == (False, "nobody", "No user is present to be asked.")
 
 
 # ------------------------------------------------------------------ exit codes, measures

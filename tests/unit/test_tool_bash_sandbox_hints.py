@@ -157,7 +157,7 @@ def test_the_part_of_a_pipeline_that_failed_counts():
 
 def test_without_a_user_it_is_not_offered_to_ask():
     (note,) = notes(NO_NETWORK[0], there=False)
-    assert "Nobody is here" in note and "sandbox:" not in note.removeprefix("[bubblewrap sandbox:")
+    assert "No user is present" in note and "sandbox:" not in note.removeprefix("[bubblewrap sandbox:")
 
 
 def test_a_server_of_another_command_can_not_be_reached():

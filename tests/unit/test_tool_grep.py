@@ -116,7 +116,7 @@ def test_nothing_found_says_in_what_it_looked(place, tmp_path, grep):
         (tmp_path / "d" / name).write_text("x\n")
     assert found(place, grep, "none", path="d") == "No matches for none: searched 2 files in d"
     text = found(place, grep, r"x\nx", path="d")
-    assert text == r"No matches for x\nx: searched 2 files in d; grep looks at one line at a time unless multiline=true"
+    assert text == r"No matches for x\nx: searched 2 files in d; grep searches one line at a time unless multiline=true"
     text = found(place, grep, r"y\|z", path="d")
     assert text == r"No matches for y\|z: searched 2 files in d; alternation is |; \| is a literal bar"
     assert found(place, grep, r"x|z", path="d").count("\n") == 1

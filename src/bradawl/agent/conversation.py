@@ -64,7 +64,7 @@ class Conversation:
         self.transcript = Transcript(self._read_replacement)
         self.state = SessionState()
         self.turn_state = SessionState()
-        """The same fold since the turn began."""
+        """The same fold, over the events since the turn began."""
         self.inbox = QueueInbox()
         self.emit: Emit = ignore
         self._last: Envelope | None = None

@@ -46,7 +46,7 @@ class TurnResult(msgspec.Struct, frozen=True):
     """The answer: the text of the last reply, empty if that reply called tools; the JSON alone of a checked answer."""
     steps: int
     usage: Usage
-    """Of this turn alone."""
+    """Tokens of this turn alone."""
     cost: float | None
     """US dollars of this turn; None if any reply could not be priced."""
     failure: Failure | None

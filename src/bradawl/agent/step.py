@@ -18,7 +18,7 @@ from bradawl.core.usage import Usage, cost
 from bradawl.folds.assembler import Assembler
 
 _MOST_RETRIES = 5
-"""Of one step, asked for by middleware."""
+"""Retries of one step that middleware may ask for."""
 
 
 class Attempts(msgspec.Struct):
@@ -27,7 +27,7 @@ class Attempts(msgspec.Struct):
     started_s: float
     made: int = 0
     withdrawn: int = 0
-    """By middleware."""
+    """Replies that middleware withdrew."""
     reusable: Finished = msgspec.field(default_factory=dict)
 
     def restart(self, now_s: float) -> None:
@@ -214,7 +214,7 @@ def _withdraw(turn: Turn, step: int, reply: Assembler, failure: Failure, retry: 
 
 
 def _log_reply(turn: Turn, step: int, reply: Assembler, stop: StopReason) -> Assistant:
-    """Log the reply, as far as it came; an empty one only if it ended."""
+    """Log the received part of the reply; an empty reply only if it ended."""
     message = reply.reply()
     if not message.parts and not reply.has_ended:
         return message
@@ -226,6 +226,6 @@ def _log_reply(turn: Turn, step: int, reply: Assembler, stop: StopReason) -> Ass
 
 
 def _bill(turn: Turn, reply: Assembler) -> tuple[Usage | None, float | None]:
-    """Tokens and US dollars of a reply, also of one that broke off."""
+    """Tokens and US dollars of a reply, complete or not."""
     usage = turn.prefix.usage_of(reply)
     return usage, None if usage is None else cost(usage, turn.prefix.info.price)

@@ -26,7 +26,7 @@ class Turn:
         self.conversation, self.prefix, self.calls = conversation, prefix, calls
         self.middleware, self.params, self.retry = middleware, params, retry
         self.answer = ""
-        """Text of the last reply behind the kept pieces; empty for a reply with calls."""
+        """The kept pieces and the text of the last reply; empty for a reply with calls."""
         self._kept = ""
 
     def answer_with(self, reply: Assistant) -> str:

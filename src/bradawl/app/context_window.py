@@ -115,7 +115,7 @@ class WindowWatch:
         return self._once(
             "cut",
             f"{origin.model} runs with a context of {window.tokens:,} tokens, and this conversation already takes some "
-            f"{estimated:,}: the server may leave out its beginning without a word. To give it room, "
+            f"{estimated:,}: the server may leave out its beginning silently. To give it room, "
             f"{longer_context(origin.provider, origin.model, estimated)}.",
         )
 
@@ -130,7 +130,7 @@ class WindowWatch:
         return self._once(
             "cut",
             f"The server counted {counted:,} tokens of a conversation of some {estimated:,}: it seems to leave out the "
-            f"beginning without a word. To give it room, {longer_context(origin.provider, origin.model, estimated)}.",
+            f"beginning silently. To give it room, {longer_context(origin.provider, origin.model, estimated)}.",
         )
 
     def _once(self, name: str, text: str) -> str | None:

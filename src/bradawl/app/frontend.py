@@ -1,4 +1,4 @@
-"""What every front end shares: opening sessions, turns, the permission mode, warnings and slash commands.
+"""The part that all front ends share: opening sessions, turns, the permission mode, warnings and slash commands.
 
 A front end, such as the terminal or a headless run, only renders. It calls `RunRequest.start`, opens sessions with
 `Frontend.open`, and passes an `emit` that gets every event and every warning (`Live(Notice)`). How a turn ended is put
@@ -31,7 +31,7 @@ Build = Callable[["Settings", Approver], "Agent"]
 
 
 class RunRequest(NamedTuple):
-    """What a user asked for on the command line, ready for a front end."""
+    """The request on the command line, ready for a front end."""
 
     settings: "Settings"
     build: Build

@@ -1,4 +1,4 @@
-"""Finds git, rg, bash and bwrap for a run; `safety.trusted_programs` has the rules."""
+"""Paths of the programs a run starts: git, rg, bash and bwrap. `safety.trusted_programs` has the rules."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from bradawl.safety.trusted_programs import TrustedPrograms, trusted_programs
 
 
 def programs_for(environment: Mapping[str, str], untrusted: Sequence[str]) -> TrustedPrograms:
-    """Finds programs on PATH, except in the `untrusted` folders: the workspace and bradawl's own."""
+    """The programs on PATH, except in the `untrusted` folders: the workspace and bradawl's own."""
     return trusted_programs(environment, tuple(untrusted), sys.prefix)
 
 

@@ -41,7 +41,7 @@ class Item(msgspec.Struct, frozen=True):
     name: str
     """File and key: `.bradawl/config.toml: permissions.allow`."""
     value: str
-    """The value on one line, as JSON if it is no text."""
+    """The value on one line, as JSON unless it is text."""
     entries: tuple[str, ...]
     """The entries of a list, each as JSON."""
     digest: str
@@ -133,7 +133,7 @@ def trust_question(settings: "Settings") -> str | None:
 
 
 def _summary(items: Sequence[Item]) -> list[str]:
-    """What a long list could hide: the number of rules, and the rules that allow everything or any command."""
+    """A summary of what a long list could hide: the number of rules, and rules that allow everything or any command."""
     rules = [rule for item in items if not item.is_program for rule in _rules_of(item)]
     wide = list(dict.fromkeys(rule for rule in rules if _is_wide(rule)))
     many = f"Its files have {len(rules)} rules that allow something." if len(rules) > _MANY_RULES else ""
@@ -143,7 +143,7 @@ def _summary(items: Sequence[Item]) -> list[str]:
 
 
 def _rules_of(item: Item) -> tuple[str, ...]:
-    """The rules in an item; one text may hold several, as in settings."""
+    """The rules in an item; as in settings, one text may contain several."""
     try:
         texts: list[str] = [msgspec.json.decode(each, type=str) for each in item.entries] or [item.value]
         return tuple(rule for text in texts for rule in split_rules(text, item.name, is_forgiving=True))
@@ -184,7 +184,7 @@ def _open(settings: "Settings") -> tuple[tuple[Item, ...], TrustStore]:
 
 
 def _lines(item: Item) -> list[str]:
-    """The whole item for the question: a part that is not shown could be the part that matters."""
+    """The whole item for the question, because a part that is left out could be the important one."""
     kept = " (a program; this version starts none)" if item.is_program else ""
     seal = f"[sha256 {item.digest[:12]}]"
     if len(item.value) <= _ON_ONE_LINE and not _PADDING.search(item.value):

@@ -328,7 +328,7 @@ class BubblewrapBackend:
         return [*arguments, "--dev", "/dev", *last, "--chdir", self._place_of(program, hidden), "--clearenv"]
 
     def _hidden(self, grant: Grant) -> tuple[str, ...]:
-        """Hidden folders and files that exist, by real path."""
+        """The hidden folders and files that exist, as real paths."""
         layout = self._layout
         found: dict[str, None] = {}
         for path in (*layout.own, layout.state, *self._secrets, *self._shown_secrets):

@@ -84,7 +84,7 @@ class SandboxSelection:
 
     @property
     def report(self) -> tuple[str, ...]:
-        """What was found, one line per candidate, for `bradawl doctor`."""
+        """The result for each candidate, one line each, for `bradawl doctor`."""
         self.backend()
         return tuple(self._report)
 

@@ -63,7 +63,7 @@ class FakeClock:
         """Seconds of every `sleep`, in order of the calls."""
 
     def now_ms(self) -> int:
-        """The start plus the time advanced, in milliseconds."""
+        """The start time plus the advanced time, in milliseconds."""
         return self._start_ms + round(self._elapsed_s * 1000)
 
     def monotonic(self) -> float:
@@ -223,7 +223,7 @@ class FakeTool:
         return FakeToolParams
 
     def effects(self, params: FakeToolParams, context: CallContext) -> Effects:
-        """As given."""
+        """The value given to the constructor."""
         return self._effects
 
     async def run(self, params: FakeToolParams, context: CallContext) -> ToolOutput:
@@ -251,7 +251,7 @@ class FakeHook:
 
     @property
     def name(self) -> str:
-        """As given."""
+        """The value given to the constructor."""
         return self._name
 
     async def before_call(self, call: ToolCall) -> ToolCall | str:
@@ -303,7 +303,7 @@ class MemoryStore:
         return self._hand_over(self._ids.ulid(), ())
 
     def open(self, session_id: str) -> OpenSession:
-        """An existing one. Raises `SessionNotFound`, `SessionBusy`."""
+        """An existing session. Raises `SessionNotFound`, `SessionBusy`."""
         log = self.logs.get(session_id)
         if log is None or not (self.history[session_id] or log.entries):
             raise SessionNotFound(f"There is no session {session_id}.")
@@ -385,7 +385,7 @@ class RecordingEmit:
         self.items: list[Envelope | Live] = []
 
     def __call__(self, item: Envelope | Live) -> None:
-        """Keep it."""
+        """Keep the event."""
         self.items.append(item)
 
     @property

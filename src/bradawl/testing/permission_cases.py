@@ -41,7 +41,7 @@ _AGENT_FOLDER: Final = re.compile(r"(?<![\w.-])\.(agent)(?![\w.-])", re.IGNORECA
 
 
 class CaseWorkspace(msgspec.Struct, frozen=True):
-    """What cases are judged against. A workspace that does not exist is taken for a clean git repository."""
+    """The workspace of cases. One that does not exist is treated as a clean git repository."""
 
     workspace: str
     """Absolute, without links. It holds `link_to_outside`, a link to `/outside`."""
@@ -52,7 +52,7 @@ class CaseWorkspace(msgspec.Struct, frozen=True):
     switches: Set[str]
     """Flags of the command line that take no value."""
     read_git_file: Callable[[str, int], bytes | None]
-    """A file of git's configuration by its path; None if there is none, or it has more bytes than the number."""
+    """Reads a file of git's configuration by its path; None if it is missing or has more bytes than the number."""
     mode: Mode | None = None
     """None: `default` for shell lines, `accept-edits` for paths."""
 
@@ -169,7 +169,7 @@ class CaseJudge:
         return self._call(bash, BashParams(command), tree, place.mode or "default")
 
     def _git_is_safe(self, folder: str) -> bool:
-        """A repository that does not exist is taken for one with a harmless configuration."""
+        """Whether git is safe in a folder. The configuration of a repository that does not exist counts as harmless."""
         return self._is_assumed(folder) or self._git.is_safe(folder)
 
     def _git_reads(self, folder: str, **how: bool) -> tuple[str, ...] | None:

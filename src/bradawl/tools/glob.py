@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _WALK_LIMIT = 200_000
 _FEW = 300
-"""Files that are looked at without starting a program for it."""
+"""Number of files that are checked without starting a program."""
 _SHOWN = 100
 _TIMEOUT_S = 60.0
 _OUTPUT_LIMIT = 2_000_000
@@ -47,22 +47,20 @@ class Glob:
     params: type[GlobParams] = GlobParams
 
     def __init__(self, rg: str | None = None, ignore_file: Callable[[str], str | None] = lambda _: None) -> None:
-        """`rg` is the path of ripgrep; without it large folders take longer, and very large ones are cut.
-
-        `ignore_file` finds the `.bradawlignore` that holds for a folder.
+        """`rg` is the path of ripgrep; without it large folders take longer, and the search of very large ones is cut.
+        `ignore_file` returns the `.bradawlignore` that applies to a folder.
         """
         self._rg = rg
         self._ignore_file = ignore_file
 
     def effects(self, params: GlobParams, context: CallContext) -> Effects:
-        """Reads below the folder to look in and the one the pattern starts from.
-
-        Raises `ToolError` for a broken pattern or path.
+        """Reads below the searched folder and the folder the pattern starts from. Raises `ToolError` for an invalid
+        pattern or path.
         """
         return Effects(reads=tuple(dict.fromkeys((_place(params, context)[0], context.resolve(params.path)))))
 
     async def run(self, params: GlobParams, context: CallContext) -> ToolOutput:
-        """Matching files, newest first, at most 100; if there are none, those that match deeper down."""
+        """Matching files, newest first, at most 100; if there are none, matches in deeper folders."""
         root, rest = _place(params, context)
         where = context.resolve(params.path)
         with named_as_given(where, params.path, context):
@@ -76,15 +74,15 @@ class Glob:
 
     async def _search(self, root: str, rest: str, where: str, context: CallContext) -> "Search":
         try:
-            # ripgrep knows nothing of rules that refuse paths, and the list is without those.
+            # ripgrep does not know the rules that refuse paths; the list leaves those paths out.
             entries, is_cut = await context.files.list(root, _FEW if self._rg and not context.rules else _WALK_LIMIT)
         except ToolError as error:
             if root == where:
                 raise await with_suggestion(error, root, context) from None
-            await context.files.list(where, 0)  # a missing folder is another error than a pattern without matches
+            await context.files.list(where, 0)  # a missing folder is a different error from a pattern without matches
             return Search(root, (), 0, 0, is_cut=False)
         if not rest and not any(entry.path == root for entry in entries):
-            rest = "**"  # the pattern names a folder: all that is in it
+            rest = "**"  # the pattern names a folder: everything in it
         if is_cut and self._rg and not context.rules:
             from bradawl.tools.searching.ripgrep import Ripgrep
 
@@ -101,15 +99,15 @@ class Search(msgspec.Struct, frozen=True):
 
     root: str
     newest: tuple[str, ...]
-    """Absolute paths, newest first; as many as are shown."""
+    """Absolute paths of the files to show, newest first."""
     total: int
     looked_at: int
     is_cut: bool
-    """There are more files than a search reads."""
+    """The folder has more files than a search reads."""
 
     @property
     def note(self) -> str:
-        """A note about an incomplete search; empty for others."""
+        """A note about an incomplete search; empty for a complete one."""
         return f"[the search stopped after {self.looked_at} files; give a deeper path]" if self.is_cut else ""
 
 
@@ -122,7 +120,7 @@ def _chosen(root: str, rest: str, entries: tuple[FileEntry, ...], is_cut: bool) 
 
 
 async def _newest(rg: "Ripgrep", rest: str, context: CallContext) -> Search:
-    """Search with ripgrep, which lists candidates; a helper program reads their times and selects."""
+    """Search with ripgrep, which lists candidates; a helper program reads their times and selects the newest."""
     names, is_exact = _names(rest)
     regex = "" if is_exact else compile_glob(rest).pattern
     found = await _listed(rg, regex, names, context)
@@ -166,7 +164,7 @@ def _could_be_deeper(pattern: str) -> bool:
 
 
 def _place(params: GlobParams, context: CallContext) -> tuple[str, str]:
-    """The folder (or file) the pattern starts from, and the part of it that holds wildcards."""
+    """The folder (or file) the pattern starts from, and the part of the pattern that has wildcards."""
     if not params.pattern:
         raise ToolError("pattern is empty; **/* finds all files")
     prefix, rest = literal_prefix(params.pattern.removeprefix("./"))

@@ -19,7 +19,7 @@ _OF_THE_ANSWER: Final = "The JSON Schema for the answer"
 
 
 def check_for(schema: str | bytes, name: str = _OF_THE_ANSWER) -> Callable[[object], str]:
-    """Returns a function that says what is wrong with a value, or returns an empty string if nothing is.
+    """A function that returns the error in a value, or an empty string for a valid one.
 
     `schema` is JSON text of any draft from 4 to 2020-12; references resolve inside it, and nothing is fetched.
     `name` begins error messages about the schema. Raises `SettingsError`.

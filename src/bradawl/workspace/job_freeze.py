@@ -147,7 +147,7 @@ class FreezeGate:
         name = (names or ["a background job"])[0]
         return ToolError(
             f"nothing was started: {name[:_SHOWN]!r} still runs, and its processes could not be stopped for the moment "
-            f"in which bradawl looks at the files. End that job (bash_kill), then call again"
+            f"in which bradawl examines the files. End that job (bash_kill), then call again"
         )
 
 

@@ -55,7 +55,7 @@ class SubAgents:
         self._left = _left_open(entries)
 
     def at(self, cwd: str, env: Mapping[str, str | None], progress: Callable[[str], None]) -> Start:
-        """The spawner of a call with this working directory, these variables, and this callback for its progress."""
+        """The spawner of a call with this working directory, these variables and this callback for progress."""
         return Start(self, cwd, env, progress)
 
     async def run(self, start: Start, wanted: AgentSpawned) -> tuple[str, AgentEnded]:

@@ -30,7 +30,7 @@ def build_model(settings: Settings, clock: Clock, ids: Ids, notify: Callable[[st
     from bradawl.providers.cooldown import CoolDowns
     from bradawl.providers.fallback import FallbackModel
 
-    cool_downs = CoolDowns()  # both may be at one host
+    cool_downs = CoolDowns()  # both models may be at one host
     models = (settings.model, settings.fallback)
     return FallbackModel([_one_model(each, settings, clock, ids, cool_downs, log) for each in models])
 

@@ -65,7 +65,7 @@ class Workspace(NamedTuple):
     files_of_commands: LocalFiles | None
     """Paths as sandboxed commands see them; None without a sandbox."""
     git: GitConfig
-    """What git's configuration would start."""
+    """The programs that git's configuration would start."""
     git_status: GitStatus
 
     def sandbox(self) -> Sandbox:

@@ -35,7 +35,7 @@ HEADLESS_STEPS: Final = 500
 _SCHEMA_LIMIT_BYTES: Final = 1_000_000
 
 
-# Set in commands that a tool runs; such a command may be bradawl.
+# Set in commands of tools, one of which may be bradawl itself.
 _MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
 _OF_THE_COMMAND: Final = frozenset(
     {"prompt", "continues", "resume", "command", "help", "version", "demo"}
@@ -177,7 +177,7 @@ def _trust_in(root: str, home: Homes, *, is_for_this_run: bool) -> tuple[bool, I
 def _users_table(path: Path, table: SettingsTable, warnings: list[str]) -> dict[str, object]:
     """The user's file, with lists of rules under their whole names.
 
-    Of a file that other users can write only what may stand in an untrusted project's file is kept.
+    Of a file that other users can write, only settings that an untrusted project's file may have are kept.
     """
     foreign: list[str] = []
 

@@ -15,7 +15,7 @@ from bradawl.core.permissions import Mode
 
 
 class Managed(NamedTuple):
-    """The managed settings; what the file leaves out is up to the user."""
+    """The managed settings; the user decides settings that the file leaves out."""
 
     path: Path
     values: Mapping[str, object]
@@ -63,7 +63,7 @@ class Managed(NamedTuple):
 
 
 def read_managed(path: Path, table: SettingsTable, warnings: list[str]) -> Managed | None:
-    """The file's settings; None with a warning where other users than root can write the file or its folder.
+    """The file's settings; None with a warning if users other than root can write the file or its folder.
 
     Raises `SettingsError` for a file with a mistake: a run must not go on without rules that could not be read.
     """
@@ -92,7 +92,7 @@ def _not_roots(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        return f"it can't be looked at ({error.strerror})"
+        return f"it can't be examined ({error.strerror})"
     return ""
 
 

@@ -44,7 +44,7 @@ class Given(NamedTuple):
 class _Place(NamedTuple):
     url: str
     is_users_own: bool
-    """It has the origin of the provider's URL in the user's file, or else of the built-in one."""
+    """The URL has the origin of the provider's URL in the user's file or, without one, of the built-in URL."""
 
 
 class Key(NamedTuple):

@@ -11,7 +11,7 @@ _NEAR = 4_000
 
 
 class Exact(msgspec.Struct, frozen=True):
-    """The text around a match: before it in its first line, behind it in its last line, and the next line."""
+    """The text around a match: before it in its first line, after it in its last line, and the next line."""
 
     before: str
     after: str
@@ -49,11 +49,9 @@ def _letters(text: str) -> int:
 
 
 def reframed(place: Exact, old: str, new: str) -> str | None:
-    """`new` moved under the line that it replaces, when both strings were written without the file's indentation.
-
-    None when it is right as it stands. Only of one whole line that becomes several, and only where its other reading
-    makes no sense: the first line opens a block that the second one would not be in, or the line comes back further
-    down without any indentation.
+    """`new` with the indentation of the line it replaces, if both strings were written without it; else None. Applies
+    to one whole line that becomes several, and only if `new` is wrong as given: its first line opens a block that the
+    second line would not be in, or the replaced line occurs again further down without indentation.
     """
     content = old.strip(" \t")
     is_whole = place.before and not place.before.strip(" \t") and not place.after.strip(" \t")

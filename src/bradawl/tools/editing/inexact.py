@@ -23,7 +23,7 @@ _PLACES_NAMED = 10
 
 
 class Loose(msgspec.Struct, frozen=True):
-    """The match, and both strings as lines; without their last line break if that did not match."""
+    """A match, and both strings as lines, without their last line break if that did not match."""
 
     fit: Fit
     old: tuple[str, ...]

@@ -20,7 +20,7 @@ _LOOKED_FOR = 8
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of the file without its end, and its end; the last one of a place has none."""
+    """A line of the file and its line ending; the last line of a place has no ending."""
 
     content: str
     end: str
@@ -34,14 +34,13 @@ class Fit(msgspec.Struct, frozen=True):
     stop: int
     lines: tuple[Line, ...]
     partners: tuple[int | None, ...]
-    """For each quoted line which of `lines` it is; None for a blank one that the file does not have.
-
-    A line break at the end is followed by an empty line, unless the file ends without one.
+    """For each quoted line its index in `lines`; None for a blank line that the file does not have. A line break at the
+    end is followed by an empty line, unless the file ends without a line break.
     """
     indent: Indent
     typography: Typography
     starts_inside: bool
-    """The quoted text begins after the blanks of its first line."""
+    """The quoted text begins after the indentation of its first line."""
     ignored: tuple[str, ...]
     """The ignored differences, in words."""
 
@@ -66,13 +65,13 @@ def bare_lines(text: str) -> list[str]:
 
 
 def may_have(text: str, old: str) -> bool:
-    """False if one of the longest quoted lines occurs nowhere; a quick test that rejects most absent texts."""
+    """False if one of the longest quoted lines does not occur; a fast test that rejects most absent texts."""
     plain, quoted = folded(text), bare_lines(old)
     return all(line in plain for line in sorted(quoted, key=len)[-_LOOKED_FOR:])
 
 
 def windows(lines: Sequence[str], old: str) -> tuple[Window, ...]:
-    """Runs of lines in the file that equal the quoted lines."""
+    """Sequences of lines in the file that equal the quoted lines."""
     quoted = bare_lines("\n".join(quoted_lines(old)))
     numbers = _line_numbers(quoted, lines)
     return tuple(Window(first, first + len(quoted) - 1, tuple(range(first, first + len(quoted)))) for first in numbers)
@@ -102,7 +101,7 @@ def _line_numbers(wanted: Sequence[str], lines: Sequence[str]) -> Iterator[int]:
 
 
 def _loose(places: list[int], numbers: list[int], count: int) -> Window:
-    """Pair blank lines only if equally many lie between the same two lines."""
+    """Pair blank lines only if both texts have the same number of them between the same two lines."""
     partners: list[int | None] = [None] * count
     partners[places[-1]] = numbers[-1]
     for here, there, after, beyond in zip(places, numbers, places[1:], numbers[1:], strict=False):
@@ -113,9 +112,8 @@ def _loose(places: list[int], numbers: list[int], count: int) -> Window:
 
 
 def has_rival(text: str, old: str, window: Window) -> bool:
-    """True if another place is more similar to the quoted text, indentation included, without matching.
-
-    Then the text may be an older state of that place.
+    """True if another place that does not match is more similar to the quoted text, indentation included. The text may
+    then be an older version of that place.
     """
     places: dict[str, list[int]] = {}
     quoted = [line.rstrip(_BLANKS) for line in quoted_lines(old)]

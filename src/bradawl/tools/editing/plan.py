@@ -1,6 +1,6 @@
 """Plans one replacement in a file: exact matches first, then matches that differ only in invisible ways.
 
-Each step is taken only where one place matches, and where the next text to write can be told; else nothing changes.
+A step applies only if exactly one place matches and the new text is unambiguous; otherwise nothing changes.
 """
 
 import msgspec
@@ -32,7 +32,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """The planned new content."""
+    """The new content of a file."""
 
     data: bytes
     encoding: Encoding
@@ -60,7 +60,7 @@ def check_change(change: Change) -> None:
 
 
 def plan(data: bytes, change: Change, shown: str) -> Planned:
-    """The file with the change made. Raises `ToolError` that says why not, and where it may have been meant."""
+    """The changed file. Raises `ToolError` with the reason and the closest place in the file."""
     job = _Job(data, change, encodings_of(data, change.old, shown), shown)
     planned = _exactly(job) or _with_other_line_ends(job) or _loosely(job) or _translated(job)
     if planned is None:
@@ -138,7 +138,7 @@ def _spliced(data: bytes, matches: tuple[Match, ...], new: str, encoding: Encodi
 
 
 def _in_local_lines(data: bytes, match: Match, new: str, encoding: Encoding) -> str:
-    """Give new text the line endings of its place, unless it contains carriage returns itself."""
+    """Give new text the line endings around it, unless it contains carriage returns itself."""
     if "\n" not in new or "\r" in new or line_ending_at(data, match, encoding) == "\n":
         return new
     return new.replace("\n", "\r\n")
@@ -181,7 +181,7 @@ def _note(*ignored: str) -> str:
 
 
 def _put(data: bytes, match: Match, text: str, encoding: Encoding) -> bytes:
-    """The bytes with `text`, of which a part comes from the file and may be no valid text, at one place."""
+    """The bytes with `text` at one place. `text` may contain undecodable bytes of the file."""
     return data[: match.start] + FileText(text, Encoding(encoding.codec)).data + data[match.end :]
 
 

@@ -8,7 +8,9 @@ from bradawl.tools.reading.decoding import encoding_of
 
 
 def check_unchanged(content: FileContent, context: CallContext) -> None:
-    """Raises `ToolError` with the changes to a file since the model saw it; changes shown in full count as seen."""
+    """Raises `ToolError` with the changes to a file since the model saw it. If they are shown in full, the new content
+    counts as seen.
+    """
     seen = context.seen.sha256(content.path)
     if seen is None or seen == content.sha256:
         return

@@ -20,14 +20,14 @@ class Sieve:
 
     def __init__(self, *, keeps_all: bool) -> None:
         self.has_dropped = False
-        """True once something was."""
+        """True once something was dropped."""
         self._keeps_all = keeps_all
         self._dropped, self._depth = "", 0
-        """The element that is being dropped, and how many of its name are open within it."""
+        """The element that is being dropped, and the number of open elements of its name within it."""
         self._mains = 0
 
     def keeps(self, token: Tag | str) -> bool:
-        """False for a tag or text to drop."""
+        """Whether to keep a tag or text."""
         if isinstance(token, str):
             return not self._dropped
         if self._dropped and not self._is_over(token):
