@@ -144,9 +144,9 @@ def test_what_was_surely_meant_happens_and_is_said(data, old, new, right, note):
         ("if a:\n    one()\ntwo()\n", "if a:\n  one()\n  two()", "x", "not found"),
         ("if a:\n    one()\n    two()\n", "if a:\n  one()\n    two()", "x", "not found"),
         # A rule that does not say where the new line goes.
-        ("    one()\n      two()\n", "  one()\n    two()\n", "  one()\nsix()\n", "can't be told"),
-        ("\t\tone()\n\t\ttwo()\n", "    one()\n    two()\n", "    one()\n      two()\n", "can't be told"),
-        ("\tone()\n\ttwo()\n", "one()\ntwo()\n", "one()\n  two()\n", "can't be told"),
+        ("    one()\n      two()\n", "  one()\n    two()\n", "  one()\nsix()\n", "can't be determined"),
+        ("\t\tone()\n\t\ttwo()\n", "    one()\n    two()\n", "    one()\n      two()\n", "can't be determined"),
+        ("\tone()\n\ttwo()\n", "one()\ntwo()\n", "one()\n  two()\n", "can't be determined"),
         ("  one()  \n", "one() \n", "if a:\n  one()\n", "leaves out the indentation"),
         # Characters that could be either.
         (

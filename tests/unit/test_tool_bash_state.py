@@ -79,15 +79,13 @@ def test_values_that_would_spoil_later_calls_are_not_kept(place):
 def test_a_line_that_ends_in_its_own_way_leaves_nothing_and_that_is_said(place, tmp_path, command):
     text = place.text(BASH, command=f"export A=1; cd /usr; {command}")
     assert text.endswith(
-        f"\n[it can't be told where this ended: the working directory is still {tmp_path}, and exports are as before]"
+        f"\n[it is unknown where this ended: the working directory is still {tmp_path}, and exports are as before]"
     )
     assert (place.env, place.cwd) == ({}, str(tmp_path))
 
 
 def test_a_line_that_is_ended_leaves_nothing_and_that_is_said_if_it_may_have_moved(place, tmp_path):
-    told = (
-        f"\n[it can't be told where this ended: the working directory is still {tmp_path}, and exports are as before]"
-    )
+    told = f"\n[it is unknown where this ended: the working directory is still {tmp_path}, and exports are as before]"
     assert place.text(BASH, command="cd /usr; sleep 30", timeout=1).endswith(told)
     assert told not in place.text(BASH, command="sleep 30", timeout=1)
 

@@ -17,7 +17,7 @@ BOTH = pytest.mark.parametrize("glob", [Glob(RG, own_ignore_file), Glob(None, ow
 
 
 def fill(place, count: int = 320) -> None:
-    """More files than are looked at without a program."""
+    """More files than are checked without a program."""
     folder = Path(place.cwd, "aaa")
     folder.mkdir(exist_ok=True)
     for number in range(count):
@@ -75,10 +75,10 @@ def test_a_pattern_may_start_in_another_folder(place):
 def test_nothing_found_says_where_it_looked(place):
     grow(place, "a/b", "a/c")
     here = f"the working directory {place.cwd}"
-    assert place.text(GLOB, pattern="a/**/*.py") == f"No files match a/**/*.py: looked at 2 files in {here}."
-    assert place.text(GLOB, pattern="none/*.py") == f"No files match none/*.py: looked at 2 files in {here}."
-    assert place.text(GLOB, pattern="*.py", path="a") == "No files match *.py: looked at 2 files in a."
-    assert place.text(GLOB, pattern=f"{place.cwd}/a/x") == f"No files match {place.cwd}/a/x: looked at 0 files in a/x."
+    assert place.text(GLOB, pattern="a/**/*.py") == f"No files match a/**/*.py: searched 2 files in {here}."
+    assert place.text(GLOB, pattern="none/*.py") == f"No files match none/*.py: searched 2 files in {here}."
+    assert place.text(GLOB, pattern="*.py", path="a") == "No files match *.py: searched 2 files in a."
+    assert place.text(GLOB, pattern=f"{place.cwd}/a/x") == f"No files match {place.cwd}/a/x: searched 0 files in a/x."
     assert "one character of those; \\[ is" in place.text(GLOB, pattern="a/[id]/x")
 
 
@@ -158,7 +158,7 @@ def test_in_a_large_tree_the_newest_hundred_and_the_total_are_told(place, glob):
     assert lines[:2] == ["aaa/149.fill", "aaa/148.fill"]
     assert lines[99:] == ["aaa/50.fill", "[501 matches, showing first 100]"]
     here = f"the working directory {place.cwd}"
-    assert place.text(glob, pattern="**/*.none") == f"No files match **/*.none: looked at 502 files in {here}."
+    assert place.text(glob, pattern="**/*.none") == f"No files match **/*.none: searched 502 files in {here}."
     assert place.text(glob, pattern="new.fill") == "new.fill: none here; with **/: src/new.fill"
     assert place.text(glob, pattern="*.fill", path="src") == "src/new.fill"
 

@@ -105,7 +105,7 @@ class Session:
         return self._mode or self.policy().mode
 
     def choose_mode(self, mode: Mode) -> None:
-        """Change the permission mode from the next step on. The model is told if plan mode begins or ends."""
+        """Change the permission mode from the next step on. The model gets a note if plan mode begins or ends."""
         if self.conversation.last_event is None:  # `SessionOpened` must be the first event of a log
             self._mode = mode
         else:

@@ -51,7 +51,7 @@ from bradawl.sandbox.tool_caches import cache_variables
 NAME: Final = "bubblewrap"
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")
 _PARTLY: Final = (
-    "{} has more folders than could be looked through for files with keys (.env and the like). Commands can read those "
+    "{} has more folders than could be searched for files with keys (.env and the like). Commands can read those "
     "in the rest of them until they are found, which goes on with each command"
 )
 

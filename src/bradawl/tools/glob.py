@@ -101,14 +101,14 @@ class Search(msgspec.Struct, frozen=True):
     newest: tuple[str, ...]
     """Absolute paths of the files to show, newest first."""
     total: int
-    looked_at: int
+    searched: int
     is_cut: bool
     """The folder has more files than a search reads."""
 
     @property
     def note(self) -> str:
         """A note about an incomplete search; empty for a complete one."""
-        return f"[the search stopped after {self.looked_at} files; give a deeper path]" if self.is_cut else ""
+        return f"[the search stopped after {self.searched} files; give a deeper path]" if self.is_cut else ""
 
 
 def _chosen(root: str, rest: str, entries: tuple[FileEntry, ...], is_cut: bool) -> Search:
@@ -125,7 +125,7 @@ async def _newest(rg: "Ripgrep", rest: str, context: CallContext) -> Search:
     regex = "" if is_exact else compile_glob(rest).pattern
     found = await _listed(rg, regex, names, context)
     if not found.total and names:  # the message also says how many files were searched
-        found = msgspec.structs.replace(found, looked_at=(await _listed(rg, "(?!)", (), context)).looked_at)
+        found = msgspec.structs.replace(found, searched=(await _listed(rg, "(?!)", (), context)).searched)
     return found
 
 
@@ -178,7 +178,7 @@ def _place(params: GlobParams, context: CallContext) -> tuple[str, str]:
 
 def _nothing(search: Search, params: GlobParams, context: CallContext) -> str:
     root = context.relative(search.root) if search.root != context.cwd else f"the working directory {search.root}"
-    looked = f"looked at {search.looked_at} file{'' if search.looked_at == 1 else 's'} in {on_one_line(root)}"
+    looked = f"searched {search.searched} file{'' if search.searched == 1 else 's'} in {on_one_line(root)}"
     is_class = "[" in params.pattern and "\\[" not in params.pattern
     hint = " [...] is one character of those; \\[ is the bracket itself." if is_class else ""
     return f"No files match {params.pattern}: {looked}.{hint} {search.note}".rstrip()

@@ -276,7 +276,7 @@ def _headline(fetched: _Fetched, kind: str, title: str = "") -> str:
 
 def _lines(page: "Page", params: WebFetchParams) -> tuple[str, str]:
     """The requested lines, and notes about them."""
-    cut = f"\n[cut: only the first {_BODY_LIMIT // 1_000_000} MB were looked at]" if page.is_cut else ""
+    cut = f"\n[cut: only the first {_BODY_LIMIT // 1_000_000} MB were read]" if page.is_cut else ""
     if not page.text.strip():
         return "(nothing to read here; the page may be made by JavaScript)", cut
     first = max(params.offset, 1)

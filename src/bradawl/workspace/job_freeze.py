@@ -169,6 +169,6 @@ def check_not_replaced(paths: Iterable[str]) -> None:
             folders[folder] = os.path.realpath(folder or "/").rstrip("/")
         if folders[folder] != folder or os.path.islink(path):  # noqa: PTH114 - half of the time, for many paths
             raise ToolError(
-                f"{path} was replaced by a link while a background job runs, so it was not looked at; "
+                f"{path} was replaced by a link while a background job runs, so it was not examined; "
                 "call again, or end the job first (bash_kill)"
             )

@@ -91,6 +91,6 @@ def _check_ends(fit: Fit, old: str, new: str) -> None:
     first = fit.lines[0].content
     if len(lines) == 1 and first[:1] in " \t" and old[:1] not in " \t" and len(new.strip().split("\n")) > 1:
         raise ToolError(
-            "old_string leaves out the indentation of its line, so that of new_string's lines can't be told; "
+            "old_string leaves out the indentation of its line, so that of new_string's lines can't be determined; "
             "give both as whole lines with the file's indentation"
         )

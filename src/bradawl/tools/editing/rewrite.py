@@ -99,7 +99,7 @@ def _indented(fit: Fit, line: str, is_first: bool) -> str:
     if moved is None:
         raise ToolError(
             f"old_string is indented otherwise than the file, and how {rest[:60]!r} of new_string should be indented "
-            "can't be told; repeat the edit with the file's own indentation"
+            "can't be determined; repeat the edit with the file's own indentation"
         )
     return moved + rest
 

@@ -33,7 +33,7 @@ def keep_state(result: CommandResult, cwd: str, context: CallContext, *, may_mov
         notes.append(f"[working directory is now {result.cwd}]")
     if may_move and not result.cwd:
         # Every report that the shell writes at its end contains the codes of the last pipeline.
-        gone = "the folder it ended in is gone" if result.pipe_status else "it can't be told where this ended"
+        gone = "the folder it ended in is gone" if result.pipe_status else "it is unknown where this ended"
         exports = "" if result.pipe_status else ", and exports are as before"
         notes.append(f"[{gone}: the working directory is still {cwd}{exports}]")
     if result.exports:
