@@ -303,7 +303,7 @@ def test_a_tool_that_declares_what_no_rule_can_be_compared_with_is_not_run(
 def test_a_home_folder_without_an_absolute_path_starts_nothing(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.environment["HOME"] = "../house"
-    with pytest.raises(SettingsError, match="no absolute path"):
+    with pytest.raises(SettingsError, match="not an absolute path"):
         build_agent(place.settings())
 
 

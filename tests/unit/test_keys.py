@@ -275,7 +275,7 @@ def test_a_server_that_wants_no_key_is_asked_without_one_wherever_it_is(load):
 
 
 def test_a_stored_key_under_a_name_that_is_no_provider_is_told_when_a_key_is_missing(load):
-    with pytest.raises(SettingsError, match=r"has a key for \[acne\], which is no provider") as caught:
+    with pytest.raises(SettingsError, match=r"has a key for \[acne\], which is not a provider") as caught:
         load({"model": "acme/x"}, ACME, STORED.replace("acme]", "acne]"))
     assert SECRET not in str(caught.value)
 

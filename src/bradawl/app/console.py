@@ -16,7 +16,7 @@ class OutputError(Exception):
 
 
 class Console:
-    """The streams of a run. A closed pipe is no error."""
+    """The streams of a run. A closed pipe is not an error."""
 
     def __init__(
         self,

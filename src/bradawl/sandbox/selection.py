@@ -104,7 +104,7 @@ class SandboxSelection:
         if self._owns_state:
             remove_folder(self._layout.state)
 
-    # ------------------------------------------------------------------ the look, in a thread of its own
+    # ------------------------------------------------------------------ the search, in a thread of its own
 
     def _probe_backends(self) -> None:
         from bradawl.sandbox.workspace_check import why_unsuitable

@@ -137,7 +137,7 @@ class EntryNumbering:
         return envelope
 
     def side_envelope(self, event: Event, at_ms: int) -> Envelope:
-        """An envelope that is no parent of later entries."""
+        """An envelope that is not the parent of later entries."""
         envelope = Envelope(self.next_seq, self._last.get(MAIN), at_ms, MAIN, event)
         self.next_seq += 1
         return envelope

@@ -83,7 +83,7 @@ def answer_line(judge: "CaseJudge", line: str | None) -> str:
     except (ValueError, RecursionError) as error:
         return _answer(None, Verdict("error", f"the line is not JSON: {error}"))
     if not isinstance(case, dict):
-        return _answer(None, Verdict("error", 'the line is no object with "id", "kind" and "input"'))
+        return _answer(None, Verdict("error", 'the line is not an object with "id", "kind" and "input"'))
     try:
         wanted = _Expansion().of(case.get("input"))
     except (ValueError, RecursionError) as error:
@@ -151,7 +151,7 @@ class CaseJudge:
                 # Hidden characters are shown spelled out, and the file takes effect.
                 return Verdict("allow" if verdict == "sanitize" else verdict, reason)
             case (("shell" | "path" | "config"), _):
-                return Verdict("error", f"this is no case of the kind {kind}")
+                return Verdict("error", f"this is not a case of the kind {kind}")
             case _:
                 return Verdict("error", "the kinds that can be judged here are shell, path and config")
 

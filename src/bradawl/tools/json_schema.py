@@ -35,7 +35,7 @@ def check_for(schema: str | bytes, name: str = _OF_THE_ANSWER) -> Callable[[obje
     try:
         validator = jsonschema_rs.validator_for(value, retriever=_refuse)
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{name} is no valid schema: {_first_line(error)}") from error
+        raise SettingsError(f"{name} is not a valid schema: {_first_line(error)}") from error
 
     def what_is_wrong(value: object) -> str:
         try:

@@ -52,7 +52,7 @@ def _object(schema: str | bytes | Mapping[str, object], tool: str) -> msgspec.Ra
         text = schema if isinstance(schema, str | bytes) else msgspec.json.encode(schema)
         return msgspec.Raw(msgspec.json.encode(msgspec.json.decode(text, type=dict[str, object])))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the schema of the tool {tool} is no JSON object: {error}") from error
+        raise ValueError(f"the schema of the tool {tool} is not a JSON object: {error}") from error
 
 
 class _LazyCheck:

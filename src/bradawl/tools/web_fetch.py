@@ -194,7 +194,7 @@ def _no_text(url: "WebUrl", kind: str, size: str) -> ToolError:
 
     told = f"{kind}, {int(size):,} bytes" if size.isascii() and size.isdecimal() and len(size) < 16 else kind
     return ToolError(
-        f"{url} is no text: {told}; to work with it, download it in bash: curl -LO {shlex.quote(str(url))}"
+        f"{url} is not text: {told}; to work with it, download it in bash: curl -LO {shlex.quote(str(url))}"
     )
 
 

@@ -14,7 +14,7 @@ _GAVE_UP = "The model made the same {what} {rounds} times, with the same results
 
 
 class LoopDetection(Middleware):
-    """Ends a turn that repeats itself. A call whose result changes, such as the output of a job, is no repetition."""
+    """Ends a turn that repeats itself. A call whose result changes, such as output of a job, is not a repetition."""
 
     def __init__(self, context: MiddlewareContext, same_rounds: int | None) -> None:
         """`same_rounds`: consecutive rounds of the same calls and results that end a turn; None means unlimited."""

@@ -152,7 +152,7 @@ def with_real_home(settings: Settings) -> Settings:
     """
     if (named := settings.environment.get("HOME", "")) and not named.startswith("/"):
         raise SettingsError(
-            f"HOME is {named!r}, which is no absolute path: programs would take it for several folders."
+            f"HOME is {named!r}, which is not an absolute path: programs would take it for several folders."
         )
     home = settings.user_home or home_in(settings.environment)
     return msgspec.structs.replace(settings, user_home=os.path.realpath(home) if home else "")

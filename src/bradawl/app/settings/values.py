@@ -165,7 +165,7 @@ def split_rules(value: object, place: str, *, is_forgiving: bool = False) -> tup
     """Permission rules: a list, or texts with several rules between commas or blanks. Raises `SettingsError`.
 
     Text in parentheses belongs to its rule: `Edit, Bash(git log *)` are two rules. With `is_forgiving` nothing is
-    raised: text that can't be split, or an entry that is no text, becomes one rule, which is invalid and so refuses
+    raised: text that can't be split, or an entry that is not text, becomes one rule, which is invalid and so refuses
     its tool.
     """
     if is_forgiving:

@@ -202,7 +202,7 @@ class _WatchedRepository:
     # ------------------------------------------------------------------ references
 
     def _missing_references(self) -> list[str]:
-        """References to restore: all lost ones if it is no repository any more, else those that git did not delete
+        """References to restore: all lost ones if it is not a repository any more, else those that git did not delete
         itself.
         """
         before = self._references

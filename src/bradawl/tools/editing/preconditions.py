@@ -22,7 +22,7 @@ def check_unchanged(content: FileContent, context: CallContext) -> None:
     try:
         change = change_between(*(encoding_of(data, shown).decode(data) for data in (before, content.data)))
     except ToolError:
-        raise ToolError(f"{start} It is no text any more; look at it with bash") from None
+        raise ToolError(f"{start} It is not text any more; examine it with bash") from None
     told = change.text or "(only its line ends, its mark or its encoding)"
     if not change.is_whole:
         raise ToolError(f"{start} What changed:\n{told}\nread_file it again, then repeat the change on what it is now")
