@@ -5,7 +5,7 @@ from typing import Any
 
 from house import Probe, assert_valid, build, call
 
-from bradawl.agent.middleware.reminders import PATIENCE
+from bradawl.agent.middleware.reminders import REMIND_AFTER
 from bradawl.core.events import Compacted, NoteQueued, PromptSubmitted
 from bradawl.core.messages import ToolResults, User
 from bradawl.testing.fakes import MemoryStore, RecordingEmit
@@ -45,28 +45,28 @@ OPEN = write(("look", "completed"), ("mend", "in_progress"), ("test", "pending")
 
 
 def test_open_todos_are_recalled_after_some_steps_without_a_word_on_them_and_again_after_as_many():
-    notes, session = run([OPEN, *work(2 * PATIENCE + 1)])
+    notes, session = run([OPEN, *work(2 * REMIND_AFTER + 1)])
     recalled = [number for number, told in enumerate(notes) if told]
-    assert recalled == [1 + PATIENCE, 1 + 2 * PATIENCE]
+    assert recalled == [1 + REMIND_AFTER, 1 + 2 * REMIND_AFTER]
     (text,) = notes[recalled[0]]
     assert "[completed] look\n[in_progress] mend\n[pending] test" in text and "todo_write" in text
     assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
 
 
 def test_an_update_begins_the_count_anew_even_if_nothing_changed():
-    notes, _ = run([OPEN, *work(PATIENCE - 2), OPEN, *work(PATIENCE - 1, 50)])
+    notes, _ = run([OPEN, *work(REMIND_AFTER - 2), OPEN, *work(REMIND_AFTER - 1, 50)])
     assert not any(notes)
 
 
 def test_a_list_that_is_done_empty_or_never_was_is_not_recalled():
-    assert not any(run([write(("look", "completed")), *work(2 * PATIENCE)])[0])
-    assert not any(run([OPEN, write(), *work(2 * PATIENCE)])[0])
-    assert not any(run(work(2 * PATIENCE))[0])
+    assert not any(run([write(("look", "completed")), *work(2 * REMIND_AFTER)])[0])
+    assert not any(run([OPEN, write(), *work(2 * REMIND_AFTER)])[0])
+    assert not any(run(work(2 * REMIND_AFTER))[0])
 
 
 async def test_notes_come_with_the_last_results_and_what_was_sent_stays_as_it_was():
     emit = RecordingEmit()
-    agent, model, _ = build([OPEN, *work(PATIENCE + 3), {"text": "done"}], tools=(TodoWrite(), Probe()))
+    agent, model, _ = build([OPEN, *work(REMIND_AFTER + 3), {"text": "done"}], tools=(TodoWrite(), Probe()))
 
     async with agent.open() as session:
         await session.run("go", emit)
@@ -96,7 +96,7 @@ async def test_after_a_compaction_the_todos_are_still_there_and_said_again_at_on
 def test_a_resumed_session_still_has_its_todos():
     store = MemoryStore()
     _, session = run([OPEN], store=store)
-    agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(TodoWrite(), Probe()))
+    agent, model, _ = build([*work(REMIND_AFTER + 1), {"text": "done"}], store=store, tools=(TodoWrite(), Probe()))
 
     async def main() -> None:
         async with agent.open(session.id) as again:
@@ -104,13 +104,13 @@ def test_a_resumed_session_still_has_its_todos():
             await again.run("go on")
 
     asyncio.run(main())
-    assert [bool(notes_of(request[-1])) for request in model.requests].index(True) == PATIENCE
+    assert [bool(notes_of(request[-1])) for request in model.requests].index(True) == REMIND_AFTER
 
 
 def test_where_the_tool_is_not_offered_nothing_is_recalled():
     store = MemoryStore()
     _, session = run([OPEN], store=store)
-    agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(Probe(),))
+    agent, model, _ = build([*work(REMIND_AFTER + 1), {"text": "done"}], store=store, tools=(Probe(),))
 
     async def main() -> None:
         async with agent.open(session.id) as again:

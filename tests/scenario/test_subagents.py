@@ -11,8 +11,8 @@ from subagent_house import MARK, Crowd, entries_of, events_of, family, task
 
 from bradawl.agent.configuration import Limits
 from bradawl.agent.middleware.reminders import LAST_STEP
-from bradawl.agent.subagents.child import STEPS
-from bradawl.agent.subagents.registry import MOST
+from bradawl.agent.subagents.child import MOST_STEPS
+from bradawl.agent.subagents.registry import MOST_SUB_AGENTS
 from bradawl.app.exit_code import Meter
 from bradawl.core.events import (
     AgentEnded,
@@ -241,7 +241,7 @@ async def test_more_than_a_session_can_ever_need_are_not_started():
     async def main() -> Any:
         async with agent.open() as session:
             session.conversation.record(SessionOpened(1, "/project", "/project"))
-            for number in range(MOST):
+            for number in range(MOST_SUB_AGENTS):
                 session.conversation.record(AgentSpawned(f"agent-{number + 1}", "x", "explore", "x"))
                 session.conversation.record(AgentEnded(f"agent-{number + 1}", "completed"))
         again, *_ = family(ONE, [{"text": "ok"}], store=store)
@@ -271,10 +271,10 @@ def test_one_that_reaches_its_limit_says_so_and_what_it_had_found():
 
 
 def test_one_has_a_limit_even_where_its_parent_has_none():
-    sub = [{"tool_calls": [call(f"r{n}")]} for n in range(STEPS + 5)]
+    sub = [{"tool_calls": [call(f"r{n}")]} for n in range(MOST_STEPS + 5)]
     agent, model, _ = family(ONE, sub)
     run(agent)
-    assert len(model.sub.requests) == STEPS
+    assert len(model.sub.requests) == MOST_STEPS
 
 
 def test_one_whose_model_fails_says_why_and_what_it_had_found():

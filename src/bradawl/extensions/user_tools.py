@@ -24,7 +24,7 @@ _PACKAGE: Final = r"(?i)(bradawl_[\w.]+)-[^-]+\.dist-info"
 _NAME: Final = "[a-z0-9_]{1,64}"
 
 
-class Found(msgspec.Struct, frozen=True):
+class UserTools(msgspec.Struct, frozen=True):
     """The tools of a user, and warnings about files that can't be used."""
 
     tools: tuple[Tool[Any], ...]
@@ -32,7 +32,7 @@ class Found(msgspec.Struct, frozen=True):
     """One sentence for the user about each file or package that can't be used."""
 
 
-def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Found:
+def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> UserTools:
     """The tools in the Python files of a folder, and in installed packages named `bradawl-...`.
 
     `sites` are the folders where such packages may be, `taken` the names of the other tools. A broken file or package
@@ -54,7 +54,7 @@ def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Fo
                 tools.append(each)
         except SettingsError as error:
             warnings.append(f"The tools of {place} are left out: {error}")
-    return Found(tuple(tools), tuple(warnings))
+    return UserTools(tuple(tools), tuple(warnings))
 
 
 Source = tuple[str, Callable[[], tuple[Tool[Any], ...]]]

@@ -72,7 +72,7 @@ class Glob:
         text = _listing(search, head, context) if search.total else _nothing(search, params, context)
         return ToolOutput((Text(presentable(text)),), limit=None)
 
-    async def _search(self, root: str, rest: str, where: str, context: CallContext) -> "Search":
+    async def _search(self, root: str, rest: str, where: str, context: CallContext) -> "GlobResult":
         try:
             # ripgrep does not know the rules that refuse paths; the list leaves those paths out.
             entries, is_cut = await context.files.list(root, _FEW if self._rg and not context.rules else _WALK_LIMIT)
@@ -80,7 +80,7 @@ class Glob:
             if root == where:
                 raise await with_suggestion(error, root, context) from None
             await context.files.list(where, 0)  # a missing folder is a different error from a pattern without matches
-            return Search(root, (), 0, 0, is_cut=False)
+            return GlobResult(root, (), 0, 0, is_cut=False)
         if not rest and not any(entry.path == root for entry in entries):
             rest = "**"  # the pattern names a folder: everything in it
         if is_cut and self._rg and not context.rules:
@@ -89,12 +89,12 @@ class Glob:
             return await _newest(Ripgrep(self._rg, root, False, self._ignore_file(root)), rest, context)
         return _chosen(root, rest, entries, is_cut)
 
-    async def _deeper(self, pattern: str, where: str, context: CallContext) -> "Search":
+    async def _deeper(self, pattern: str, where: str, context: CallContext) -> "GlobResult":
         is_literal = not literal_prefix(pattern)[1]
         return await self._search(where, f"**/{pattern}{'{,/**}' if is_literal else ''}", where, context)
 
 
-class Search(msgspec.Struct, frozen=True):
+class GlobResult(msgspec.Struct, frozen=True):
     """The result of a search for files."""
 
     root: str
@@ -111,15 +111,15 @@ class Search(msgspec.Struct, frozen=True):
         return f"[the search stopped after {self.searched} files; give a deeper path]" if self.is_cut else ""
 
 
-def _chosen(root: str, rest: str, entries: tuple[FileEntry, ...], is_cut: bool) -> Search:
+def _chosen(root: str, rest: str, entries: tuple[FileEntry, ...], is_cut: bool) -> GlobResult:
     pattern = compile_glob(rest)
     skip = len(root.rstrip("/")) + 1
     found = [entry for entry in entries if pattern.match(entry.path[skip:])]
     found.sort(key=lambda entry: (-entry.modified_ns, entry.path))
-    return Search(root, tuple(entry.path for entry in found[:_SHOWN]), len(found), len(entries), is_cut)
+    return GlobResult(root, tuple(entry.path for entry in found[:_SHOWN]), len(found), len(entries), is_cut)
 
 
-async def _newest(rg: "Ripgrep", rest: str, context: CallContext) -> Search:
+async def _newest(rg: "Ripgrep", rest: str, context: CallContext) -> GlobResult:
     """Search with ripgrep, which lists candidates; a helper program reads their times and selects the newest."""
     names, is_exact = _names(rest)
     regex = "" if is_exact else compile_glob(rest).pattern
@@ -141,7 +141,7 @@ def _names(rest: str) -> tuple[tuple[str, ...], bool]:
     return chosen, folders == "**"
 
 
-async def _listed(rg: "Ripgrep", regex: str, names: tuple[str, ...], context: CallContext) -> Search:
+async def _listed(rg: "Ripgrep", regex: str, names: tuple[str, ...], context: CallContext) -> GlobResult:
     skip = len(rg.relative(rg.root).rstrip("/")) + 1
     program = (sys.executable, "-I", "-S", "-B", _NEWEST, str(_SHOWN), regex, str(skip))
     argv = (*program, *rg.argv("--files", "--null", *names))
@@ -156,7 +156,7 @@ async def _listed(rg: "Ripgrep", regex: str, names: tuple[str, ...], context: Ca
         raise ToolError(f"the search failed: {reason}; use bash (find)")
     listed, found, *newest = result.stdout.split(b"\0")[:-1]
     paths = tuple(rg.absolute(os.fsdecode(path)) for path in newest)
-    return Search(rg.root, paths, int(found), int(listed), is_cut=False)
+    return GlobResult(rg.root, paths, int(found), int(listed), is_cut=False)
 
 
 def _could_be_deeper(pattern: str) -> bool:
@@ -176,7 +176,7 @@ def _place(params: GlobParams, context: CallContext) -> tuple[str, str]:
     return (context.files.resolve(prefix, base) if prefix else base), rest
 
 
-def _nothing(search: Search, params: GlobParams, context: CallContext) -> str:
+def _nothing(search: GlobResult, params: GlobParams, context: CallContext) -> str:
     root = context.relative(search.root) if search.root != context.cwd else f"the working directory {search.root}"
     looked = f"searched {search.searched} file{'' if search.searched == 1 else 's'} in {on_one_line(root)}"
     is_class = "[" in params.pattern and "\\[" not in params.pattern
@@ -184,7 +184,7 @@ def _nothing(search: Search, params: GlobParams, context: CallContext) -> str:
     return f"No files match {params.pattern}: {looked}.{hint} {search.note}".rstrip()
 
 
-def _listing(search: Search, head: str, context: CallContext) -> str:
+def _listing(search: GlobResult, head: str, context: CallContext) -> str:
     lines = [on_one_line(context.relative(path)) for path in search.newest]
     if head:
         lines = [f"{head} {lines[0]}"] if len(lines) == 1 else [head, *lines]

@@ -14,7 +14,7 @@ from bradawl.core.rules import refuses
 from bradawl.core.tools import ToolSpec
 from bradawl.tools.reading.decoding import presentable
 from bradawl.tools.reading.path_errors import named_as_given, on_one_line, with_suggestion
-from bradawl.tools.searching.search import MOST_CONTEXT, Found, OutputMode, Query, is_included, shown
+from bradawl.tools.searching.search import MOST_CONTEXT, OutputMode, Query, SearchResult, is_included, shown
 
 _DEFAULT_LIMIT = 200
 _MOST = 2_000
@@ -77,7 +77,7 @@ class Grep:
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
         return ToolOutput((Text(presentable(shown(found, query, on_one_line(where), context))),), limit=None)
 
-    async def _search(self, query: Query, context: CallContext) -> Found:
+    async def _search(self, query: Query, context: CallContext) -> SearchResult:
         if self._rg is None:
             from bradawl.tools.searching.errors import NO_RIPGREP
 

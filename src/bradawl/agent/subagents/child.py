@@ -13,7 +13,7 @@ from bradawl.core.messages import Assistant, calls_of, text_of
 from bradawl.core.permissions import Answer, Choice, Policy, Question
 from bradawl.core.ports import Approver, Emit, SessionLog
 
-STEPS: Final = 50
+MOST_STEPS: Final = 50
 """Maximum number of requests of one sub-agent."""
 _CALLS_TOLD: Final = 5
 _ARGUMENTS_TOLD: Final = 200
@@ -85,7 +85,7 @@ def child_configuration(agent: AgentConfiguration, spawned: AgentSpawned, cwd: s
         approver=NamedApprover(agent.approver, spawned.spawned),
         policy=_read_only(agent.policy) if reads else agent.policy,
         system_prompt=_system_prompt(f"{_ROLE}{_READS if reads else ''}\nworking directory: {cwd}\n"),
-        limits=msgspec.structs.replace(agent.limits, max_steps=min(STEPS, agent.limits.max_steps or STEPS)),
+        limits=msgspec.structs.replace(agent.limits, max_steps=min(MOST_STEPS, agent.limits.max_steps or MOST_STEPS)),
         params=params,
     )
 

@@ -10,7 +10,7 @@ _LEAST_LETTERS = 4
 _NEAR = 4_000
 
 
-class Exact(msgspec.Struct, frozen=True):
+class MatchContext(msgspec.Struct, frozen=True):
     """The text around a match: before it in its first line, after it in its last line, and the next line."""
 
     before: str
@@ -18,21 +18,21 @@ class Exact(msgspec.Struct, frozen=True):
     next_line: str
 
     @staticmethod
-    def of(data: bytes, match: Match, encoding: Encoding) -> "Exact":
+    def of(data: bytes, match: Match, encoding: Encoding) -> "MatchContext":
         """Reads a few thousand bytes around the match."""
         feed = encoding.encode("\n")
         first = max(len(encoding.bom), match.start - _NEAR)
         head = encoding.decode_piece(data[first : match.start]).rpartition("\n")[2]
         tail = encoding.decode_piece(data[match.end : match.end + _NEAR])
         after, _, rest = tail.partition("\n")
-        return Exact(
+        return MatchContext(
             head,
             after.removesuffix("\r"),
             (tail if data[match.start : match.end].endswith(feed) else rest).partition("\n")[0],
         )
 
 
-def joins_lines(place: Exact, old: str, new: str) -> bool:
+def joins_lines(place: MatchContext, old: str, new: str) -> bool:
     """True if the edit would remove the line break after whole lines and so join two lines."""
     return (
         old.endswith("\n")
@@ -48,7 +48,7 @@ def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-def reframed(place: Exact, old: str, new: str) -> str | None:
+def reframed(place: MatchContext, old: str, new: str) -> str | None:
     """`new` with the indentation of the line it replaces, if both strings were written without it; else None. Applies
     to one whole line that becomes several, and only if `new` is wrong as given: its first line opens a block that the
     second line would not be in, or the replaced line occurs again further down without indentation.

@@ -9,20 +9,20 @@ from bradawl.tools.editing.inexact_place import (
     MOST_PLACES,
     NO_FINAL_BREAK,
     Fit,
-    Window,
+    LineRange,
     bare_lines,
     fit_in_line,
     fit_of,
     has_rival,
+    matching_ranges,
     may_have,
-    windows,
-    windows_without_blank_lines,
+    ranges_without_blank_lines,
 )
 
 _PLACES_NAMED = 10
 
 
-class Loose(msgspec.Struct, frozen=True):
+class InexactMatch(msgspec.Struct, frozen=True):
     """A match, and both strings as lines, without their last line break if that did not match."""
 
     fit: Fit
@@ -30,18 +30,18 @@ class Loose(msgspec.Struct, frozen=True):
     new: tuple[str, ...]
 
 
-def loose_fit(file_text: FileText, old: str, new: str, shown: str) -> Loose | None:
+def find_inexact(file_text: FileText, old: str, new: str, shown: str) -> InexactMatch | None:
     """The only matching place; None if there is none. Raises `ToolError` if there are several."""
     if not may_have(file_text.text, old):
         return None
     lines = bare_lines(file_text.text)
-    found = windows(lines, old)
+    found = matching_ranges(lines, old)
     if not found and (inside := fit_in_line(file_text, old)):
-        return Loose(inside, (old,), tuple(new.split("\n")))
+        return InexactMatch(inside, (old,), tuple(new.split("\n")))
     quoted = old
     if not found:
         old, new = _without_blank_edges(old, new)
-        found = windows(lines, old) or windows_without_blank_lines(lines, old)
+        found = matching_ranges(lines, old) or ranges_without_blank_lines(lines, old)
     _check_unique(found, shown)
     if not found or has_rival(file_text.text, old, found[0]):
         return None
@@ -53,7 +53,7 @@ def loose_fit(file_text: FileText, old: str, new: str, shown: str) -> Loose | No
         fit = msgspec.structs.replace(fit, ignored=(*fit.ignored, BLANK_LINES))
     if NO_FINAL_BREAK in fit.ignored:
         old, new = old.removesuffix("\n"), new.removesuffix("\n")
-    return Loose(fit, tuple(old.split("\n")), tuple(new.split("\n")))
+    return InexactMatch(fit, tuple(old.split("\n")), tuple(new.split("\n")))
 
 
 def _without_blank_edges(old: str, new: str) -> tuple[str, str]:
@@ -66,10 +66,10 @@ def _without_blank_edges(old: str, new: str) -> tuple[str, str]:
     return "\n".join(ours), "\n".join(theirs)
 
 
-def _check_unique(found: tuple[Window, ...], shown: str) -> None:
+def _check_unique(found: tuple[LineRange, ...], shown: str) -> None:
     if len(found) < 2:
         return
-    numbers = ", ".join(str(window.first + 1) for window in found[:_PLACES_NAMED])
+    numbers = ", ".join(str(line_range.first + 1) for line_range in found[:_PLACES_NAMED])
     more = ", ..." if len(found) > _PLACES_NAMED else ""
     count = f"{len(found)} or more" if len(found) == MOST_PLACES else str(len(found))
     raise ToolError(

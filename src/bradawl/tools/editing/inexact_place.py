@@ -45,7 +45,7 @@ class Fit(msgspec.Struct, frozen=True):
     """The ignored differences, in words."""
 
 
-class Window(msgspec.Struct, frozen=True):
+class LineRange(msgspec.Struct, frozen=True):
     """Lines of the file that match the quoted ones; both ends are inclusive and count from 0."""
 
     first: int
@@ -70,14 +70,16 @@ def may_have(text: str, old: str) -> bool:
     return all(line in plain for line in sorted(quoted, key=len)[-_LOOKED_FOR:])
 
 
-def windows(lines: Sequence[str], old: str) -> tuple[Window, ...]:
+def matching_ranges(lines: Sequence[str], old: str) -> tuple[LineRange, ...]:
     """Sequences of lines in the file that equal the quoted lines."""
     quoted = bare_lines("\n".join(quoted_lines(old)))
     numbers = _line_numbers(quoted, lines)
-    return tuple(Window(first, first + len(quoted) - 1, tuple(range(first, first + len(quoted)))) for first in numbers)
+    return tuple(
+        LineRange(first, first + len(quoted) - 1, tuple(range(first, first + len(quoted)))) for first in numbers
+    )
 
 
-def windows_without_blank_lines(lines: Sequence[str], old: str) -> tuple[Window, ...]:
+def ranges_without_blank_lines(lines: Sequence[str], old: str) -> tuple[LineRange, ...]:
     """The same without comparing blank lines; needs at least two other lines."""
     quoted = bare_lines("\n".join(quoted_lines(old)))
     places = [place for place, line in enumerate(quoted) if line]
@@ -100,7 +102,7 @@ def _line_numbers(wanted: Sequence[str], lines: Sequence[str]) -> Iterator[int]:
         place = joined.find(needle, place + 1)
 
 
-def _loose(places: list[int], numbers: list[int], count: int) -> Window:
+def _loose(places: list[int], numbers: list[int], count: int) -> LineRange:
     """Pair blank lines only if both texts have the same number of them between the same two lines."""
     partners: list[int | None] = [None] * count
     partners[places[-1]] = numbers[-1]
@@ -108,10 +110,10 @@ def _loose(places: list[int], numbers: list[int], count: int) -> Window:
         partners[here] = there
         if after - here == beyond - there:
             partners[here:after] = range(there, beyond)
-    return Window(numbers[0], numbers[-1], tuple(partners))
+    return LineRange(numbers[0], numbers[-1], tuple(partners))
 
 
-def has_rival(text: str, old: str, window: Window) -> bool:
+def has_rival(text: str, old: str, line_range: LineRange) -> bool:
     """True if another place that does not match is more similar to the quoted text, indentation included. The text may
     then be an older version of that place.
     """
@@ -125,7 +127,7 @@ def has_rival(text: str, old: str, window: Window) -> bool:
     for number, line in enumerate(lines):
         for place in places.get(line, ()):
             votes[number - place] += 1
-    pairs = [(place, number) for place, number in enumerate(window.partners) if number is not None]
+    pairs = [(place, number) for place, number in enumerate(line_range.partners) if number is not None]
     own = sum(quoted[place] == lines[number] != "" for place, number in pairs)
     starts = {number - place for place, number in pairs}
     others = Counter({start: count for start, count in votes.items() if start not in starts and count > own})
@@ -144,11 +146,11 @@ def _likeness(quoted: Sequence[str], lines: Sequence[str]) -> float:
     return total / max(sum(1 for line in quoted[:_COMPARED] if line), 1)
 
 
-def fit_of(file_text: FileText, old: str, window: Window) -> Fit | None:
+def fit_of(file_text: FileText, old: str, line_range: LineRange) -> Fit | None:
     """How the quoted lines map to a range of lines; None if no single rule fits all."""
     quoted, raw = quoted_lines(old), file_text.text.split("\n")
-    lines = [_line(raw, number) for number in range(window.first, window.last + 1)]
-    partners = tuple(None if number is None else number - window.first for number in window.partners)
+    lines = [_line(raw, number) for number in range(line_range.first, line_range.last + 1)]
+    partners = tuple(None if number is None else number - line_range.first for number in line_range.partners)
     pairs = [(quoted[place], lines[partner].content) for place, partner in enumerate(partners) if partner is not None]
     cut, indent = _indentation(pairs)
     typography = Typography()
@@ -160,7 +162,7 @@ def fit_of(file_text: FileText, old: str, window: Window) -> Fit | None:
         ignored.append(BLANK_LINES)
     if is_closed and not lines[-1].end:
         ignored.append(NO_FINAL_BREAK)
-    start = sum(map(len, raw[: window.first])) + window.first
+    start = sum(map(len, raw[: line_range.first])) + line_range.first
     stop = start + sum(len(line.content) + len(line.end) for line in lines)
     lines[0] = Line(lines[0].content[cut:], lines[0].end)
     if is_closed and lines[-1].end:

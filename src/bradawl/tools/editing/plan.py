@@ -6,7 +6,7 @@ A step applies only if exactly one place matches and the new text is unambiguous
 import msgspec
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.editing.exact import Exact, joins_lines, reframed
+from bradawl.tools.editing.exact import MatchContext, joins_lines, reframed
 from bradawl.tools.editing.file_text import FileText, check_encodable, encodings_of, file_text_of
 from bradawl.tools.editing.matching import (
     MOST_MATCHES,
@@ -87,7 +87,7 @@ def _exactly(job: _Job) -> Planned | None:
 
 
 def _one_replaced(job: _Job, match: Match, encoding: Encoding) -> Planned:
-    place = Exact.of(job.data, match, encoding)
+    place = MatchContext.of(job.data, match, encoding)
     moved = reframed(place, job.change.old, job.change.new)
     if moved is None:
         _check_joint(job, place)
@@ -96,7 +96,7 @@ def _one_replaced(job: _Job, match: Match, encoding: Encoding) -> Planned:
     return Planned(_spliced(job.data, (match,), new, encoding), encoding, 1, note)
 
 
-def _check_joint(job: _Job, place: Exact) -> None:
+def _check_joint(job: _Job, place: MatchContext) -> None:
     if joins_lines(place, job.change.old, job.change.new):
         raise ToolError(
             f"new_string does not end with a line break, though old_string does: its last line would run into the next "
@@ -167,7 +167,7 @@ def _fitted(job: _Job, match: Match, encoding: Encoding) -> Planned:
     from bradawl.tools.editing.inexact_place import fit_of_span
     from bradawl.tools.editing.rewrite import rewritten
 
-    _check_joint(job, Exact.of(job.data, match, encoding))
+    _check_joint(job, MatchContext.of(job.data, match, encoding))
     span = file_text_of(job.data[match.start : match.end], Encoding(encoding.codec)).text
     fit = fit_of_span(span, 0, ("line endings",))
     ending = line_ending_at(job.data, match, encoding)
@@ -186,22 +186,22 @@ def _put(data: bytes, match: Match, text: str, encoding: Encoding) -> bytes:
 
 
 def _loosely(job: _Job) -> Planned | None:
-    from bradawl.tools.editing.inexact import Loose, loose_fit
+    from bradawl.tools.editing.inexact import InexactMatch, find_inexact
     from bradawl.tools.editing.rewrite import rewritten
 
     if sum(map(str.isalnum, job.change.old)) < _LEAST_LETTERS:
         return None  # ambiguous
     encoding = job.encodings[0]
     file_text = file_text_of(job.data, encoding)
-    loose: Loose | None = loose_fit(
+    inexact: InexactMatch | None = find_inexact(
         file_text, job.change.old.replace("\r\n", "\n"), job.change.new.replace("\r\n", "\n"), job.shown
     )
-    if loose is None:
+    if inexact is None:
         return None
     check_encodable(job.change.new, encoding, job.shown)
-    match = Match(file_text.place(loose.fit.start), file_text.place(loose.fit.stop))
-    text = rewritten(loose.fit, loose.old, loose.new, line_ending_at(job.data, match, encoding))
-    return Planned(_put(job.data, match, text, encoding), encoding, 1, _note(*loose.fit.ignored))
+    match = Match(file_text.place(inexact.fit.start), file_text.place(inexact.fit.stop))
+    text = rewritten(inexact.fit, inexact.old, inexact.new, line_ending_at(job.data, match, encoding))
+    return Planned(_put(job.data, match, text, encoding), encoding, 1, _note(*inexact.fit.ignored))
 
 
 def _translated(job: _Job) -> Planned | None:

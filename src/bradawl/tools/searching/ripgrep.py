@@ -16,7 +16,7 @@ import msgspec
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.tools.searching.errors import failure
-from bradawl.tools.searching.search import LONGEST_TEXT, Found, Line, Query, around, by_component, too_slow
+from bradawl.tools.searching.search import LONGEST_TEXT, Line, Query, SearchResult, around, by_component, too_slow
 
 _WALK_LIMIT = 200_000
 _MUCH = 1_000_000
@@ -76,7 +76,7 @@ def named(pattern: str) -> tuple[str, ...]:
     return (*(f"--type-add=only:{name}" for name in names), "--type=only")
 
 
-async def search(rg: Ripgrep, query: Query, context: CallContext) -> Found:
+async def search(rg: Ripgrep, query: Query, context: CallContext) -> SearchResult:
     """Run the search. Raises `ToolError`, also for a pattern or a type that ripgrep does not understand."""
     if query.output_mode != "content":
         return await _count(rg, query, context)
@@ -128,7 +128,7 @@ async def _run(
     return process.result(), has_ended and printed <= most
 
 
-async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallContext) -> Found:
+async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallContext) -> SearchResult:
     before, _, last = result.stdout.rstrip(b"\n").rpartition(b"\n")
     if b'"type":"summary"' not in last:
         raise await failure(result, rg.program, query, context)
@@ -136,7 +136,7 @@ async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallCo
     searches = msgspec.json.decode(last, type=_Message).data.stats.searches
     searched = searches if groups else await _searched(searches, rg, query, context)
     total = sum(_matches_in(group, query) for group in groups)
-    return Found(_lines(groups, query), {}, len(groups), total, searched, _notes(result))
+    return SearchResult(_lines(groups, query), {}, len(groups), total, searched, _notes(result))
 
 
 async def _searched(searches: int, rg: Ripgrep, query: Query, context: CallContext) -> int:
@@ -155,7 +155,7 @@ async def _searched(searches: int, rg: Ripgrep, query: Query, context: CallConte
     return sum(map(query.includes, paths))
 
 
-async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found:
+async def _count(rg: Ripgrep, query: Query, context: CallContext) -> SearchResult:
     what = "--count-matches" if query.is_multiline else "--count"
     argv = rg.argv(what, "--null", "--with-filename", "--stats", *_options(query))
     result, is_whole = await _run(rg, argv, query, context, _MOST)
@@ -165,7 +165,7 @@ async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found:
     counted: list[tuple[bytes, bytes]] = _COUNTED.findall(result.stdout)
     counted = [(name, count) for name, count in counted if query.includes(rg.absolute(os.fsdecode(name)))]
     first = heapq.nsmallest(query.limit, counted, key=lambda each: each[0].replace(b"/", b"\0"))
-    return Found(
+    return SearchResult(
         lines=[],
         counts={rg.absolute(os.fsdecode(name)): int(count) for name, count in first},
         files=len(counted),
@@ -176,7 +176,7 @@ async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found:
     )
 
 
-async def _some(counted: Found, rg: Ripgrep, query: Query, context: CallContext) -> Found:
+async def _some(counted: SearchResult, rg: Ripgrep, query: Query, context: CallContext) -> SearchResult:
     """Lines of the first files, as many as are shown."""
     files: list[str] = []
     enough = 0

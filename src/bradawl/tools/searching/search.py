@@ -78,7 +78,7 @@ class Line(msgspec.Struct, frozen=True):
     """Number of matches that begin in it; 0 for a line of the context or inside a match."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class SearchResult(msgspec.Struct, frozen=True):
     """The result of a search."""
 
     lines: list[Line]
@@ -119,7 +119,7 @@ def too_slow(timeout_s: float) -> ToolError:
     )
 
 
-def shown(found: Found, query: Query, where: str, context: CallContext) -> str:
+def shown(found: SearchResult, query: Query, where: str, context: CallContext) -> str:
     """The result as text for the model; `where` names the searched place."""
     if not found.total:
         text = [_nothing(found.searched, query, where)]
@@ -130,7 +130,7 @@ def shown(found: Found, query: Query, where: str, context: CallContext) -> str:
     return "\n".join([*text, *found.notes])
 
 
-def _files(found: Found, query: Query, context: CallContext) -> Iterator[str]:
+def _files(found: SearchResult, query: Query, context: CallContext) -> Iterator[str]:
     lines = (_file(path, count, query, context) for path, count in found.counts.items())
     listed = list(_within(lines, _MOST_CHARACTERS))
     yield from listed
@@ -152,7 +152,7 @@ def _within(lines: Iterable[str], most: int) -> Iterator[str]:
         yield line
 
 
-def _content(found: Found, query: Query, context: CallContext) -> Iterator[str]:
+def _content(found: SearchResult, query: Query, context: CallContext) -> Iterator[str]:
     order = {path: by_component(path) for path in {line.path for line in found.lines}}
     lines = sorted(found.lines, key=lambda line: (order[line.path], line.number))
     lines = _first(_that_fit(lines), query)

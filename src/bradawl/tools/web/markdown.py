@@ -11,7 +11,7 @@ import msgspec
 
 from bradawl.tools.web.blocks import Blocks, Inline
 from bradawl.tools.web.html import Tag, attributes_of
-from bradawl.tools.web.page_filter import Sieve
+from bradawl.tools.web.page_filter import PageFilter
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _INLINE: Final = {
@@ -30,7 +30,7 @@ _ENOUGH_TEXT: Final = 200
 _MOST_CHARACTERS: Final = 5_000_000
 
 
-class Page(msgspec.Struct, frozen=True):
+class MarkdownPage(msgspec.Struct, frozen=True):
     """A converted web page."""
 
     title: str
@@ -69,7 +69,7 @@ class MarkdownWriter:
 
     def __init__(self, url: str, *, keeps_all: bool = False) -> None:
         self._base = url
-        self._sieve = Sieve(keeps_all=keeps_all)
+        self._sieve = PageFilter(keeps_all=keeps_all)
         self._inline = Inline()
         self._blocks = Blocks()
         self._tables: list[_Table] = []
@@ -100,7 +100,7 @@ class MarkdownWriter:
         else:
             self._take_tag(token)
 
-    def page(self) -> Page:
+    def page(self) -> MarkdownPage:
         """The converted page; ends the conversion."""
         self._end_code()
         self._boundary()
@@ -110,7 +110,7 @@ class MarkdownWriter:
         first, last = (self._main[0], self._main[1] if len(self._main) > 1 else len(lines)) if self._main else (0, 0)
         if sum(map(len, lines[first:last])) >= _ENOUGH_TEXT:
             lines = lines[first:last]
-        return Page(self._found_title, "\n".join(lines).strip("\n"), self.is_full)
+        return MarkdownPage(self._found_title, "\n".join(lines).strip("\n"), self.is_full)
 
     # ------------------------------------------------------------------ text
 

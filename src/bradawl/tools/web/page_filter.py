@@ -15,7 +15,7 @@ _MAY_BE_HIDDEN: Final = re.compile(r"hidden|display\s*:|line-?no|line-?numbers|g
 _HIDES: Final = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 
 
-class Sieve:
+class PageFilter:
     """Filters the tags and texts of one page. With `keeps_all` only parts that are not text are dropped."""
 
     def __init__(self, *, keeps_all: bool) -> None:
