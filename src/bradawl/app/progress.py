@@ -199,8 +199,8 @@ class Progress:
 
 def _reason(spec: ToolSpec, finished: ToolFinished) -> str:
     """Why a call failed, on one line."""
-    told = command_error(finished.shown) if spec.result == "output" and finished.outcome == "error" else ""
-    return told or error_line(finished.shown)
+    reason = command_error(finished.shown) if spec.result == "output" and finished.outcome == "error" else ""
+    return reason or error_line(finished.shown)
 
 
 def _agent_prefix(agent: str) -> str:

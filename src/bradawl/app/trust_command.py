@@ -138,8 +138,8 @@ def _summary(items: Sequence[Item]) -> list[str]:
     wide = list(dict.fromkeys(rule for rule in rules if _is_wide(rule)))
     many = f"Its files have {len(rules)} rules that allow something." if len(rules) > _MANY_RULES else ""
     shown = ", ".join(wide[:_MOST_WIDE]) + (f" and {len(wide) - _MOST_WIDE} more" if len(wide) > _MOST_WIDE else "")
-    told = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {shown}" if wide else ""
-    return [line for line in (many, told) if line]
+    warning = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {shown}" if wide else ""
+    return [line for line in (many, warning) if line]
 
 
 def _rules_of(item: Item) -> tuple[str, ...]:

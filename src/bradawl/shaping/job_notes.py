@@ -5,9 +5,9 @@ from typing import Final
 
 from bradawl.shaping.program_output import clean, shell_code
 
-_LINES_TOLD: Final = 5
-_LINE_TOLD: Final = 200
-_COMMAND_TOLD: Final = 100
+_LINES_SHOWN: Final = 5
+_LINE_SHOWN: Final = 200
+_COMMAND_SHOWN: Final = 100
 LAST_BYTES: Final = 4_000
 """Bytes of the end of the output, enough for a note."""
 _ASKS: Final = (
@@ -17,10 +17,10 @@ _ASKS: Final = (
 _ASKS_ON_AN_OPEN_LINE: Final = r"[:>]\s?$"
 
 
-def last_lines(output: bytes, most: int = _LINES_TOLD) -> str:
+def last_lines(output: bytes, most: int = _LINES_SHOWN) -> str:
     """The last lines that are not blank, as a terminal would show them."""
     lines = clean(output[-LAST_BYTES:]).split("\n")
-    return "\n".join([line.rstrip()[:_LINE_TOLD] for line in lines if line.strip()][-most:])
+    return "\n".join([line.rstrip()[:_LINE_SHOWN] for line in lines if line.strip()][-most:])
 
 
 def asks(output: bytes) -> bool:
@@ -32,7 +32,7 @@ def asks(output: bytes) -> bool:
 def named(job_id: str, command: str) -> str:
     """The job as a note names it."""
     line = " ".join(command.split())
-    return f"{job_id} ({line if len(line) <= _COMMAND_TOLD else line[:_COMMAND_TOLD] + '...'})"
+    return f"{job_id} ({line if len(line) <= _COMMAND_SHOWN else line[:_COMMAND_SHOWN] + '...'})"
 
 
 def ended(name: str, exit_code: int | None, seconds: float, output: bytes) -> str:

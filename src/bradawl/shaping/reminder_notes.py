@@ -27,14 +27,14 @@ def mode_text(*, is_plan: bool, tools: Collection[str]) -> str:
 
 def takes_it_for_plan(messages: Sequence[Message]) -> bool:
     """Whether the last note about the mode in these messages says that plan mode is on."""
-    told = (
+    mode_notes = (
         note.text
         for message in reversed(messages)
         if not isinstance(message, Assistant)
         for note in reversed(message.notes)
         if note.source == "mode"
     )
-    return next(told, "").startswith(PLAN)
+    return next(mode_notes, "").startswith(PLAN)
 
 
 def todos_text(todos: tuple[Todo, ...]) -> str:

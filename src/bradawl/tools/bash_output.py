@@ -52,8 +52,8 @@ def jobs_of(context: CallContext) -> Jobs:
 def output_of(job: Job) -> ToolOutput:
     """Text about a job. If the job failed, the call still succeeds."""
     missing = f"[{job.dropped_bytes:,} bytes before or in the middle of this are lost]\n" if job.dropped_bytes else ""
-    told = () if job.result is None else notes_on(job.result, None, user_is_there=False)
-    notes = "".join(f"\n{note}" for note in told)
+    hints = () if job.result is None else notes_on(job.result, None, user_is_there=False)
+    notes = "".join(f"\n{note}" for note in hints)
     return ToolOutput((Text(clean(job.printed) or "(no new output)"), Text(f"\n{missing}[{_state(job)}]{notes}")))
 
 

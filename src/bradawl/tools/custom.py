@@ -275,8 +275,8 @@ async def _in_a_thread(call: Callable[[], T]) -> T:
     outcome: _Outcome[T] = _Outcome()
 
     def work() -> None:
-        with outcome as tell:
-            tell(call())
+        with outcome as deliver:
+            deliver(call())
 
     threading.Thread(target=contextvars.copy_context().run, args=(work,), name="tool", daemon=True).start()
     return await outcome

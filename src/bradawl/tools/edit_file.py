@@ -53,9 +53,9 @@ class EditFile:
         planned = plan(content.data, _change(params), context.relative(content.path))
         with named_as_given(content.path, params.file_path, context):
             sha256 = await context.files.replace(content.path, planned.data, content.sha256)
-        told = change_text(content, planned, context, count=planned.count if params.replace_all else 0)
+        summary = change_text(content, planned, context, count=planned.count if params.replace_all else 0)
         remember_edit(content, planned.data, sha256, context)
-        return ToolOutput((Text(told),))
+        return ToolOutput((Text(summary),))
 
 
 def _change(params: EditFileParams) -> "Change":

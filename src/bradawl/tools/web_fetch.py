@@ -192,9 +192,9 @@ async def _body(response: HttpResponse) -> tuple[bytes, bool]:
 def _no_text(url: "WebUrl", kind: str, size: str) -> ToolError:
     import shlex
 
-    told = f"{kind}, {int(size):,} bytes" if size.isascii() and size.isdecimal() and len(size) < 16 else kind
+    description = f"{kind}, {int(size):,} bytes" if size.isascii() and size.isdecimal() and len(size) < 16 else kind
     return ToolError(
-        f"{url} is not text: {told}; to work with it, download it in bash: curl -LO {shlex.quote(str(url))}"
+        f"{url} is not text: {description}; to work with it, download it in bash: curl -LO {shlex.quote(str(url))}"
     )
 
 

@@ -15,8 +15,8 @@ from bradawl.core.ports import Approver, Emit, SessionLog
 
 MOST_STEPS: Final = 50
 """Maximum number of requests of one sub-agent."""
-_CALLS_TOLD: Final = 5
-_ARGUMENTS_TOLD: Final = 200
+_CALLS_SHOWN: Final = 5
+_ARGUMENTS_SHOWN: Final = 200
 
 _ROLE: Final = """\
 You are a sub-agent of bradawl, a coding agent: you do one task for the agent that called you, through tools.
@@ -126,8 +126,8 @@ def found_so_far(child: Conversation) -> str:
     """What a sub-agent without a conclusion had written, and its last calls."""
     replies = [message for message in child.transcript.messages if isinstance(message, Assistant)]
     said = "\n\n".join(_spoken(replies)) or "nothing yet"
-    calls = [f"{call.name}({call.raw_arguments[:_ARGUMENTS_TOLD]})" for reply in replies for call in calls_of(reply)]
-    did = f"\nIts last calls, of {len(calls)}: {'; '.join(calls[-_CALLS_TOLD:])}" if calls else ""
+    calls = [f"{call.name}({call.raw_arguments[:_ARGUMENTS_SHOWN]})" for reply in replies for call in calls_of(reply)]
+    did = f"\nIts last calls, of {len(calls)}: {'; '.join(calls[-_CALLS_SHOWN:])}" if calls else ""
     return f"What it had said: {said}{did}"
 
 

@@ -313,12 +313,12 @@ def _check_characters(key: Key) -> None:
 
 def _no_key(given: ModelSources, chosen: Provider) -> str:
     name = chosen.key_names[0] if chosen.key_names else "its api_key_env"
-    told = f"No key for {chosen.name}: set {name}, or choose another provider with `-m PROVIDER/MODEL`."
+    message = f"No key for {chosen.name}: set {name}, or choose another provider with `-m PROVIDER/MODEL`."
     if misnamed := [f"[{other}]" for other in _credentials(given) if other not in given.providers]:
-        told += f" {given.credentials} has a key for {', '.join(misnamed)}, which is not a provider."
+        message += f" {given.credentials} has a key for {', '.join(misnamed)}, which is not a provider."
     if chosen.is_users:
-        told += f' If the server wants no key, say so with `api_key_env = ""` in [providers.{chosen.name}].'
-    return told
+        message += f' If the server wants no key, say so with `api_key_env = ""` in [providers.{chosen.name}].'
+    return message
 
 
 def _not_sent(chosen: Provider, key: Key, place: _Place) -> str:

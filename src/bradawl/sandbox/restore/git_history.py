@@ -55,7 +55,7 @@ _LISTS: Final = {
 """The lines that git writes in these files. Git fails at any other line; without a line in the first file it finds no
 references.
 """
-_MOST_TOLD: Final = 3
+_MOST_SHOWN: Final = 3
 _RECORDS: Final = 50
 
 
@@ -376,4 +376,4 @@ def _packed(found: Entry | None) -> dict[str, str]:
 
 
 def _shortened(paths: list[str], folder: str, what: str) -> list[str]:
-    return paths if len(paths) <= _MOST_TOLD else [f"{folder} ({len(paths)} {what})"]
+    return paths if len(paths) <= _MOST_SHOWN else [f"{folder} ({len(paths)} {what})"]

@@ -23,11 +23,13 @@ def check_unchanged(content: FileContent, context: CallContext) -> None:
         change = change_between(*(encoding_of(data, shown).decode(data) for data in (before, content.data)))
     except ToolError:
         raise ToolError(f"{start} It is not text any more; examine it with bash") from None
-    told = change.text or "(only its line ends, its mark or its encoding)"
+    changes = change.text or "(only its line ends, its mark or its encoding)"
     if not change.is_whole:
-        raise ToolError(f"{start} What changed:\n{told}\nread_file it again, then repeat the change on what it is now")
+        raise ToolError(
+            f"{start} What changed:\n{changes}\nread_file it again, then repeat the change on what it is now"
+        )
     context.seen.saw(content)
-    raise ToolError(f"{start} What changed:\n{told}\nRepeat the change if it still fits, or adapt it to this")
+    raise ToolError(f"{start} What changed:\n{changes}\nRepeat the change if it still fits, or adapt it to this")
 
 
 def allowed_path(given: str, context: CallContext) -> str:

@@ -39,18 +39,18 @@ def output_of(
     """The whole result; `ending` describes how the command ended, `grant` is what the command was allowed."""
     body = body_of(result.stdout, result.stderr)
     shown, cut = _shown(body, result)
-    told = [ending, *cut]
+    remarks = [ending, *cut]
     if result.ended_background:
-        told.append(_ENDED_BACKGROUND)
+        remarks.append(_ENDED_BACKGROUND)
     if "pytest" in command and _NOTHING_COLLECTED in (result.exit_code, *result.pipe_status):
-        told.append("no tests were collected")
+        remarks.append("no tests were collected")
     if result.sandbox:
         from bradawl.tools.shell.sandbox_hints import notes_on  # most results need no notes
 
         notes = (*notes, *notes_on(result, grant, user_is_there=user_is_there))
     full = None if result.spilled or shown == body else body.encode("utf-8", "backslashreplace")
     return ToolOutput(
-        (Text(shown or "(no output)"), Text("\n" + "\n".join((*told, *notes)))),
+        (Text(shown or "(no output)"), Text("\n" + "\n".join((*remarks, *notes)))),
         full,
         is_error=result.exit_code != 0,
         limit=SHOWN,
