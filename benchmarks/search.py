@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bradawl.agent.calls.seen_files import SeenFiles
-from bradawl.app.own_programs import find_ripgrep
+from bradawl.app.program_paths import find_ripgrep
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import CallContext
 from bradawl.tools.glob import Glob

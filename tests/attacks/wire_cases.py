@@ -12,9 +12,9 @@ from typing import Any
 
 from bradawl.agent.agent import Agent
 from bradawl.agent.session import Session, TurnResult
-from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.build.tools import build_tools
 from bradawl.app.console import Console
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.settings.proxy import proxy_for
 from bradawl.app.tui.painter import Painter
 from bradawl.core.errors import SettingsError

@@ -29,7 +29,8 @@ def test_tests_and_benchmarks_follow_the_rules_of_size_and_waivers():
     assert not broken, "\n".join(broken)
 
 
-SMALL_PARTS = {"core": (("core/",), 1500), "agent": (("agent/loop.py", "agent/calls/", "agent/conversation.py"), 1500)}
+HEART_OF_AGENT = ("agent/loop.py", "agent/step.py", "agent/turn.py", "agent/calls/", "agent/conversation.py")
+SMALL_PARTS = {"core": (("core/",), 1500), "agent": (HEART_OF_AGENT, 1500)}
 
 
 @pytest.mark.parametrize(("places", "limit"), SMALL_PARTS.values(), ids=SMALL_PARTS)
@@ -51,7 +52,8 @@ def class_with(methods: int, base: str = "") -> str:
 LOOPS = "asyncio.get_running_loop()"
 BROKEN = [
     (rules.sizes_stay_readable, "tools/bash.py", lines_of(501)),
-    (rules.sizes_stay_readable, "agent/loop.py", lines_of(301)),
+    (rules.sizes_stay_readable, "agent/loop.py", lines_of(201)),
+    (rules.sizes_stay_readable, "agent/step.py", lines_of(301)),
     (rules.sizes_stay_readable, "agent/middleware/budget.py", lines_of(251)),
     (rules.sizes_stay_readable, IN_CORE, "class C:\n" + "    x = 1\n" * 300),
     (rules.sizes_stay_readable, IN_CORE, class_with(16)),

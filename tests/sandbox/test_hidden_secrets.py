@@ -142,7 +142,7 @@ def test_folders_that_could_not_be_searched_are_reported_once(made: SandboxedSes
     for number in range(4_100):
         (made.root / f"f{number:04}").mkdir()
     result = made.run("true")
-    assert "more folders than could be looked through" in result.notes[0]
+    assert "more folders than could be searched" in result.notes[0]
     assert notes_on(result, made.grant, user_is_there=True) == (f"[{result.notes[0]}]",)
     assert made.run("true").notes == ()
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from bradawl.agent.agent import Agent
-from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.configuration import Limits
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Event

@@ -148,11 +148,11 @@ async def test_a_compacted_session_is_resumed_with_its_replacement() -> None:
 
 async def test_a_resumed_session_reports_a_lost_replacement_and_continues() -> None:
     agent, model, _ = build([{"text": "done"}])
-
+    emit = RecordingEmit()
     async with agent.open() as session:
         session.conversation.record(Compacted("reactive", 0, "0" * 64))
-        await session.run("go")
-        (notice,) = session.notices
+        await session.run("go", emit)
+    (notice,) = emit.warnings
     assert notice.startswith("The summary of the earlier conversation is lost: ") and len(model.requests[0]) == 1
 
 

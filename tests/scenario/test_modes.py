@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from scripted_agent import Probe, assert_valid, build, call, results
 
-from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.builtin_commands import builtin_commands
 from bradawl.app.console import Console
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.frontend import RunRequest
 from bradawl.app.headless import HeadlessScreen, run_headless
 from bradawl.app.interrupts import Interrupts
@@ -230,7 +230,7 @@ async def test_a_headless_run_names_the_flag_that_would_have_allowed_its_calls()
     agent, *_ = build(script, approver=no_user, policy=lambda: Policy("default", roots=("/project",)))
     code, _, err = await run_without_user(agent)
     assert code == 5
-    assert "1 call refused (probe). Nobody is there to be asked; to allow such calls rerun with" in err
+    assert "1 call refused (probe). No user is present to be asked; to allow such calls rerun with" in err
     assert "--permission-mode accept-edits" in err
 
 

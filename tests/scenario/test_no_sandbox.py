@@ -3,7 +3,7 @@
 import pytest
 from scripted_agent import build, results
 
-from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.core.events import PermissionAsked, PermissionDecided, ToolStarted
 from bradawl.core.permissions import Policy, Sandbox
 from bradawl.safety.permissions.protected_paths import built_in_rules

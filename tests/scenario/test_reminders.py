@@ -4,7 +4,7 @@ from typing import Any
 
 from scripted_agent import Probe, assert_valid, build, call
 
-from bradawl.agent.middleware.reminders import PATIENCE
+from bradawl.agent.middleware.reminders import REMIND_AFTER
 from bradawl.core.events import Compacted, NoteQueued, PromptSubmitted
 from bradawl.core.messages import ToolResults, User
 from bradawl.testing.fakes import MemoryStore, RecordingEmit
@@ -40,28 +40,28 @@ OPEN = write(("look", "completed"), ("mend", "in_progress"), ("test", "pending")
 
 
 async def test_open_todos_are_repeated_after_a_number_of_steps_without_an_update():
-    notes, session = await run([OPEN, *work(2 * PATIENCE + 1)])
+    notes, session = await run([OPEN, *work(2 * REMIND_AFTER + 1)])
     recalled = [number for number, told in enumerate(notes) if told]
-    assert recalled == [1 + PATIENCE, 1 + 2 * PATIENCE]
+    assert recalled == [1 + REMIND_AFTER, 1 + 2 * REMIND_AFTER]
     (text,) = notes[recalled[0]]
     assert "[completed] look\n[in_progress] mend\n[pending] test" in text and "todo_write" in text
     assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
 
 
 async def test_an_update_resets_the_count_even_if_nothing_changed():
-    notes, _ = await run([OPEN, *work(PATIENCE - 2), OPEN, *work(PATIENCE - 1, 50)])
+    notes, _ = await run([OPEN, *work(REMIND_AFTER - 2), OPEN, *work(REMIND_AFTER - 1, 50)])
     assert not any(notes)
 
 
 async def test_a_completed_empty_or_missing_list_is_not_repeated():
-    assert not any((await run([write(("look", "completed")), *work(2 * PATIENCE)]))[0])
-    assert not any((await run([OPEN, write(), *work(2 * PATIENCE)]))[0])
-    assert not any((await run(work(2 * PATIENCE)))[0])
+    assert not any((await run([write(("look", "completed")), *work(2 * REMIND_AFTER)]))[0])
+    assert not any((await run([OPEN, write(), *work(2 * REMIND_AFTER)]))[0])
+    assert not any((await run(work(2 * REMIND_AFTER)))[0])
 
 
 async def test_a_reminder_follows_the_last_results_and_sent_messages_stay_unchanged():
     emit = RecordingEmit()
-    agent, model, _ = build([OPEN, *work(PATIENCE + 3), {"text": "done"}], tools=(TodoWrite(), Probe()))
+    agent, model, _ = build([OPEN, *work(REMIND_AFTER + 3), {"text": "done"}], tools=(TodoWrite(), Probe()))
 
     async with agent.open() as session:
         await session.run("go", emit)
@@ -87,18 +87,18 @@ async def test_after_a_compaction_the_todos_are_kept_and_repeated_immediately():
 async def test_a_resumed_session_still_has_its_todos():
     store = MemoryStore()
     _, session = await run([OPEN], store=store)
-    agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(TodoWrite(), Probe()))
+    agent, model, _ = build([*work(REMIND_AFTER + 1), {"text": "done"}], store=store, tools=(TodoWrite(), Probe()))
 
     async with agent.open(session.id) as again:
         assert again.state.todos == session.state.todos
         await again.run("go on")
-    assert [bool(notes_of(request[-1])) for request in model.requests].index(True) == PATIENCE
+    assert [bool(notes_of(request[-1])) for request in model.requests].index(True) == REMIND_AFTER
 
 
 async def test_without_the_todo_tool_there_are_no_reminders():
     store = MemoryStore()
     _, session = await run([OPEN], store=store)
-    agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(Probe(),))
+    agent, model, _ = build([*work(REMIND_AFTER + 1), {"text": "done"}], store=store, tools=(Probe(),))
 
     async with agent.open(session.id) as again:
         await again.run("go on")

@@ -9,10 +9,10 @@ import pytest
 from scripted_agent import Probe, assert_valid, build, call, results
 from scripted_subagents import MARK, Crowd, entries_of, events_of, family, task
 
-from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.configuration import Limits
 from bradawl.agent.middleware.reminders import LAST_STEP
-from bradawl.agent.subagents.child import STEPS
-from bradawl.agent.subagents.registry import MOST
+from bradawl.agent.subagents.child import MOST_STEPS
+from bradawl.agent.subagents.registry import MOST_SUB_AGENTS
 from bradawl.app.exit_code import Meter
 from bradawl.core.events import (
     AgentEnded,
@@ -237,7 +237,7 @@ async def test_the_number_of_sub_agents_per_session_is_limited():
 
     async with agent.open() as session:
         session.conversation.record(SessionOpened(1, "/project", "/project"))
-        for number in range(MOST):
+        for number in range(MOST_SUB_AGENTS):
             session.conversation.record(AgentSpawned(f"agent-{number + 1}", "x", "explore", "x"))
             session.conversation.record(AgentEnded(f"agent-{number + 1}", "completed"))
     again, *_ = family(ONE, [{"text": "ok"}], store=store)
@@ -265,10 +265,10 @@ async def test_a_sub_agent_at_its_limit_reports_that_and_its_findings():
 
 
 async def test_a_sub_agent_has_a_limit_even_if_its_parent_has_none():
-    sub = [{"tool_calls": [call(f"r{n}")]} for n in range(STEPS + 5)]
+    sub = [{"tool_calls": [call(f"r{n}")]} for n in range(MOST_STEPS + 5)]
     agent, model, _ = family(ONE, sub)
     await run(agent)
-    assert len(model.sub.requests) == STEPS
+    assert len(model.sub.requests) == MOST_STEPS
 
 
 async def test_a_sub_agent_whose_model_fails_reports_the_error_and_its_findings():

@@ -11,7 +11,7 @@ from test_cancellation import Waits, cancelled_turn
 from bradawl.core.events import AgentEnded, AgentSpawned, AssistantReplied, ToolFinished
 from bradawl.folds.transcript import fold
 from bradawl.session.store import LocalStore
-from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore
+from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore, RecordingEmit
 from patience import is_within
 
 MAIN = [
@@ -103,8 +103,9 @@ async def test_a_session_with_sub_agents_is_resumed_from_its_file(tmp_path: Path
     async with again.open(name) as session:
         assert session.transcript.messages == messages
         assert (session.state.usage, session.state.cost) == (before.usage, before.cost)
-        assert not session.notices
-        await session.run("once more")
+        emit = RecordingEmit()
+        await session.run("once more", emit)
+        assert not emit.warnings
         assert_valid(session.transcript.messages)
     opened = LocalStore(tmp_path, tmp_path, clock, ids).open(name)
     opened.log.close()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from scripted_agent import Probe, assert_valid, build, call, results
 
-from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.configuration import Limits
 from bradawl.core.errors import ToolError
 from bradawl.core.events import (
     AssistantReplied,

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from bradawl.agent.agent import Agent
-from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.configuration import Limits
 from bradawl.app.cli import run
 from bradawl.app.console import Console
 from bradawl.core.permissions import Policy

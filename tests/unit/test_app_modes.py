@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.doctor import sandbox_checks
 from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_warning, why_not
 from bradawl.app.policies import Policies

@@ -183,7 +183,7 @@ def Capitals(value: int):
         (two_types, "the parameter value may be of several types"),
         (inner_none, "the parameter value may be of several types"),
         (unknown_name, "NoSuchType"),
-        (yields, "gives back one result"),
+        (yields, "returns one result"),
         (Capitals, "a-z, 0-9 and _"),
         (3, "takes a function"),
         (Point, "takes a function"),

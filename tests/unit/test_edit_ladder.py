@@ -150,9 +150,9 @@ def test_an_edit_with_one_certain_meaning_is_made_and_its_note_says_what_was_ign
         ("if a:\n    one()\ntwo()\n", "if a:\n  one()\n  two()", "x", "not found"),
         ("if a:\n    one()\n    two()\n", "if a:\n  one()\n    two()", "x", "not found"),
         # The shift does not determine the indentation of the new line.
-        ("    one()\n      two()\n", "  one()\n    two()\n", "  one()\nsix()\n", "can't be told"),
-        ("\t\tone()\n\t\ttwo()\n", "    one()\n    two()\n", "    one()\n      two()\n", "can't be told"),
-        ("\tone()\n\ttwo()\n", "one()\ntwo()\n", "one()\n  two()\n", "can't be told"),
+        ("    one()\n      two()\n", "  one()\n    two()\n", "  one()\nsix()\n", "can't be determined"),
+        ("\t\tone()\n\t\ttwo()\n", "    one()\n    two()\n", "    one()\n      two()\n", "can't be determined"),
+        ("\tone()\n\ttwo()\n", "one()\ntwo()\n", "one()\n  two()\n", "can't be determined"),
         ("  one()  \n", "one() \n", "if a:\n  one()\n", "leaves out the indentation"),
         # Characters with two possible spellings.
         (

@@ -307,7 +307,7 @@ def test_a_tool_that_declares_a_path_no_rule_can_match_is_not_run(
 def test_an_agent_is_not_built_with_a_relative_home_folder(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.environment["HOME"] = "../house"
-    with pytest.raises(SettingsError, match="no absolute path"):
+    with pytest.raises(SettingsError, match="not an absolute path"):
         build_agent(machine.settings())
 
 

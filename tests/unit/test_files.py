@@ -330,5 +330,5 @@ def test_a_link_that_may_not_be_followed_is_an_error(tmp_path):
     def real(path: str) -> str:
         raise PermissionError(13, "Permission denied", path)
 
-    with pytest.raises(ToolError, match="can't be told where that leads: Permission denied"):
+    with pytest.raises(ToolError, match="its target can't be determined: Permission denied"):
         LocalFiles(real=real).resolve("/proc/1/root/etc", str(tmp_path))

@@ -133,7 +133,7 @@ CALLS = (ToolCall("a", "bash", "{}"),)
         (turn("steps"), "stopped", "The limit of steps is reached; say `go on`", "--max-steps sets another."),
         (turn("budget"), "stopped", "The limit of budget is reached; say `go on`", "The limit of budget is reached."),
         (turn("refused"), "stopped", "The model refused.", "The model refused: I can't."),
-        (turn("refused", denials=CALLS), "stopped", "nobody answered a question", "DENIED"),
+        (turn("refused", denials=CALLS), "stopped", "a question was not answered", "DENIED"),
         (turn("refused", DOWN), "failed", "The server is down.", "The model refused: I can't."),
         (turn("cancelled"), "cancelled", "What was done so far is kept.", "The run was interrupted."),
         (turn("error", DOWN), "failed", "The server is down.", "The server is down."),

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from printed_events import ORIGIN, envelope
 from tool_specs import spec_of
 
-from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.exit_code import Meter, Result, exit_code
 from bradawl.app.headless import answer_text
 from bradawl.app.rendering import call_line, usage_text
-from bradawl.app.tui.approve import TerminalApprover, choices_text, parse_answer, question_text
+from bradawl.app.tui.approver import TerminalApprover, choices_text, parse_answer, question_text
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
 from bradawl.core.events import (
@@ -199,7 +199,7 @@ async def test_at_the_end_of_the_input_the_call_is_refused_and_the_turn_goes_on(
 
 async def test_without_a_user_every_call_that_asks_is_refused():
     answer = await DenyAllApprover().ask(question())
-    assert (answer.allowed, answer.by, answer.message) == (False, "nobody", "Nobody is there to be asked.")
+    assert (answer.allowed, answer.by, answer.message) == (False, "nobody", "No user is present to be asked.")
 
 
 # ------------------------------------------------------------------ exit codes and times

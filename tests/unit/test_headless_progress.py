@@ -11,7 +11,7 @@ from tool_specs import OWN_TOOLS
 from bradawl.app.headless import ModelWait
 from bradawl.app.progress import Progress
 from bradawl.app.rendering import command_error, command_output
-from bradawl.app.tui.approve import TerminalApprover
+from bradawl.app.tui.approver import TerminalApprover
 from bradawl.app.tui.painter import Painter
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.effects import UNKNOWN, Effects

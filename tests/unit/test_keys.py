@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from settings_files import SECRET
 
-from bradawl.app.own_programs import for_key_command
+from bradawl.app.program_paths import key_command_environment
 from bradawl.app.settings.credentials import CommandKey, read_credentials
 from bradawl.app.settings.load import load_settings
 from bradawl.core.errors import SettingsError
@@ -266,7 +266,7 @@ def test_a_provider_without_a_key_variable_is_used_without_a_key(load):
 
 
 def test_the_error_about_a_missing_key_names_a_stored_key_of_an_unknown_provider(load):
-    with pytest.raises(SettingsError, match=r"has a key for \[acne\], which is no provider") as caught:
+    with pytest.raises(SettingsError, match=r"has a key for \[acne\], which is not a provider") as caught:
         load({"model": "acme/x"}, ACME, STORED.replace("acme]", "acne]"))
     assert SECRET not in str(caught.value)
 
@@ -317,7 +317,7 @@ async def test_a_command_is_not_found_in_the_working_directory(tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     environment = {"PATH": path, "HOME": "/"}
     assert (
-        await CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", for_key_command(environment)).key()
+        await CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", key_command_environment(environment)).key()
     ) == "kept"
 
 

@@ -29,7 +29,7 @@ BASH = Bash()
         (
             "kill -9 $$",
             "(no output)\n[exit code 137] (ended by SIGKILL)\n"
-            "[it can't be told where this ended: the working directory is still {cwd}, and exports are as before]",
+            "[it is unknown where this ended: the working directory is still {cwd}, and exports are as before]",
         ),
         ("printf '10%%\\r50%%\\r100%%\\nnext\\r\\n'", "100%\nnext\n[exit code 0]"),
         ("printf 'a\\xffb\\0\\n'", "a\ufffdb\ufffd\n[exit code 0]"),

@@ -157,7 +157,7 @@ def test_a_failed_part_of_a_pipeline_gets_a_hint_although_the_exit_code_is_0():
 
 def test_without_a_user_the_hint_does_not_suggest_a_request():
     (note,) = notes(NO_NETWORK[0], there=False)
-    assert "Nobody is here" in note and "sandbox:" not in note.removeprefix("[bubblewrap sandbox:")
+    assert "No user is present" in note and "sandbox:" not in note.removeprefix("[bubblewrap sandbox:")
 
 
 def test_an_unreachable_local_server_gets_a_hint_on_separate_loopbacks():

@@ -78,14 +78,14 @@ async def test_values_that_are_too_long_or_not_text_are_not_kept(place):
 async def test_a_line_that_ends_without_its_report_changes_no_state_and_says_so(place, tmp_path, command):
     text = await place.text(BASH, command=f"export A=1; cd /usr; {command}")
     assert text.endswith(
-        f"\n[it can't be told where this ended: the working directory is still {tmp_path}, and exports are as before]"
+        f"\n[it is unknown where this ended: the working directory is still {tmp_path}, and exports are as before]"
     )
     assert (place.env, place.cwd) == ({}, str(tmp_path))
 
 
 async def test_a_terminated_line_changes_no_state_and_says_so_if_it_contains_cd(place, tmp_path):
     message = (
-        f"\n[it can't be told where this ended: the working directory is still {tmp_path}, and exports are as before]"
+        f"\n[it is unknown where this ended: the working directory is still {tmp_path}, and exports are as before]"
     )
     assert (await place.text(BASH, command="cd /usr; sleep 30", timeout=1)).endswith(message)
     assert message not in await place.text(BASH, command="sleep 30", timeout=1)

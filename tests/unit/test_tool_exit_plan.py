@@ -3,8 +3,8 @@
 import pytest
 from session_calls import FakeSession
 
-from bradawl.app.approvers import DenyAllApprover
-from bradawl.app.tui.approve import choice_text
+from bradawl.app.deny_all_approver import DenyAllApprover
+from bradawl.app.tui.approver import choice_text
 from bradawl.core.errors import ToolError
 from bradawl.core.events import ModeChosen
 from bradawl.testing.fakes import ScriptedApprover

@@ -79,12 +79,12 @@ async def test_a_pattern_may_start_in_another_folder(place):
 async def test_no_matches_are_reported_with_the_folder_searched(place):
     grow(place, "a/b", "a/c")
     here = f"the working directory {place.cwd}"
-    assert await place.text(GLOB, pattern="a/**/*.py") == f"No files match a/**/*.py: looked at 2 files in {here}."
-    assert await place.text(GLOB, pattern="none/*.py") == f"No files match none/*.py: looked at 2 files in {here}."
-    assert await place.text(GLOB, pattern="*.py", path="a") == "No files match *.py: looked at 2 files in a."
+    assert await place.text(GLOB, pattern="a/**/*.py") == f"No files match a/**/*.py: searched 2 files in {here}."
+    assert await place.text(GLOB, pattern="none/*.py") == f"No files match none/*.py: searched 2 files in {here}."
+    assert await place.text(GLOB, pattern="*.py", path="a") == "No files match *.py: searched 2 files in a."
     assert (
         await place.text(GLOB, pattern=f"{place.cwd}/a/x")
-        == f"No files match {place.cwd}/a/x: looked at 0 files in a/x."
+        == f"No files match {place.cwd}/a/x: searched 0 files in a/x."
     )
     assert "one character of those; \\[ is" in await place.text(GLOB, pattern="a/[id]/x")
 
@@ -165,7 +165,7 @@ async def test_in_a_large_tree_the_newest_hundred_and_the_total_are_shown(place,
     assert lines[:2] == ["aaa/149.fill", "aaa/148.fill"]
     assert lines[99:] == ["aaa/50.fill", "[501 matches, showing first 100]"]
     here = f"the working directory {place.cwd}"
-    assert await place.text(glob, pattern="**/*.none") == f"No files match **/*.none: looked at 502 files in {here}."
+    assert await place.text(glob, pattern="**/*.none") == f"No files match **/*.none: searched 502 files in {here}."
     assert await place.text(glob, pattern="new.fill") == "new.fill: none here; with **/: src/new.fill"
     assert await place.text(glob, pattern="*.fill", path="src") == "src/new.fill"
 

@@ -118,7 +118,7 @@ async def test_no_matches_are_reported_with_the_scope_of_the_search(place, tmp_p
         (tmp_path / "d" / name).write_text("x\n")
     assert await found(place, grep, "none", path="d") == "No matches for none: searched 2 files in d"
     text = await found(place, grep, r"x\nx", path="d")
-    assert text == r"No matches for x\nx: searched 2 files in d; grep looks at one line at a time unless multiline=true"
+    assert text == r"No matches for x\nx: searched 2 files in d; grep searches one line at a time unless multiline=true"
     text = await found(place, grep, r"y\|z", path="d")
     assert text == r"No matches for y\|z: searched 2 files in d; alternation is |; \| is a literal bar"
     assert (await found(place, grep, r"x|z", path="d")).count("\n") == 1

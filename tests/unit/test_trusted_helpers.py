@@ -12,7 +12,7 @@ import pytest
 from bradawl.app.build.agent import build_agent
 from bradawl.app.build.workspace import folders_of
 from bradawl.app.model_endpoint import model_endpoint
-from bradawl.app.own_programs import find_ripgrep, programs_for
+from bradawl.app.program_paths import find_ripgrep, programs_for
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError, ToolError

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from scripted_agent import Probe, assert_valid, build, call, results
 
-from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.configuration import Limits
 from bradawl.core.effects import Effects
 from bradawl.core.messages import Assistant, Origin, Text, ToolCall, ToolResult, ToolResults, User
 from bradawl.core.ports import CallContext, ToolOutput
-from bradawl.folds.repetition import LONGEST_CIRCLE, circle_at_end
+from bradawl.folds.repetition import LONGEST_CYCLE, cycle_at_end
 
 
 class Counting(Probe):
@@ -123,19 +123,19 @@ def transcript(*steps: tuple[str, str]) -> list[Any]:
 
 
 def test_durations_in_results_are_ignored():
-    circle = circle_at_end(transcript(*(("make", f"failed\n[exit code 2] ({n}.{n} s)") for n in range(4))), 5)
+    circle = cycle_at_end(transcript(*(("make", f"failed\n[exit code 2] ({n}.{n} s)") for n in range(4))), 5)
     assert (circle.steps, circle.rounds) == (1, 4)
 
 
 def test_a_transcript_with_at_most_one_step_has_no_loop():
-    assert circle_at_end([], 5).rounds == 1
-    assert circle_at_end(transcript(("a", "b")), 5).rounds == 1
+    assert cycle_at_end([], 5).rounds == 1
+    assert cycle_at_end(transcript(("a", "b")), 5).rounds == 1
 
 
 def test_the_cost_of_detection_does_not_grow_with_the_conversation():
     looked = Watched(transcript(*((str(n), "x") for n in range(2_000))))
-    circle_at_end(looked, 5)
-    assert looked.looks <= 2 * LONGEST_CIRCLE * 5
+    cycle_at_end(looked, 5)
+    assert looked.looks <= 2 * LONGEST_CYCLE * 5
 
 
 class Watched(list[Any]):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.app.remembered_rules import RememberedRules
-from bradawl.app.tui.approve import (
+from bradawl.app.tui.approver import (
     ASKED,
     RULE,
     TerminalApprover,
