@@ -1,8 +1,8 @@
-"""Mutation tests of the changes that mutmut doesn't make: to a module's constants, defaults and properties.
+"""The changes that mutmut doesn't make: to a module's constants, defaults and properties.
 
 `python scripts/constant_mutants.py FILE TEST...`, in a copy of the tree; prints `change: killed|survived|timeout`. Each
-number is increased by one, each bool inverted, each element of a tuple, list or set left out, and in each string
-one range, one quantifier or, if it has none, the whole string is changed. Docstrings and annotations are unchanged.
+number is one more, each bool the other one, each element of a tuple, list or set is left out, and of each string
+one range, one quantifier or, where it has none, the string itself is another. Docstrings and annotations stay.
 """
 
 import ast
@@ -22,7 +22,7 @@ _BOUND = re.compile(r"\{\{?\d*,(\d+)\}")
 
 
 class Change(NamedTuple):
-    """The replacement for one range of a source file. Offsets are in bytes."""
+    """What is put in place of one piece of a source file; offsets in bytes."""
 
     begin: int
     end: int
@@ -90,7 +90,7 @@ def _instead(node: ast.expr, text: str) -> Iterator[str]:
 
 
 def _strings(text: str) -> Iterator[str]:
-    """Replacements for a string: for a pattern one that matches less, for a word another word."""
+    """Other strings in place of one: of a pattern less of what it matches, of a word another word."""
     cuts = [match.span() for match in _RANGE.finditer(text)] if "[" in text or "\\" in text else []
     cuts += [match.span() for match in _SINGLE.finditer(text) if not any(a <= match.start() < b for a, b in cuts)]
     for begin, end in cuts:
@@ -103,7 +103,7 @@ def _strings(text: str) -> Iterator[str]:
 
 
 def fate(tests: list[str]) -> str:
-    """Outcome of the tests on the current tree: killed, survived or timeout."""
+    """Whether the tests notice the tree as it stands."""
     command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     try:
         done = subprocess.run(  # noqa: S603 - pytest on a copy
@@ -115,7 +115,7 @@ def fate(tests: list[str]) -> str:
 
 
 def main() -> None:
-    """Try all changes of one file and restore it."""
+    """Try all changes of one file and put it back as it was."""
     path, tests = Path(sys.argv[1]), sys.argv[2:]
     source = path.read_bytes()
     if fate(tests) != "survived":
